@@ -1,0 +1,124 @@
+"""Every error a user can cause: one class per kind of mistake, and where in the user's code it is.
+
+A message says where, what (with the values), and what to do instead. `message` is the sentence
+alone; `str(error)` adds the user's own line and the expression in it that was refused.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from types import CodeType, FrameType
+
+@dataclass(frozen=True)
+class Location:
+    """A place in the user's source, kept cheaply as code object and instruction offset."""
+
+    code: CodeType
+    instruction: int
+
+    @cached_property
+    def _span(self) -> tuple[int | None, int | None, int | None, int | None]:
+        return next(
+            islice(self.code.co_positions(), self.instruction // 2, None),
+            (self.code.co_firstlineno, None, None, None),
+        )
+
+    @property
+    def file(self) -> str:
+        """File that the code came from (a notebook cell has a name of its own)."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """Line number, counted from 1."""
+        return self._span[0] or self.code.co_firstlineno
+
+    @property
+    def text(self) -> str:
+        """The expression itself, or its whole line where Python kept no columns."""
+        first, last, start, stop = self._span
+        if first is None:
+            return ""
+        line = linecache.getline(self.file, first)
+        if first != last or start is None or stop is None:
+            return line.strip()
+        # Python counts columns in UTF-8 bytes.
+        return line.encode()[start:stop].decode(errors="replace")
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}"
+        return f"{where}: {self.text}" if self.text else where
+
+
+def user_location() -> Location | None:
+    """The innermost place on the call stack that is not inside tecomp."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return Location(frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+def _is_ours(frame: FrameType) -> bool:
+    # By module name: a dataclass's generated methods have no file.
+    return str(frame.f_globals.get("__name__", "")).split(".")[0] == "tecomp"
+
+
+class TecompError(Exception):
+    """Base of all errors raised on purpose by tecomp.
+
+    Attributes:
+        message: what is wrong, with the values, and what to do instead.
+        location: the user's expression that asked for it.
+    """
+
+    def __init__(self, message: str, location: Location | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location or user_location()
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  at {self.location}" if self.location else self.message
+
+
+class DefinitionError(TecompError, ValueError):
+    """A computation is written in a way that has no meaning."""
+
+
+class TypeMismatchError(DefinitionError, TypeError):
+    """An expression has a type that cannot be used there."""
+
+
+class ScheduleError(TecompError, ValueError):
+    """A scheduling primitive was asked for something it cannot do."""
+
+
+class LayoutError(TecompError, ValueError):
+    """An index map does not describe a usable memory layout."""
+
+
+class TargetError(TecompError, ValueError):
+    """A target description is malformed, or a target lacks what was asked of it."""
+
+
+class CapacityError(TargetError):
+    """A buffer does not fit into the memory that it was given."""
+
+
+class LowerError(TecompError, ValueError):
+    """A schedule cannot be turned into code that keeps the meaning."""
+
+
+class ParseError(TecompError, ValueError):
+    """A text is not a printed function."""
+
+
+class CallError(TecompError, ValueError):
+    """A kernel was called with arguments that it cannot take, or met an index out of bounds."""
+
+
+class InternalError(TecompError, RuntimeError):
+    """The compiler contradicts itself: a mistake of ours, not of the user."""

@@ -1,0 +1,1 @@
+"""The language that everything is lowered to: expressions, statements, functions."""

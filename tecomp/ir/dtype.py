@@ -1,0 +1,150 @@
+"""Element types: a name such as `float32` or `float32x4`, with the facts that follow from it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import TypeMismatchError
+
+SCALARS = (
+    "bool",
+    *(f"int{bits}" for bits in (8, 16, 32, 64)),
+    *(f"uint{bits}" for bits in (8, 16, 32, 64)),
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+)
+
+_PATTERN = re.compile(r"(bool|int|uint|bfloat|float|handle)(\d*?)(?:x(\d+))?")
+
+
+class DType(str):
+    """An element type; equal to, and usable as, its own name.
+
+    Attributes:
+        kind: `bool`, `int`, `uint`, `float`, `bfloat` or `handle` (the address of a buffer).
+        bits: width of one lane (a bool counts 1).
+        lanes: how many elements move together; 1 for a scalar.
+    """
+
+    kind: str
+    bits: int
+    lanes: int
+
+    __slots__ = ("bits", "kind", "lanes")
+
+    def __new__(cls, name: str) -> DType:
+        """The type called `name`.
+
+        Raises:
+            TypeMismatchError: there is no such type.
+        """
+        return name if isinstance(name, cls) else _parse(name)
+
+    def __reduce__(self) -> tuple[type[DType], tuple[str]]:
+        return DType, (str(self),)
+
+    @property
+    def scalar(self) -> DType:
+        """The type of one lane."""
+        return self.with_lanes(1)
+
+    def with_lanes(self, lanes: int) -> DType:
+        """The same element, `lanes` of them.
+
+        >>> DType("float32").with_lanes(4)
+        'float32x4'
+        """
+        base = self.split("x")[0]
+        return DType(base if lanes == 1 else f"{base}x{lanes}")
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory of all lanes; a bool takes one byte."""
+        return max(self.bits, 8) // 8 * self.lanes
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type, bfloat16 included."""
+        return self.kind in ("float", "bfloat")
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is a signed or unsigned integer type (bool is not)."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is a truth value."""
+        return self.kind == "bool"
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy type of one lane (bfloat16 comes from ml_dtypes)."""
+        if self.kind == "bfloat":
+            import ml_dtypes  # Takes 150 ms, and few programs need it.
+
+            half: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+            return half
+        return np.dtype(str(self.scalar))
+
+
+@cache
+def _parse(name: str) -> DType:
+    match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
+    base = name.split("x")[0] if match else ""
+    if match is None or (base not in SCALARS and base != "handle"):
+        raise TypeMismatchError(f"`{name}` is no element type; the types are {', '.join(SCALARS)}")
+    self = str.__new__(DType, name)
+    self.kind = match[1]
+    self.bits = {"bool": 1, "handle": 64}.get(match[1]) or int(match[2])
+    self.lanes = int(match[3] or 1)
+    return self
+
+
+BOOL = DType("bool")
+INT32 = DType("int32")
+INT64 = DType("int64")
+FLOAT32 = DType("float32")
+HANDLE = DType("handle")
+
+
+def promote(a: DType, b: DType) -> DType | None:
+    """The type of `a op b`, or None if the two do not meet.
+
+    A float wins over an integer whatever the widths, the wider of two alike wins, signed wins
+    over unsigned at the greater width, and a scalar is broadcast to the lanes of the other.
+
+    Source:
+        `BinaryOpMatchTypes` of TVM 0.18. Two half-width floats of different kind have no
+        common type there and none here.
+
+    >>> promote(DType("int64"), DType("float16"))
+    'float16'
+    """
+    if a == b:
+        return a
+    if a.lanes != b.lanes and 1 not in (a.lanes, b.lanes):
+        return None
+    lanes = max(a.lanes, b.lanes)
+    scalar = _promote_scalars(a.scalar, b.scalar)
+    return scalar.with_lanes(lanes) if scalar is not None else None
+
+
+def _promote_scalars(a: DType, b: DType) -> DType | None:
+    if a == b:
+        return a
+    if "handle" in (a.kind, b.kind):
+        return None
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.is_float:
+        return None if a.bits == b.bits else max(a, b, key=lambda t: t.bits)
+    if a.kind == b.kind or a.is_bool or b.is_bool:
+        return max(a, b, key=lambda t: t.bits)
+    return DType(f"int{max(a.bits, b.bits)}")

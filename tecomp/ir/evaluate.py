@@ -1,0 +1,292 @@
+"""Run any function at any stage of lowering on NumPy arrays: the oracle for passes and code.
+
+Shares nothing with code generation but the description of the language. Slow, and strict: a read
+or write outside of a buffer is an error, memory starts out filled with NaN or a pattern, and
+parallel loops run backwards, so that what depends on luck shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tecomp.errors import CallError, InternalError
+from tecomp.ir.arithmetic import wrapping
+from tecomp.ir.evaluate_expr import ACTIVE, Environment, Scope, compile_expr
+from tecomp.ir.evaluate_load import store_function
+from tecomp.ir.expr import Var, index_value
+from tecomp.ir.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+)
+
+Action: TypeAlias = "Callable[[Environment], None]"
+Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
+
+
+def evaluate(func: PrimFunc, args: Sequence[Any]) -> None:
+    """Run `func` on arrays, which are written in place.
+
+    Args:
+        func: any function that `tecomp.ir.verify.verify` accepts.
+        args: one for each parameter: a number for a variable; for a buffer a NumPy array of its
+            shape and type, a vector type such as `float32x4` as an array of the scalars with the
+            4 lanes as an extra last axis. Sizes come from the arrays' shapes.
+
+    Raises:
+        CallError: an argument does not fit, or a run-time index check failed.
+        InternalError: the function reaches outside of a buffer or is malformed.
+    """
+    scope = Scope(func.sites)
+    params = _parameters(scope, func)
+    body = _compile(scope, func.body)
+    with np.errstate(all="ignore"):
+        env: Environment = [None] * scope.slots
+        env[ACTIVE] = True
+        _bind(scope, func, params, args, env)
+        body(env)
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """A buffer among the parameters: where its view and its memory go, and what it must be."""
+
+    buffer: Buffer
+    view: int
+    memory: int
+    shape: Extents
+    strides: Extents
+
+
+def _parameters(scope: Scope, func: PrimFunc) -> list[_Array | tuple[Var, int]]:
+    for var in (*func.sizes, *(p for p in func.params if isinstance(p, Var))):
+        scope.declare(var)
+    found: list[_Array | tuple[Var, int]] = []
+    for param in func.params:
+        if isinstance(param, Buffer):
+            slots = scope.declare_view(param), scope.declare(param.data)
+            shape = _extents(scope, param.shape)
+            found.append(_Array(param, *slots, shape, _extents(scope, param.strides or ())))
+        else:
+            found.append((param, scope.slot_of(param)))
+    return found
+
+
+def _extents(scope: Scope, entries: Sequence[Extent]) -> Extents:
+    """Extents or strides as a function of the values in the slots."""
+    closures = [compile_expr(scope, index_value(entry)) for entry in entries]
+    return lambda env: tuple([closure(env) for closure in closures])
+
+
+def _bind(
+    scope: Scope,
+    func: PrimFunc,
+    params: list[_Array | tuple[Var, int]],
+    args: Sequence[Any],
+    env: Environment,
+) -> None:
+    if len(args) != len(params):
+        raise CallError(f"{func.name} takes {len(params)} arguments, not {len(args)}")
+    arrays: list[tuple[_Array, NDArray[Any]]] = []
+    for param, arg in zip(params, args, strict=True):
+        if isinstance(param, _Array):
+            _check_array(func, param.buffer, arg)
+            arrays.append((param, arg))
+            env[param.memory] = arg
+        else:
+            env[param[1]] = _number(param[0], arg)
+    for size in func.sizes:
+        env[scope.slot_of(size)] = _size(func, size, arrays)
+    for param, array in arrays:
+        shape, name = param.shape(env), param.buffer.name
+        if shape != array.shape[: len(shape)]:
+            raise CallError(f"{func.name}: {name} has shape {shape}, not {array.shape}")
+        _check_strides(func, param, array, env)
+        env[param.view] = View(name, array, (0,) * len(shape), shape)
+
+
+def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
+    if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
+        given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
+        raise CallError(f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}")
+    lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
+    rank = len(buffer.shape) + len(lanes)
+    if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
+        raise CallError(
+            f"{func.name}: {buffer.name} of {buffer.dtype} has {rank} axes with the lanes, "
+            f"not shape {arg.shape}"
+        )
+
+
+def _check_strides(func: PrimFunc, param: _Array, array: NDArray[Any], env: Environment) -> None:
+    if param.buffer.strides is None or array.size == 0:
+        return
+    wanted = param.strides(env)
+    found = tuple(step // param.buffer.dtype.bytes for step in array.strides[: len(wanted)])
+    axes = zip(array.shape, wanted, found, strict=False)
+    if any(extent > 1 and want != have for extent, want, have in axes):
+        raise CallError(f"{func.name}: {param.buffer.name} has strides {wanted}, not {found}")
+
+
+def _number(var: Var, arg: Any) -> Any:
+    if var.dtype.is_float:
+        return var.dtype.numpy.type(arg)
+    return bool(arg) if var.dtype.is_bool else wrapping(var.dtype)(int(arg))
+
+
+def _size(func: PrimFunc, size: Var, arrays: list[tuple[_Array, NDArray[Any]]]) -> int:
+    for param, array in arrays:
+        for axis, extent in enumerate(param.buffer.shape):
+            if extent is size:
+                return int(array.shape[axis])
+    raise CallError(f"{func.name}: no array has the size {size.name} as an axis")
+
+
+def _compile(scope: Scope, stmt: Stmt) -> Action:
+    rule = _RULES.get(type(stmt))
+    if rule is None:
+        raise InternalError(f"a statement of kind {type(stmt).__name__} cannot be run")
+    return rule(scope, stmt)
+
+
+def _for(scope: Scope, node: For) -> Action:
+    first, extent = compile_expr(scope, node.min), compile_expr(scope, node.extent)
+    slot = scope.declare(node.loop_var)
+    body = _compile(scope, node.body)
+    step = -1 if node.kind is ForKind.PARALLEL else 1
+
+    def run(env: Environment) -> None:
+        low = first(env)
+        for value in range(low, low + extent(env))[::step]:
+            env[slot] = value
+            body(env)
+
+    return run
+
+
+def _if(scope: Scope, node: IfThenElse) -> Action:
+    condition = compile_expr(scope, node.condition)
+    then = _compile(scope, node.then_case)
+    other = _compile(scope, node.else_case or SeqStmt(()))
+    return lambda env: then(env) if condition(env) else other(env)
+
+
+def _store(scope: Scope, node: BufferStore) -> Action:
+    value = compile_expr(scope, node.value)
+    indices = [compile_expr(scope, index) for index in node.indices]
+    predicate = None if node.predicate is None else compile_expr(scope, node.predicate)
+    return store_function(node, scope.view_slot(node.buffer), value, indices, predicate)
+
+
+def _realize(scope: Scope, node: BufferRealize) -> Action:
+    lows = _extents(scope, [bound.min for bound in node.bounds])
+    extents = _extents(scope, [bound.extent for bound in node.bounds])
+
+    def region(env: Environment) -> tuple[View, Bytes]:
+        low, shape = lows(env), extents(env)
+        view, memory = _allocated(node.buffer, shape, compact(shape))
+        high = tuple(start + extent for start, extent in zip(low, shape, strict=True))
+        return View(view.name, view.array, low, high), memory
+
+    return _within(scope, node, region)
+
+
+def _allocate(scope: Scope, node: Allocate) -> Action:
+    extents = _extents(scope, node.buffer.shape)
+    steps = None if node.buffer.strides is None else _extents(scope, node.buffer.strides)
+
+    def memory(env: Environment) -> tuple[View, Bytes]:
+        shape = extents(env)
+        return _allocated(node.buffer, shape, compact(shape) if steps is None else steps(env))
+
+    return _within(scope, node, memory)
+
+
+def _allocated(
+    buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[View, Bytes]:
+    memory = unwritten(buffer.dtype, span(shape, strides))
+    return view_of(buffer.name, memory, buffer.dtype, shape, strides), memory
+
+
+def _within(
+    scope: Scope,
+    node: Allocate | BufferRealize,
+    make: Callable[[Environment], tuple[View, Bytes]],
+) -> Action:
+    view, memory = scope.declare_view(node.buffer), scope.declare(node.buffer.data)
+    body = _compile(scope, node.body)
+    scope.forget_view(node.buffer)
+
+    def run(env: Environment) -> None:
+        env[view], env[memory] = make(env)
+        body(env)
+
+    return run
+
+
+def _declare(scope: Scope, node: DeclBuffer) -> Action:
+    buffer, memory = node.buffer, scope.slot_of(node.buffer.data)
+    extents = _extents(scope, buffer.shape)
+    steps = None if buffer.strides is None else _extents(scope, buffer.strides)
+    slot = scope.declare_view(buffer)
+    body = _compile(scope, node.body)
+    scope.forget_view(buffer)
+
+    def run(env: Environment) -> None:
+        shape = extents(env)
+        strides = compact(shape) if steps is None else steps(env)
+        env[slot] = view_of(buffer.name, bytes_of(env[memory]), buffer.dtype, shape, strides)
+        body(env)
+
+    return run
+
+
+def _let(scope: Scope, node: Let) -> Action:
+    value = compile_expr(scope, node.value)
+    slot = scope.declare(node.var)
+    body = _compile(scope, node.body)
+
+    def run(env: Environment) -> None:
+        env[slot] = value(env)
+        body(env)
+
+    return run
+
+
+def _sequence(scope: Scope, node: SeqStmt) -> Action:
+    actions = [_compile(scope, stmt) for stmt in node.stmts]
+
+    def run(env: Environment) -> None:
+        for action in actions:
+            action(env)
+
+    return run
+
+
+_RULES: dict[type[Stmt], Callable[[Scope, Any], Action]] = {
+    For: _for,
+    IfThenElse: _if,
+    BufferStore: _store,
+    BufferRealize: _realize,
+    Allocate: _allocate,
+    DeclBuffer: _declare,
+    Let: _let,
+    SeqStmt: _sequence,
+}

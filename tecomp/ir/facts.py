@@ -1,0 +1,412 @@
+"""What is known about index variables at one place of a program, and what follows from it.
+
+Facts are loop bounds, enclosing conditions and let-bound values. A question is whether a sum is at
+most some number; it is answered from intervals first, and then by putting the bounds of inner
+variables, which may mention outer ones, in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+    integer_range,
+)
+from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.stmt import Buffer
+
+Interval: TypeAlias = "tuple[int | None, int | None]"
+
+UNKNOWN: Interval = (None, None)
+_STEPS = 48
+_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """Bounds of one variable: each of `low` is at most it, each of `high` at least it."""
+
+    depth: int
+    interval: Interval
+    low: tuple[Linear, ...] = ()
+    high: tuple[Linear, ...] = ()
+
+
+class Facts:
+    """The facts that hold here; `enter` and `leave` bracket the place where more do.
+
+    Attributes:
+        terms: keys and sums of expressions.
+        values: variables that stand for a simpler expression.
+        memo: results that hold for as long as the facts do, by the id of a node.
+        buffers: what buffers whose extents are expressions have become, by `buffer_key`.
+    """
+
+    def __init__(self) -> None:
+        self.terms = Terms()
+        self.values: dict[Var, Expr] = {}
+        self.memo: dict[int, tuple[Any, Any]] = {}
+        self.buffers: dict[tuple[Any, ...], Buffer] = {}
+        self._known: dict[int, _Known] = {}
+        self._sums: dict[frozenset[tuple[int, int]], Interval] = {}
+        self._holds: dict[int, bool] = {}
+        self._intervals: dict[int, Interval] = {}
+        self._nesting = 0
+
+    def enter(self) -> Any:
+        """Begin a place with further facts; the result is for `leave`."""
+        state = (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
+                 self.buffers)
+        self.values, self._known = dict(self.values), dict(self._known)
+        self.buffers = dict(self.buffers)
+        self._sums, self._holds = dict(self._sums), dict(self._holds)
+        self._forget()
+        return state
+
+    def leave(self, state: Any) -> None:
+        """Return to the facts from before `enter`."""
+        (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
+         self.buffers) = state
+
+    def _forget(self) -> None:
+        self.memo, self._intervals = {}, {}
+
+    def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
+        """What tells views of one memory apart; None if all extents are numbers."""
+        extents = (*buffer.shape, *(buffer.strides or ()))
+        if all(isinstance(extent, int) for extent in extents):
+            return None
+        return (buffer.data, buffer.dtype, buffer.axis_separators, len(buffer.shape),
+                *(n if isinstance(n, int) else ("expr", self.terms.key(n)) for n in extents))
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """`buffer` as it has been declared again."""
+        if not self.buffers:
+            return buffer
+        key = self.buffer_key(buffer)
+        return buffer if key is None else self.buffers.get(key, buffer)
+
+    def bind(self, var: Var, low: Linear | None, high: Linear | None) -> None:
+        """`low <= var <= high`; None where there is no bound."""
+        interval = (
+            self.interval(low)[0] if low is not None else None,
+            self.interval(high)[1] if high is not None else None,
+        )
+        self._known[self.terms.key(var)] = _Known(
+            len(self._known), interval,
+            (low,) if low is not None and low.terms else (),
+            (high,) if high is not None and high.terms else (),
+        )
+        self._forget()
+
+    def assume(self, condition: Expr, *, holds: bool = True) -> None:
+        """Take `condition`, or its opposite, as true."""
+        todo = [(condition, holds)]
+        while todo:
+            node, truth = todo.pop()
+            match node:
+                case Binary(BinOp.AND, a, b) if truth:
+                    todo += [(b, truth), (a, truth)]
+                case Binary(BinOp.OR, a, b) if not truth:
+                    todo += [(b, truth), (a, truth)]
+                case Not(a):
+                    todo.append((a, not truth))
+                case _ if node.dtype.lanes == 1 and not self.is_data(node):
+                    self._holds[self.terms.key(node)] = truth
+                    if isinstance(node, Compare) and node.a.dtype == INT64:
+                        op = node.op if truth else OPPOSITE[node.op]
+                        left, right = self.terms.linear(node.a), self.terms.linear(node.b)
+                        if self.is_exact(left) and self.is_exact(right):
+                            self._compared(op, left.plus(right, -1))
+        self._forget()
+
+    def truth(self, condition: Expr) -> bool | None:
+        """Whether `condition` was assumed, or its opposite; None if neither."""
+        return self._holds.get(self.terms.key(condition))
+
+    def _compared(self, op: CmpOp, total: Linear) -> None:
+        if not total.terms:
+            return
+        if op in (CmpOp.LT, CmpOp.LE, CmpOp.EQ):
+            self._at_most(total, -1 if op is CmpOp.LT else 0)
+        if op in (CmpOp.GT, CmpOp.GE, CmpOp.EQ):
+            self._at_most(total.times(-1), -1 if op is CmpOp.GT else 0)
+
+    def _at_most(self, total: Linear, limit: int) -> None:
+        """Record `total <= limit`."""
+        limit -= total.const
+        parts, flipped = _canonical(total)
+        low, high = self._sums.get(parts, UNKNOWN)
+        if flipped:
+            self._sums[parts] = (_greater(low, -limit), high)
+        else:
+            self._sums[parts] = (low, _less(high, limit))
+        inner = max(total.terms, key=lambda key: self._depth(key, total.terms[key][0]))
+        atom, c = total.terms[inner]
+        if not isinstance(atom, Var):
+            return
+        known = self._known.get(inner, _Known(len(self._known), self._atom_interval(atom)))
+        rest = Linear({k: t for k, t in total.terms.items() if k != inner}, -limit)
+        # c*x + rest <= 0, so x <= -rest/c for positive c and x >= rest/-c for negative c.
+        low, high = known.interval
+        lows, highs = known.low, known.high
+        if c > 0:
+            least = self.interval(rest)[0]
+            high = _less(high, -least // c if least is not None else None)
+            highs = (*highs, rest.times(-1)) if c == 1 and rest.terms else highs
+        else:
+            least = self.interval(rest)[0]
+            low = _greater(low, -(-least // -c) if least is not None else None)
+            lows = (*lows, rest) if c == -1 and rest.terms else lows
+        self._known[inner] = _Known(known.depth, (low, high), lows[-4:], highs[-4:])
+        self._forget()
+
+    def _depth(self, key: int, atom: Expr) -> int:
+        known = self._known.get(key)
+        return known.depth if known else (0 if isinstance(atom, Var) else -1)
+
+    def is_exact(self, total: Linear) -> bool:
+        """Whether the sum cannot wrap around.
+
+        Index variables never do; values that are read from memory may be anything.
+        """
+        data = [key for key in total.terms if self.terms.is_data(key)]
+        if not data:
+            return True
+        low, high = self.interval(Linear({key: total.terms[key] for key in data}, total.const))
+        least, most = integer_range(INT64)
+        return low is not None and high is not None and least <= low and high <= most
+
+    def is_data(self, expr: Expr) -> bool:
+        """Whether the value depends on the contents of a buffer."""
+        return self.terms.is_data(self.terms.key(expr))
+
+    def let(self, var: Var, value: Expr) -> None:
+        """`var` has the value `value`."""
+        if self.is_data(value):
+            self.terms.mark_data(var)
+        elif var.dtype == INT64:
+            total = self.terms.linear(value)
+            self.bind(var, total, total)
+
+    def interval(self, total: Linear) -> Interval:
+        """Least and greatest value of a sum, as far as constants tell."""
+        low: int | None = total.const
+        high: int | None = total.const
+        for key, (atom, c) in total.terms.items():
+            least, most = self._interval_of(key, atom)
+            if c < 0:
+                least, most = most, least
+            low = None if low is None or least is None else low + c * least
+            high = None if high is None or most is None else high + c * most
+        if self._sums and total.terms:
+            parts, flipped = _canonical(total)
+            least, most = self._sums.get(parts, UNKNOWN)
+            if flipped:
+                least, most = _negative(most), _negative(least)
+            low = _greater(low, None if least is None else least + total.const)
+            high = _less(high, None if most is None else most + total.const)
+        return low, high
+
+    def at_most(self, total: Linear, limit: int) -> bool:
+        """Whether `total <= limit` is certain."""
+        high = self.interval(total)[1]
+        if high is not None and high <= limit:
+            return True
+        return self._search(total, limit, [_STEPS], _DEPTH)
+
+    def at_least(self, total: Linear, limit: int) -> bool:
+        """Whether `total >= limit` is certain."""
+        return self.at_most(total.times(-1), -limit)
+
+    def _search(self, total: Linear, limit: int, steps: list[int], depth: int) -> bool:
+        high = self.interval(total)[1]
+        if high is not None and high <= limit:
+            return True
+        steps[0] -= 1
+        if steps[0] < 0 or depth == 0:
+            return False
+        chosen = self._next(total)
+        if chosen is None:
+            return False
+        bounds, every = chosen
+        decide: Callable[[Any], bool] = all if every else any
+        return decide(self._search(bound, limit, steps, depth - 1) for bound in bounds)
+
+    def greatest(self, total: Linear) -> int | None:
+        """A number that `total` never exceeds, as small as is found; None if none is."""
+        return self._greatest(total, [_STEPS], _DEPTH)
+
+    def _greatest(self, total: Linear, steps: list[int], depth: int) -> int | None:
+        high = self.interval(total)[1]
+        steps[0] -= 1
+        chosen = self._next(total) if steps[0] > 0 and depth > 0 and len(total.terms) > 1 else None
+        if chosen is None:
+            return high
+        found = [self._greatest(bound, steps, depth - 1) for bound in chosen[0]]
+        known = [value for value in found if value is not None]
+        if chosen[1] and len(known) == len(found):
+            return _less(high, max(known))
+        return _less(high, min(known)) if known and not chosen[1] else high
+
+    def _next(self, total: Linear) -> tuple[list[Linear], bool] | None:
+        """Sums that bound `total` from above with one atom fewer; whether all are needed."""
+        best: tuple[int, int] | None = None
+        for key, (atom, c) in total.terms.items():
+            rank = self._rank(key, atom, c)
+            if rank is not None and (best is None or rank > best[0]):
+                best = (rank, key)
+        return self._bounds(total, best[1]) if best else None
+
+    def _rank(self, key: int, atom: Expr, c: int) -> int | None:
+        """Order of putting in bounds: choices first, inner before outer, quotients last."""
+        match atom:
+            case Binary(BinOp.MIN | BinOp.MAX) | Select():
+                return 1 << 30
+            case Call("if_then_else"):
+                return 1 << 30
+            case Binary(BinOp.FLOORDIV, _, Const(d)) if d > 0 and c % d == 0:
+                return 0
+            case Var():
+                known = self._known.get(key)
+                has = known and (known.high if c > 0 else known.low)
+                return known.depth + 1 if known and has else None
+        return None
+
+    def _bounds(self, total: Linear, key: int) -> tuple[list[Linear], bool]:
+        atom, c = total.terms[key]
+        rest = Linear({k: t for k, t in total.terms.items() if k != key}, total.const)
+        linear = self.terms.linear
+        match atom:
+            case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
+                both = [rest.plus(linear(a), c), rest.plus(linear(b), c)]
+                return both, (op is BinOp.MIN) != (c > 0)
+            case Select(_, a, b) | Call("if_then_else", (_, a, b)):
+                return [rest.plus(linear(a), c), rest.plus(linear(b), c)], True
+            case Binary(BinOp.FLOORDIV, a, Const(d)):
+                # (x - d + 1) / d <= x // d <= x / d
+                above = linear(a) if c > 0 else linear(a).shifted(1 - int(d))
+                return [rest.plus(above, c // int(d))], True
+        known = self._known[key]
+        forms = [rest.plus(form, c) for form in (known.high if c > 0 else known.low)]
+        number = known.interval[1 if c > 0 else 0]
+        if number is not None:
+            forms.append(rest.shifted(c * number))
+        return forms, False
+
+    def _interval_of(self, key: int, atom: Expr) -> Interval:
+        known = self._known.get(key)
+        if known is not None:
+            return known.interval
+        found = self._intervals.get(key)
+        if found is None:
+            # A long chain of atoms inside atoms is cut short, as Python's stack is.
+            self._nesting += 1
+            found = self._atom_interval(atom) if self._nesting < _DEPTH else self._any(atom)
+            self._nesting -= 1
+            self._intervals[key] = found
+        return found
+
+    def _any(self, atom: Expr) -> Interval:
+        return integer_range(INT64) if self.is_data(atom) else UNKNOWN
+
+    def _value(self, expr: Expr) -> Interval:
+        """Least and greatest value of an operand, which wraps around where it is data."""
+        total = self.terms.linear(expr)
+        return self.interval(total) if self.is_exact(total) else integer_range(INT64)
+
+    def _atom_interval(self, atom: Expr) -> Interval:
+        match atom:
+            case Var():
+                return self._any(atom)
+            case Binary(BinOp.FLOORDIV, a, Const(d)) if d > 0:
+                low, high = self._value(a)
+                return _divided(low, int(d)), _divided(high, int(d))
+            case Binary(BinOp.MOD, _, Const(d)) if d > 0:
+                return 0, int(d) - 1
+            case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
+                x, y = self._value(a), self._value(b)
+                if op is BinOp.MIN:
+                    return _least(x[0], y[0]), _less(x[1], y[1])
+                return _greater(x[0], y[0]), _most(x[1], y[1])
+            case Binary(BinOp.MUL, a, b):
+                return self._within(atom, _product(self._value(a), self._value(b)))
+            case Binary(BinOp.BITAND, _, Const(mask)) if mask >= 0:
+                return 0, int(mask)
+            case Select(_, a, b) | Call("if_then_else", (_, a, b)):
+                x, y = self._value(a), self._value(b)
+                return _least(x[0], y[0]), _most(x[1], y[1])
+            case Cast(_, value) if value.dtype.bits < 64 and not value.dtype.is_float:
+                return (0, 1) if value.dtype.is_bool else integer_range(value.dtype)
+        return self._any(atom)
+
+    def _within(self, atom: Expr, interval: Interval) -> Interval:
+        least, most = integer_range(INT64)
+        low, high = interval
+        fits = low is not None and high is not None and least <= low and high <= most
+        return interval if fits or not self.is_data(atom) else (least, most)
+
+
+OPPOSITE = {
+    CmpOp.EQ: CmpOp.NE,
+    CmpOp.NE: CmpOp.EQ,
+    CmpOp.LT: CmpOp.GE,
+    CmpOp.GE: CmpOp.LT,
+    CmpOp.LE: CmpOp.GT,
+    CmpOp.GT: CmpOp.LE,
+}
+
+
+def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], bool]:
+    """The terms of a sum up to sign, and whether the sign was changed."""
+    flipped = total.terms[min(total.terms)][1] < 0
+    sign = -1 if flipped else 1
+    return frozenset((key, sign * c) for key, (_, c) in total.terms.items()), flipped
+
+
+def _less(a: int | None, b: int | None) -> int | None:
+    """The smaller of two upper bounds."""
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _greater(a: int | None, b: int | None) -> int | None:
+    """The greater of two lower bounds."""
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else min(a, b)
+
+
+def _most(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else max(a, b)
+
+
+def _negative(a: int | None) -> int | None:
+    return None if a is None else -a
+
+
+def _divided(a: int | None, d: int) -> int | None:
+    return None if a is None else a // d
+
+
+def _product(x: Interval, y: Interval) -> Interval:
+    if None in x or None in y:
+        positive = all(low is not None and low >= 0 for low, _ in (x, y))
+        return ((x[0] or 0) * (y[0] or 0), None) if positive else UNKNOWN
+    corners = [a * b for a in x for b in y if a is not None and b is not None]
+    return min(corners), max(corners)

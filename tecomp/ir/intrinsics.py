@@ -1,0 +1,52 @@
+"""The functions that a `Call` may name: how many arguments each takes, and the type it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from tecomp.ir.dtype import BOOL, DType
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """A function that a `Call` may name.
+
+    Attributes:
+        arguments: how many it takes.
+        takes: what they are: `float` (all of one floating type), `int` (integers), or `special`
+            (the three that are no arithmetic, which the verifier knows by name).
+        gives: the argument whose type is the type of the result, or `bool`.
+    """
+
+    arguments: int
+    takes: Literal["float", "int", "special"]
+    gives: int | Literal["bool"] = 0
+
+
+_UNARY = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt tanh sigmoid erf sin cos tan asin acos atan "
+    "sinh cosh asinh acosh atanh floor ceil round trunc fabs"
+)
+INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
+    {
+        **{name: Intrinsic(1, "float") for name in _UNARY.split()},
+        **{name: Intrinsic(2, "float") for name in ("pow", "atan2", "hypot", "fmod")},
+        **{name: Intrinsic(1, "float", "bool") for name in ("isnan", "isinf", "isfinite")},
+        **{name: Intrinsic(1, "int") for name in ("popcount", "abs")},
+        "if_then_else": Intrinsic(3, "special", 1),
+        "check_index": Intrinsic(3, "special", "bool"),
+    }
+)
+
+
+def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
+    """The type of a call, or None if there is no such function of so many arguments."""
+    kind = INTRINSICS.get(name)
+    if kind is None or kind.arguments != len(arguments):
+        return None
+    if kind.gives == "bool":
+        return BOOL.with_lanes(arguments[0].lanes)
+    return arguments[kind.gives]

@@ -1,0 +1,376 @@
+"""Statement nodes and functions; what they speak of is in `tecomp.ir.buffer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
+
+from tecomp.ir.buffer import (
+    Buffer,
+    Extent,
+    IndexMap,
+    PadValue,
+    Range,
+    check_separators,
+    declaration,
+)
+from tecomp.ir.equal import same
+from tecomp.ir.expr import Const, Expr, Var, access
+from tecomp.ir.text import (
+    DEDENT,
+    INDENT,
+    NEWLINE,
+    Bind,
+    Name,
+    Operand,
+    Piece,
+    Pieces,
+    Release,
+    Reserve,
+    comma,
+    identifier,
+    operands,
+    render,
+    tuple_of,
+)
+
+__all__ = [
+    "Allocate",
+    "Buffer",
+    "BufferRealize",
+    "BufferStore",
+    "DeclBuffer",
+    "Extent",
+    "For",
+    "ForKind",
+    "IfThenElse",
+    "IndexMap",
+    "LayoutMaps",
+    "Let",
+    "Node",
+    "PadValue",
+    "PrimFunc",
+    "Range",
+    "SeqStmt",
+    "Stmt",
+    "check_separators",
+    "seq",
+]
+
+
+class Stmt:
+    """A statement; two are equal if they are the same up to the names of their variables."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stmt) and same(self, other)
+
+    __hash__ = object.__hash__
+
+    def pieces(self) -> Pieces:
+        """What this node is written as, see `tecomp.ir.text`."""
+        raise NotImplementedError(f"{type(self).__name__}.pieces")
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ForKind(Enum):
+    """How a loop runs; the value is its word in printed text."""
+
+    SERIAL = "range"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class For(Stmt):
+    """`loop_var` runs from `min` over `extent` values."""
+
+    binds: ClassVar[tuple[str, ...]] = ("loop_var",)
+
+    loop_var: Var
+    min: Expr
+    extent: Expr
+    kind: ForKind
+    body: Stmt
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return (self.loop_var,)
+
+    def pieces(self) -> Pieces:
+        """`for i in range(n):`, with both bounds where it does not start at 0."""
+        yield Bind(self.loop_var)
+        yield from ("for ", Name(self.loop_var), f" in {self.kind.value}(")
+        start = self.min
+        zero = isinstance(start, Const) and start.value == 0 and start.dtype == self.extent.dtype
+        arguments: list[Piece] = [] if zero else [Operand(start)]
+        yield from comma([*arguments, "" if zero else "extent="])
+        yield Operand(self.extent)
+        yield from _declared(self.loop_var, self.extent)
+        yield "):"
+        yield from _block(self.body)
+        yield Release(self.loop_var)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IfThenElse(Stmt):
+    """One of two statements; `else_case` may be missing."""
+
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+
+    def pieces(self) -> Pieces:
+        """As in Python."""
+        yield from ("if ", Operand(self.condition), ":")
+        yield from _block(self.then_case)
+        if self.else_case is not None:
+            yield from (NEWLINE, "else:")
+            yield from _block(self.else_case)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BufferStore(Stmt):
+    """`buffer[indices] = value`, in the lanes where `predicate` holds."""
+
+    buffer: Buffer
+    value: Expr
+    indices: tuple[Expr, ...]
+    predicate: Expr | None = None
+
+    def pieces(self) -> Pieces:
+        """`A[i, j] = x`, or `store(A[i, j], x, where=p)`."""
+        place = access(self.buffer, self.indices)
+        if self.predicate is None:
+            return (*place, " = ", Operand(self.value))
+        where = (", where=", Operand(self.predicate))
+        return ("store(", *place, ", ", Operand(self.value), *where, ")")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BufferRealize(Stmt):
+    """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
+
+    Exists before flattening only; `storage` turns it into an `Allocate`. `aligns` are the
+    (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor.
+    """
+
+    buffer: Buffer
+    bounds: tuple[Range, ...]
+    body: Stmt
+    aligns: tuple[tuple[int, int, int], ...] = ()
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return (self.buffer.data,)
+
+    def pieces(self) -> Pieces:
+        """`with BufferRealize(Buffer(...), bounds=((min, extent), ...)) as A:`."""
+        aligns = f", aligns={self.aligns}" if self.aligns else ""
+        arguments = (", bounds=", *tuple_of(self.bounds), aligns)
+        return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Allocate(Stmt):
+    """Memory for `buffer` exists during `body`; its contents start undefined."""
+
+    buffer: Buffer
+    body: Stmt
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return (self.buffer.data,)
+
+    def pieces(self) -> Pieces:
+        """`with Allocate(Buffer(...)) as A:`."""
+        return _with_buffer("Allocate", self.buffer, self.body)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DeclBuffer(Stmt):
+    """`buffer` is another view of memory that exists already."""
+
+    buffer: Buffer
+    body: Stmt
+
+    def pieces(self) -> Pieces:
+        """`with DeclBuffer(Buffer(..., data=A.data)) as B:`."""
+        return _with_buffer("DeclBuffer", self.buffer, self.body, view=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Let(Stmt):
+    """`var` stands for `value`, computed once, during `body`."""
+
+    binds: ClassVar[tuple[str, ...]] = ("var",)
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return (self.var,)
+
+    def pieces(self) -> Pieces:
+        """`with Let(value) as x:`."""
+        yield from ("with Let(", Operand(self.value), *_declared(self.var, self.value), ") as ")
+        yield from (Bind(self.var), Name(self.var), ":")
+        yield from _block(self.body)
+        yield Release(self.var)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SeqStmt(Stmt):
+    """Statements in order, opened up where they are sequences; without any, it does nothing."""
+
+    stmts: tuple[Stmt, ...]
+
+    def __post_init__(self) -> None:
+        if any(isinstance(stmt, SeqStmt) for stmt in self.stmts):
+            parts = (s.stmts if isinstance(s, SeqStmt) else (s,) for s in self.stmts)
+            object.__setattr__(self, "stmts", tuple(chain.from_iterable(parts)))
+
+    @property
+    def stands_for(self) -> Stmt:
+        """The same thing in fewer words: one statement in order is that statement."""
+        return self.stmts[0] if len(self.stmts) == 1 else self
+
+    def pieces(self) -> Pieces:
+        """One statement a line; `pass` for none."""
+        if not self.stmts:
+            yield "pass"
+        for count, stmt in enumerate(self.stmts):
+            if count:
+                yield NEWLINE
+            yield Operand(stmt)
+
+
+def seq(*stmts: Stmt) -> Stmt:
+    """The statements one after another, nested sequences opened up."""
+    return SeqStmt(stmts).stands_for
+
+
+def _with_buffer(
+    word: str, buffer: Buffer, body: Stmt, more: Pieces = (), *, view: bool = False
+) -> Pieces:
+    yield from (f"with {word}(", *declaration(buffer, view=view), *more, ") as ")
+    yield from (Bind(buffer), Name(buffer), ":")
+    yield from _block(body)
+    yield Release(buffer)
+
+
+def _block(body: Stmt) -> Pieces:
+    return (INDENT, NEWLINE, Operand(body), DEDENT)
+
+
+def _declared(var: Var, value: Expr) -> Pieces:
+    """The type of `var` where it is not the type of what it takes its value from."""
+    return () if var.dtype == value.dtype else (f', dtype="{var.dtype}"',)
+
+
+LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMap, ...]], ...]"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PrimFunc:
+    """A function over buffers.
+
+    Attributes:
+        name: an identifier.
+        params: buffers and scalar variables, in the caller's order.
+        body: what it does.
+        sizes: variables in the shapes of `params` that no scalar parameter binds; they take
+            their values from the arrays at the call.
+        layout_maps: for the `data` of a buffer, the maps that `apply_buffer_transforms` will
+            apply to it, in order.
+        pad_values: for the `data` of a buffer, what its padding holds.
+        sites: for each run-time index check, what the user wrote and where.
+    """
+
+    name: str
+    params: tuple[Buffer | Var, ...]
+    body: Stmt
+    sizes: tuple[Var, ...] = ()
+    layout_maps: LayoutMaps = ()
+    pad_values: tuple[tuple[Var, PadValue], ...] = ()
+    sites: tuple[str, ...] = field(default=())
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        params = (p.data if isinstance(p, Buffer) else p for p in self.params)
+        return (*self.sizes, *params)
+
+    @property
+    def attrs(self) -> Mapping[str, Mapping[Var, tuple[IndexMap, ...]]]:
+        """`layout_transform_map`, while there is one: buffer data -> maps in order.
+
+        Source:
+            transform_layout RFC: the attribute is removed once the maps are applied.
+        """
+        maps = {"layout_transform_map": MappingProxyType(dict(self.layout_maps))}
+        return MappingProxyType(maps if self.layout_maps else {})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrimFunc) and same(self, other)
+
+    __hash__ = object.__hash__
+
+    def pieces(self) -> Pieces:
+        """As a Python function; what is not code is in decorators before it."""
+        buffers = [param for param in self.params if isinstance(param, Buffer)]
+        yield from map(Bind, (*self.params, *self.sizes))
+        # A decorator may speak of a buffer that the body makes: its name is kept for it.
+        named = {data: None for data, _ in (*self.layout_maps, *self.pad_values)}
+        yield from (Reserve(data) for data in named if all(data is not b.data for b in buffers))
+        yield from self._decorators()
+        yield f"def {identifier(self.name)}("
+        yield from self._signature()
+        yield "):"
+        yield from _block(self.body)
+
+    def _decorators(self) -> Pieces:
+        for count, (data, maps) in enumerate(self.layout_maps):
+            yield from (", " if count else "@layout_transform_map(", Name(data), "=[")
+            yield from (*operands(maps), "]")
+        yield from (")", NEWLINE) if self.layout_maps else ()
+        for count, (data, pad) in enumerate(self.pad_values):
+            yield from (", " if count else "@pad_value(", Name(data), "=", Operand(pad))
+        yield from (")", NEWLINE) if self.pad_values else ()
+        if self.sites:
+            yield from (f"@sites({', '.join(map(repr, self.sites))})", NEWLINE)
+
+    def _signature(self) -> Pieces:
+        known: set[Var] = set()
+        for count, param in enumerate(self.params):
+            yield from (", " if count else "", Name(param), ": ")
+            if isinstance(param, Buffer):
+                yield from declaration(param, view=param.data in known)
+                known.add(param.data)
+            else:
+                yield f'"{param.dtype}"'
+        if self.sizes:
+            yield ", *" if self.params else "*"
+        for var in self.sizes:
+            yield from (", ", Name(var), f': "{var.dtype}"')
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+Node: TypeAlias = "Expr | Stmt | PrimFunc | IndexMap | PadValue | Range"

@@ -1,0 +1,34 @@
+"""Run a recursion that is written with `yield` on a stack of its own.
+
+A pass that must know what encloses a node reads best as a recursion, but trees nest deeper than
+Python's stack. Written as a generator it says `result = yield task(child)` where it would call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias
+
+Task: TypeAlias = "Generator[Any, Any, Any]"
+
+
+def run(task: Task) -> Any:
+    """The value that `task` returns.
+
+    >>> def depth(n):
+    ...     return 0 if n == 0 else 1 + (yield depth(n - 1))
+    >>> run(depth(100_000))
+    100000
+    """
+    stack = [task]
+    value: Any = None
+    while stack:
+        try:
+            waiting = stack[-1].send(value)
+        except StopIteration as end:
+            stack.pop()
+            value = end.value
+        else:
+            stack.append(waiting)
+            value = None
+    return value

@@ -1,0 +1,226 @@
+"""Turn a tree into text piece by piece: precedence, indentation, and names unique in their scope.
+
+A node says in `pieces()` what it is written as; `render` walks the pieces with a stack of its own,
+since trees nest deeper than Python's. Knows no node.
+"""
+
+from __future__ import annotations
+
+import keyword
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, TypeAlias
+
+
+class Level(IntEnum):
+    """How tightly an expression holds together, as in Python's grammar."""
+
+    ANY = 0
+    OR = 1
+    AND = 2
+    NOT = 3
+    COMPARE = 4
+    BITOR = 5
+    BITXOR = 6
+    BITAND = 7
+    SHIFT = 8
+    SUM = 9
+    PRODUCT = 10
+    UNARY = 11
+    ATOM = 12
+
+
+class Mark(Enum):
+    """Layout of the text: a new line, and one step further in or out from there on."""
+
+    NEWLINE = "newline"
+    INDENT = "indent"
+    DEDENT = "dedent"
+
+
+NEWLINE, INDENT, DEDENT = Mark.NEWLINE, Mark.INDENT, Mark.DEDENT
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A node inside another, in parentheses if it holds less tightly than `level`."""
+
+    node: Any
+    level: int = Level.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a variable or a buffer; of the address of a buffer, the buffer's."""
+
+    node: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """From here on a variable or a buffer has a name that nothing else in scope has."""
+
+    node: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The address `data` of a buffer that comes later takes its name now, and keeps it."""
+
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The scope of the last `Bind` of `node` ends; its name is free again."""
+
+    node: Any
+
+
+Piece: TypeAlias = "str | Operand | Name | Bind | Reserve | Release | Mark"
+Pieces: TypeAlias = "Iterable[Piece]"
+
+
+def render(root: Any) -> str:
+    """The text of any node that has `pieces()`.
+
+    A variable that nothing binds takes its name where it is met first, and keeps it.
+    """
+    names = _Names()
+    out: list[str] = []
+    depth = 0
+    todo: list[Iterator[Piece]] = [iter(root.pieces())]
+    while todo:
+        piece = next(todo[-1], None)
+        if piece is None:
+            todo.pop()
+        elif isinstance(piece, str):
+            out.append(piece)
+        elif isinstance(piece, Operand):
+            todo.append(_operand(piece))
+        elif isinstance(piece, Name):
+            out.append(names.find(piece.node))
+        elif isinstance(piece, Bind):
+            names.bind(piece.node)
+        elif isinstance(piece, Reserve):
+            names.reserve(piece.data)
+        elif isinstance(piece, Release):
+            names.release(piece.node)
+        elif piece is NEWLINE:
+            out.append("\n" + "    " * depth)
+        else:
+            depth += 1 if piece is INDENT else -1
+    return "".join(out)
+
+
+def comma(items: Iterable[Piece]) -> Iterator[Piece]:
+    """The items with commas between them."""
+    for count, item in enumerate(items):
+        if count:
+            yield ", "
+        yield item
+
+
+def operands(nodes: Iterable[Any]) -> Iterator[Piece]:
+    """Expressions or plain ints with commas between them."""
+    return comma(str(node) if isinstance(node, int) else Operand(node) for node in nodes)
+
+
+def tuple_of(nodes: tuple[Any, ...]) -> Iterator[Piece]:
+    """Expressions or plain ints as a Python tuple."""
+    yield "("
+    yield from operands(nodes)
+    yield ",)" if len(nodes) == 1 else ")"
+
+
+def identifier(name: str) -> str:
+    """`name` with everything that a Python identifier cannot have replaced.
+
+    >>> identifier("C.local"), identifier("2d"), identifier("lambda")
+    ('C_local', '_2d', 'lambda_')
+    """
+    plain = unicodedata.normalize("NFKC", name)
+    legal = "".join(c if f"a{c}".isidentifier() else "_" for c in plain)
+    if not legal.isidentifier():
+        legal = f"_{legal}"
+    return f"{legal}_" if keyword.iskeyword(legal) else legal
+
+
+def _operand(piece: Operand) -> Iterator[Piece]:
+    # A node without a level of its own stands alone, as a call does.
+    if getattr(piece.node, "level", Level.ATOM) >= piece.level:
+        return iter(piece.node.pieces())
+    return _parenthesised(piece.node)
+
+
+def _parenthesised(node: Any) -> Iterator[Piece]:
+    yield "("
+    yield from node.pieces()
+    yield ")"
+
+
+class _Names:
+    """Which names are taken, and by what.
+
+    Several buffers may be views of one memory, whose address is `data`: they are told apart by
+    what they are, and the address goes by the name of the first of them.
+    """
+
+    def __init__(self) -> None:
+        # Keyed by variable: those are hashed and found by identity.
+        self._variables: dict[Any, list[str]] = {}
+        self._views: dict[Any, list[tuple[Any, str]]] = {}
+        self._reserved: dict[Any, str] = {}
+        self._taken: set[str] = set()
+
+    def bind(self, node: Any) -> None:
+        if not hasattr(node, "data"):
+            self._variables.setdefault(node, []).append(self._unique(node.name))
+            return
+        views = self._views.setdefault(node.data, [])
+        kept = None if views else self._reserved.get(node.data)
+        views.append((node, kept or self._unique(node.name)))
+
+    def reserve(self, data: Any) -> None:
+        self._reserved[data] = self._unique(data.name)
+
+    def release(self, node: Any) -> None:
+        if not hasattr(node, "data"):
+            self._taken.discard(self._variables[node].pop())
+            return
+        views = self._views[node.data]
+        last = next(k for k in reversed(range(len(views))) if views[k][0] is node)
+        name = views.pop(last)[1]
+        if name != self._reserved.get(node.data):
+            self._taken.discard(name)
+
+    def find(self, node: Any) -> str:
+        return self._view(node) if hasattr(node, "data") else self._variable(node)
+
+    def _variable(self, node: Any) -> str:
+        if views := self._views.get(node):
+            return views[0][1]
+        if node in self._reserved:
+            return self._reserved[node]
+        if not self._variables.get(node):
+            self.bind(node)
+        return self._variables[node][-1]
+
+    def _view(self, node: Any) -> str:
+        views: list[tuple[Any, str]] = self._views.get(node.data, [])
+        known = [name for view, name in views if view is node]
+        if found := known or [name for view, name in views if view == node]:
+            return found[-1]
+        self.bind(node)
+        return self._views[node.data][-1][1]
+
+    def _unique(self, name: str) -> str:
+        base = candidate = identifier(name)
+        count = 0
+        while candidate in self._taken:
+            count += 1
+            candidate = f"{base}_{count}"
+        self._taken.add(candidate)
+        return candidate

@@ -1,0 +1,74 @@
+"""Element types and the type of an operation on two of them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.dtype import SCALARS, DType, promote
+
+
+def test_a_type_is_its_own_name() -> None:
+    kind = DType("float32x4")
+
+    assert kind == "float32x4"
+    assert (kind.kind, kind.bits, kind.lanes, kind.bytes) == ("float", 32, 4, 16)
+    assert kind.scalar == "float32"
+    assert kind.with_lanes(8) == "float32x8"
+    assert DType(kind) is kind
+    assert pickle.loads(pickle.dumps(kind)).lanes == 4
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_numpy_knows_every_type(name: str) -> None:
+    kind = DType(name)
+
+    assert str(kind.numpy) == name
+    assert kind.numpy.itemsize == kind.bytes
+    assert [kind.is_float, kind.is_integer, kind.is_bool].count(True) == 1
+
+
+@pytest.mark.parametrize("name", ["float31", "int", "float32x", "bool8", "", "float32 ", "x4"])
+def test_an_unknown_type_is_refused(name: str) -> None:
+    with pytest.raises(TypeMismatchError) as error:
+        DType(name)
+
+    assert error.value.message == (
+        f"`{name}` is no element type; the types are bool, int8, int16, int32, int64, uint8, "
+        "uint16, uint32, uint64, float16, bfloat16, float32, float64"
+    )
+
+
+# What BinaryOpMatchTypes of TVM 0.18 gives; None where it refuses.
+PROMOTIONS = [
+    ("int32", "int32", "int32"),
+    ("int8", "int64", "int64"),
+    ("uint8", "uint16", "uint16"),
+    ("uint8", "int8", "int8"),
+    ("uint32", "int8", "int32"),
+    ("uint64", "int32", "int64"),
+    ("bool", "bool", "bool"),
+    ("bool", "int8", "int8"),
+    ("bool", "uint64", "uint64"),
+    ("bool", "float16", "float16"),
+    ("int64", "float16", "float16"),
+    ("uint64", "bfloat16", "bfloat16"),
+    ("float16", "float32", "float32"),
+    ("bfloat16", "float64", "float64"),
+    ("float32", "float64", "float64"),
+    ("float16", "bfloat16", None),
+    ("handle", "int64", None),
+    ("float32x4", "float32", "float32x4"),
+    ("float32x4", "int8x4", "float32x4"),
+    ("int8", "float64x2", "float64x2"),
+    ("int32x4", "int32x8", None),
+    ("uint8x2", "int32x2", "int32x2"),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "wanted"), PROMOTIONS)
+def test_promotion(a: str, b: str, wanted: str | None) -> None:
+    assert promote(DType(a), DType(b)) == wanted
+    assert promote(DType(b), DType(a)) == wanted

@@ -1,0 +1,273 @@
+"""Reading the printed form back: nasty functions survive, wrong text is refused with its place."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tecomp.errors import ParseError
+from tecomp.ir.dtype import BOOL, FLOAT32, INT32, INT64, SCALARS, DType
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    BufferLoad,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Scalar,
+    Select,
+    Var,
+    const,
+)
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    For,
+    ForKind,
+    IndexMap,
+    Let,
+    PadValue,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+
+
+def storing(value: Expr, *params: Var) -> PrimFunc:
+    """A function that stores one value."""
+    out = Buffer("out", (1,), value.dtype)
+    return PrimFunc("f", (*params, out), BufferStore(out, value, (Const(0),)))
+
+
+def survives(func: PrimFunc) -> bool:
+    again = parse(str(func))
+    return again == func and str(again) == str(func)
+
+
+LITERALS: list[tuple[Scalar, str]] = [
+    (math.nan, "float32"),
+    (math.inf, "float64"),
+    (-math.inf, "float16"),
+    (-0.0, "float32"),
+    (5e-324, "float64"),
+    (0.1, "float32"),
+    (1e300, "bfloat16"),
+    (-(2**63), "int64"),
+    (2**63 - 1, "int64"),
+    (2**64 - 1, "uint64"),
+    (-128, "int8"),
+    (True, "bool"),
+    (False, "bool"),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype"), LITERALS)
+def test_literals(value: Scalar, dtype: str) -> None:
+    assert survives(storing(Const(value, DType(dtype))))
+
+
+@pytest.mark.parametrize("dtype", SCALARS)
+def test_every_type(dtype: str) -> None:
+    kind = DType(dtype)
+    x = Var("x", kind)
+
+    assert survives(storing(Cast(kind, Const(1)), x))
+    assert survives(storing(Select(Const(True, BOOL), x, Const(1, kind)), x))
+    assert survives(storing(const(1, kind.with_lanes(4))))
+
+
+@pytest.mark.parametrize("op", BinOp)
+@pytest.mark.parametrize("other", BinOp)
+def test_every_nesting_of_two_operators(op: BinOp, other: BinOp) -> None:
+    # Types are no business of the parser but for operands that differ.
+    a, b, c = (Var(name) for name in "abc")
+
+    assert survives(storing(Binary(op, Binary(other, a, b), c), a, b, c))
+    assert survives(storing(Binary(op, a, Binary(other, b, c)), a, b, c))
+
+
+@pytest.mark.parametrize("op", CmpOp)
+def test_comparisons(op: CmpOp) -> None:
+    p, q, r = (Var(name, BOOL) for name in "pqr")
+
+    assert survives(storing(Compare(op, Compare(op, p, q), r), p, q, r))
+    assert survives(storing(Compare(op, p, Compare(op, q, Not(r))), p, q, r))
+    assert survives(storing(Not(Compare(op, p, Binary(BinOp.AND, q, r))), p, q, r))
+
+
+def test_calls_whose_type_does_not_follow() -> None:
+    x = Var("x", FLOAT32)
+
+    assert survives(storing(Call("exp", (x,), DType("float64")), x))
+    assert survives(storing(Call("some thing", (x, x), INT64), x))
+    assert survives(storing(Call("exp", (x, x), FLOAT32), x))
+
+
+def test_names_that_are_no_identifiers_or_words_of_the_language() -> None:
+    names = ("for", "1", "", "a b", "min", "exp", "Buffer", "store", "é", "a b")
+    odd = [Var(name) for name in names]
+    total: Expr = Const(0)
+    for var in odd:
+        total = Binary(BinOp.ADD, total, var)
+
+    assert survives(storing(total, *odd))
+
+
+def test_shadowed_names() -> None:
+    out = Buffer("i", (8,), INT64)
+    body: Stmt = SeqStmt(())
+    names = [Var("i") for _ in range(4)]
+    for var in names:
+        body = Let(var, Const(3), seq(body, BufferStore(out, var, (var,))))
+
+    assert survives(PrimFunc("i", (out,), body))
+
+
+def test_loops_of_other_types_and_bounds() -> None:
+    out = Buffer("out", (8,), INT32)
+    i, j, k = Var("i", INT32), Var("j"), Var("k", INT32)
+    inner = For(k, Const(1, INT32), Const(2, INT32), ForKind.UNROLLED, BufferStore(out, k, (j,)))
+    body = For(j, Const(0), Const(8), ForKind.SERIAL, inner)
+    odd = For(i, Const(0), Const(8), ForKind.PARALLEL, body)
+
+    assert survives(PrimFunc("f", (out,), odd))
+    assert survives(PrimFunc("f", (out,), Let(i, Const(8), odd)))
+
+
+def test_symbolic_shapes_strides_and_views() -> None:
+    n, m = Var("n"), Var("m", INT32)
+    a = Buffer("A", (n * 4, (n + 3) // 4, 5), FLOAT32, "global", (0,), (n * 5, 5, 1))
+    alias = Buffer("B", (n,), DType("float32x4"), data=a.data)
+    local = Buffer("L", (), scope='l"ocal')
+    body = Allocate(local, BufferStore(local, BufferLoad(a, (n, n, n)), ()))
+
+    assert survives(PrimFunc("f", (a, m, alias), body, (n,)))
+
+
+def test_sites_with_quotes_and_lines() -> None:
+    sites = ("it's \"quoted\"", "two\nlines", "back\\slash", "tab\t\0", "é\u2028")
+
+    assert parse(str(PrimFunc("f", (), SeqStmt(()), (), (), (), sites))).sites == sites
+
+
+def test_maps_with_typed_arguments_and_without_any() -> None:
+    a, n = Buffer("A", ()), Var("n")
+    i, j = Var("i", INT32), Var("j")
+    maps = (IndexMap((i, j), (j, j + n)), IndexMap((), (Const(0), Const(0)), (0,)))
+    pad = PadValue((), BufferLoad(a, ()))
+
+    assert survives(PrimFunc("f", (a, n), SeqStmt(()), (), ((a.data, maps),), ((a.data, pad),)))
+
+
+def test_a_chain_of_several_hundred_operators() -> None:
+    i = Var("i")
+    chain: Expr = i
+    for _ in range(900):
+        chain = Binary(BinOp.ADD, chain, i)
+
+    assert survives(storing(chain, i))
+
+
+def test_too_deep_for_python_is_an_error_of_its_own() -> None:
+    i = Var("i")
+    chain: Expr = i
+    for _ in range(100_000):
+        chain = Binary(BinOp.ADD, chain, i)
+    text = str(storing(chain, i))
+
+    with pytest.raises(ParseError) as error:
+        parse(text)
+
+    assert error.value.message == "line 1, column 1: the text is nested too deeply for Python"
+
+
+HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def f(", "line 1, column 6: '(' was never closed: `def f(`"),
+        ("", "line 1, column 1: expected one `def name(...):`"),
+        ("x = 1", "line 1, column 1: expected one `def name(...):`"),
+        ("a\0b", "line 1, column 1: source code string cannot contain null bytes"),
+        ("def f(a):\n    pass", "line 1, column 7: a parameter needs a type: `a`"),
+        ("def f(a: 3):\n    pass", "line 1, column 10: expected a string: `3`"),
+        ("def f(*, a: Buffer('bool', ())):\n    pass",
+         "line 1, column 10: a size is no buffer: `a: Buffer('bool', ())`"),
+        ("def f(a: 'int64' = 3):\n    pass",
+         "line 1, column 1: expected parameters with a name and a type only: "
+         "`def f(a: 'int64' = 3):\n    pass`"),
+        ('def f(a: "float31"):\n    pass',
+         "line 1, column 10: `float31` is no element type; the types are bool, int8, int16, int32, "
+         "int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64: "
+         '`"float31"`'),
+        ("@fast\ndef f():\n    pass", "line 1, column 2: there is no such decorator: `fast`"),
+        ("@pad_value(A=3)\ndef f():\n    pass", "line 1, column 14: expected a lambda: `3`"),
+        ('def f(A: Buffer("bool", (4, 4), axis_separators=(1, 1))):\n    pass',
+         "line 1, column 10: axis separators [1, 1] do not cut 2 axes into groups of at least one "
+         "axis; they are ascending, each the last axis of its group; write a constant 0 in the map "
+         'for a group that has no axis: `Buffer("bool", (4, 4), axis_separators=(1, 1))`'),
+        (HEAD + "A[0] = 1 + float32(1.0)",
+         "line 2, column 12: operands of int64 and float32 do not go together: `1 + float32(1.0)`"),
+        (HEAD + "A[j] = float32(1.0)",
+         "line 2, column 7: nothing in scope has this name: `j`"),
+        (HEAD + "A[0] = 1.0",
+         "line 2, column 12: a literal other than an int64 or bool is written with its type: "
+         "`1.0`"),
+        (HEAD + "A[0] = 'é' + foo(n)",
+         "line 2, column 12: a literal other than an int64 or bool is written with its type: "
+         "`'é'`"),
+        (HEAD + "n[0] = 1", "line 2, column 5: this is no buffer: `n`"),
+        (HEAD + "A[0] = A", "line 2, column 12: this is a buffer: `A`"),
+        (HEAD + "A[0] = A.size", "line 2, column 12: a buffer has no such part: `A.size`"),
+        (HEAD + "A[0] = -n", "line 2, column 12: expected a number: `-n`"),
+        (HEAD + "A[0] = n ** 2",
+         "line 2, column 12: the language has no such operator: `n ** 2`"),
+        (HEAD + "A[0] = ~n", "line 2, column 12: the language has no such operator: `~n`"),
+        (HEAD + "A[0] = 0 < n < 3",
+         "line 2, column 12: expected one comparison of numbers: `0 < n < 3`"),
+        (HEAD + "A[0] = foo(n)", "line 2, column 12: there is no such function: `foo`"),
+        (HEAD + "A[0] = call('foo', n)",
+         "line 2, column 12: the type of this call is not known, say dtype=: `call('foo', n)`"),
+        (HEAD + "A[0] = min(n)", "line 2, column 12: expected 2 arguments, got 1: `min(n)`"),
+        (HEAD + "A[0] = cast('int8', n, x=1)",
+         "line 2, column 12: there is no argument x: `cast('int8', n, x=1)`"),
+        (HEAD + "A[0] = A.load(0)", "line 2, column 12: load needs where=: `A.load(0)`"),
+        (HEAD + "A[0] = int8(300)",
+         "line 2, column 17: 300 does not fit into int8, which holds -128 to 127: `300`"),
+        (HEAD + "A[0] = 9223372036854775808",
+         "line 2, column 12: 9223372036854775808 does not fit into int64, which holds "
+         "-9223372036854775808 to 9223372036854775807: `9223372036854775808`"),
+        (HEAD + "A[0] = [n]",
+         "line 2, column 12: this is no expression of the language: `[n]`"),
+        (HEAD + "n = 3", "line 2, column 5: this is no statement of the language: `n = 3`"),
+        (HEAD + "return", "line 2, column 5: this is no statement of the language: `return`"),
+        (HEAD + "for i in steps(4):\n        pass",
+         "line 2, column 14: expected one of range, parallel, vectorized, unrolled: `steps(4)`"),
+        (HEAD + "with Open(n) as x:\n        pass",
+         "line 2, column 10: there is no such statement: `Open(n)`"),
+        (HEAD + "with Allocate(n) as x:\n        pass",
+         "line 2, column 19: expected Buffer(...): `n`"),
+        (HEAD + "with DeclBuffer(Buffer('bool', (), data=n + 1)) as x:\n        pass",
+         "line 2, column 21: data= is no address: `Buffer('bool', (), data=n + 1)`"),
+        (HEAD + "with BufferRealize(Buffer('bool', (4,)), bounds=((0,),)) as x:\n        pass",
+         "line 2, column 54: expected (min, extent): `(0,)`"),
+        (HEAD + "with BufferRealize(Buffer('bool', (4,)), aligns=((0, 1),)) as x:\n        pass",
+         "line 2, column 54: expected (axis, factor, offset): `(0, 1)`"),
+        (HEAD + "store(n, n)", "line 2, column 11: expected a place in a buffer: `n`"),
+    ],
+)
+def test_wrong_text_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(ParseError) as error:
+        parse(text)
+
+    assert error.value.message == message

@@ -1,0 +1,357 @@
+"""Simplification: each rule on an example, and random expressions evaluated before and after."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tecomp.ir.dtype import FLOAT32, INT32, INT64
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    binary,
+    cast,
+    compare,
+    const,
+    if_then_else,
+    index_value,
+    logical_and,
+    logical_or,
+    select,
+)
+from tecomp.ir.rewrite import walk
+from tecomp.ir.simplify import bounds, constant_upper_bound, simplify
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+
+i, j, k, n, m = (Var(name) for name in "ijknm")
+A = Buffer("A", (64,))
+RANGES = {i: (0, 15), j: (0, 3), k: (0, 7), n: (0, None), m: (0, None)}
+
+
+def least(a: Expr | int, b: Expr | int) -> Expr:
+    return binary(BinOp.MIN, a, b)
+
+
+def most(a: Expr | int, b: Expr | int) -> Expr:
+    return binary(BinOp.MAX, a, b)
+
+
+RULES: list[tuple[Expr, str]] = [
+    ((i * 4 + j) // 4, "i"),
+    ((i * 4 + j) % 4, "j"),
+    ((i * 8 + k) // 4, "i * 2 + k // 4"),
+    ((i * 8 + j * 2) // 16, "i // 2"),
+    ((i * 8 + j) % 16, "i % 2 * 8 + j"),
+    ((i * 6) // 4, "i * 3 // 2"),
+    ((i // 3) // 5, "i // 15"),
+    ((n // 3 + 1) // 2, "(n + 3) // 6"),
+    (n % 12 % 4, "n % 4"),
+    (n % 12 // 4, "n // 4 % 3"),
+    (n // 4 * 4 + n % 4, "n"),
+    (n // 8 * 8 + n // 4 % 2 * 4 + n % 4, "n"),
+    (n - n // 8 * 8, "n % 8"),
+    (n + 3 - (n + 3) // 8 * 8, "(n + 3) % 8"),
+    ((n - 1) // 8 + 1, "(n + 7) // 8"),
+    (i * 0 + j * 1 + 0, "j"),
+    (3 + i - 2 + i - i, "i + 1"),
+    ((i + 2) * 4 - i, "i * 3 + 8"),
+    (0 - i, "0 - i"),
+    (5 - i * 2, "5 - i * 2"),
+    ((i * 2) * (n * 3), "i * n * 6"),
+    (i * n - n * i, "0"),
+    (least(i, 15), "i"),
+    (most(i, 0), "i"),
+    (least(i, 7), "min(i, 7)"),
+    (least(least(8, n - i * 8), 8), "min(8, n - i * 8)"),
+    (least(n + 4, n), "n"),
+    (i // 16, "0"),
+    (i % 16, "i"),
+    (n // 1, "n"),
+    (n % 1, "0"),
+    (i < 16, "True"),
+    (i > 15, "False"),
+    (i * 8 < 64, "i < 8"),
+    (i * 8 + 3 < 64, "i < 8"),
+    (i * 8 + k < n * 8, "i < n"),
+    (i * 8 <= 63, "i <= 7"),
+    (i * 8 > 63, "i > 7"),
+    (i * 8 >= n * 8, "i >= n"),
+    (n + 1 < i + 3, "n < i + 2"),
+    ((i * 2).equal(7), "False"),
+    ((i * 2).equal(8), "i == 4"),
+    (i.equal(16), "False"),
+    (n - i < n, "i > 0"),
+    (logical_and(i < 16, n > 3), "n > 3"),
+    (logical_or(i < 16, n > 3), "True"),
+    (logical_and(n > 3, n > 3), "n > 3"),
+    (logical_and(n > 3, n > 2), "n > 3"),
+    (logical_or(n < 3, n >= 3), "True"),
+    (Not(n < 3), "n >= 3"),
+    (Not(Not(Var("p").equal(1))), "p == 1"),
+    (if_then_else(n < 4, least(n, 4), 0), "if_then_else(n < 4, n, 0)"),
+    (if_then_else(i < 16, n, m), "n"),
+    (if_then_else(n < 4, m, m), "m"),
+    (select(i < 16, n, m), "n"),
+    (cast("int64", cast("int32", i)), "i"),
+    (cast("float32", index_value(3)), "float32(3.0)"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), RULES, ids=[after for _, after in RULES])
+def test_rule(before: Expr, after: str) -> None:
+    assert str(simplify(before, RANGES)) == after
+
+
+x = Var("x", FLOAT32)
+w = Var("w", INT32)
+KEPT = [
+    x * 0.0,
+    x + 0.0,
+    (x + 1.0) - 1.0,
+    (w + 1) - 1,
+    (w * 4) // 4,
+    w < w + 1,
+    Not(x < 1.0),
+    cast("int64", cast("int8", i * 64)),
+    # The elements of a tensor may be so large that the product wraps around.
+    BufferLoad(Buffer("D", (4,), INT64), (j,)) * 4 // 4,
+    select(n < 4, BufferLoad(A, (least(n, 4),)), const(0.0)),
+    logical_and(n < 4, BufferLoad(A, (least(n, 4),)) > 0.0),
+    Call("check_index", (n, index_value(10), index_value(0)), (n < 4).dtype),
+]
+
+
+@pytest.mark.parametrize("expr", KEPT, ids=[str(expr) for expr in KEPT])
+def test_kept(expr: Expr) -> None:
+    """Arithmetic on data, and what a read could depend on, stays to the letter."""
+    assert str(simplify(expr, RANGES)) == str(expr)
+
+
+def loop(var: Var, extent: Expr | int, *body: Stmt, kind: ForKind = ForKind.SERIAL) -> For:
+    return For(var, index_value(0), index_value(extent), kind, seq(*body))
+
+
+def put(index: Expr | int, value: float = 1.0) -> BufferStore:
+    return BufferStore(A, const(value), (index_value(index),))
+
+
+def test_symbolic_bounds_of_loops_decide_guards() -> None:
+    """`8*io + ii < n` is known where io and ii run to the bounds that isl writes."""
+    tail = least(8, n - i * 8)
+    inside = IfThenElse(i * 8 + j < n, put(i * 8 + j))
+
+    nest = loop(i, (n + 7) // 8, loop(j, tail, inside))
+
+    assert simplify(nest) == loop(i, (n + 7) // 8, loop(j, tail, put(i * 8 + j)))
+
+
+def test_loops_of_no_and_of_one_turn_go() -> None:
+    assert simplify(loop(i, 0, put(i))) == SeqStmt(())
+    assert simplify(loop(i, least(j - 3, 0), put(i)), RANGES) == SeqStmt(())
+    assert simplify(loop(i, 1, loop(j, 4, put(i * 4 + j)))) == loop(j, 4, put(j))
+
+
+def test_a_condition_decides_those_inside() -> None:
+    inner = IfThenElse(n < 7, put(0), put(1))
+
+    assert simplify(IfThenElse(n < 5, inner, IfThenElse(n < 5, put(2)))) == IfThenElse(
+        n < 5, put(0))
+    assert simplify(IfThenElse(n < 5, SeqStmt(()), put(1))) == IfThenElse(n >= 5, put(1))
+    assert simplify(IfThenElse(n < 5, SeqStmt(()), SeqStmt(()))) == SeqStmt(())
+
+
+def test_memory_and_values_that_nothing_uses_go() -> None:
+    t, unused = Var("t"), Buffer("unused", (4,))
+
+    assert simplify(Allocate(unused, put(0))) == put(0)
+    assert simplify(Let(t, n + 1, put(0))) == put(0)
+    assert simplify(Let(t, n, put(t))) == put(n)
+    assert simplify(Let(t, n + 1, IfThenElse(t > n, put(t)))) == Let(t, n + 1, put(t))
+
+
+def test_extents_of_memory_follow_their_variables() -> None:
+    """A loop of one turn is replaced in the shapes of buffers inside it as well."""
+    local = Buffer("local", (least(8, n - i * 8),))
+    fill = loop(j, least(8, n - i * 8), BufferStore(local, const(0.0), (j,)))
+
+    result = simplify(loop(i, 1, Allocate(local, fill)))
+
+    shaped = Buffer("local", (least(8, n),))
+    wanted = Allocate(shaped, loop(j, least(8, n), BufferStore(shaped, const(0.0), (j,))))
+    assert result == wanted
+
+
+def test_predicates_that_always_or_never_hold() -> None:
+    lanes = Ramp(i * 4, index_value(1), 4)
+    inside = Compare(CmpOp.LT, lanes, Broadcast(index_value(64), 4))
+    outside = Compare(CmpOp.GE, lanes, Broadcast(index_value(64), 4))
+    value = Broadcast(const(1.0), 4)
+
+    assert simplify(BufferStore(A, value, (lanes,), inside), RANGES) == BufferStore(
+        A, value, (lanes,))
+    assert simplify(BufferStore(A, value, (lanes,), outside), RANGES) == SeqStmt(())
+    assert str(simplify(BufferLoad(A, (lanes,), outside), RANGES)) == "broadcast(float32(0.0), 4)"
+
+
+def test_sizes_of_a_function_are_not_negative() -> None:
+    func = PrimFunc("f", (Buffer("A", (n,)),), IfThenElse(n >= 0, put(0)), (n,))
+
+    assert simplify(func).body == put(0)
+
+
+def test_bounds() -> None:
+    assert bounds(i * 8 - j, RANGES) == (-3, 120)
+    assert bounds(n - 1, RANGES) == (-1, None)
+    assert bounds(least(n, i + 8) - i, RANGES) == (-15, 8)
+    assert constant_upper_bound(least(8, n - i * 8), RANGES) == 8
+    assert constant_upper_bound(n, RANGES) is None
+
+
+def test_a_sum_that_doubles_at_every_step_takes_no_time() -> None:
+    total: Expr = i
+    for _ in range(40):
+        total = total + total
+
+    assert str(simplify(total)) == f"i * {2**40}"
+
+
+def test_deep_trees_do_not_exhaust_the_stack() -> None:
+    total: Expr = n
+    for step in range(3000):
+        total = binary(BinOp.MAX, total // 2, step)
+
+    assert sum(1 for _ in walk(simplify(total, RANGES))) > 3000
+
+
+VALUES = {i: range(-5, 6, 3), j: range(4), n: (0, 1, 13)}
+OPERATORS = {
+    BinOp.ADD: operator.add, BinOp.SUB: operator.sub, BinOp.MUL: operator.mul,
+    BinOp.FLOORDIV: lambda a, b: a // b if b else 0, BinOp.MOD: lambda a, b: a % b if b else 0,
+    BinOp.MIN: min, BinOp.MAX: max,
+    BinOp.AND: lambda a, b: a and b, BinOp.OR: lambda a, b: a or b,
+    CmpOp.EQ: operator.eq, CmpOp.NE: operator.ne, CmpOp.LT: operator.lt, CmpOp.LE: operator.le,
+    CmpOp.GT: operator.gt, CmpOp.GE: operator.ge,
+}
+
+
+def value(expr: Expr, at: Mapping[Var, int]) -> int:
+    match expr:
+        case Var():
+            return at[expr]
+        case Const(number):
+            return int(number)
+        case Binary(op, a, b) | Compare(op, a, b):
+            return int(OPERATORS[op](value(a, at), value(b, at)))
+        case Not(a):
+            return not value(a, at)
+        case Select(c, a, b) | Call(_, (c, a, b)):
+            return value(a if value(c, at) else b, at)
+        case Cast(_, a):
+            return value(a, at)
+    raise AssertionError(expr)
+
+
+ATOMS = st.sampled_from([i, j, n]) | st.integers(-9, 20).map(index_value)
+DIVISORS = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 64])
+
+
+def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    pairs = st.tuples(inner, inner)
+    ops = st.sampled_from([BinOp.ADD, BinOp.SUB, BinOp.MIN, BinOp.MAX, BinOp.ADD, BinOp.MUL])
+    compared = st.builds(lambda op, ab: compare(op, *ab), st.sampled_from(list(CmpOp)), pairs)
+    joined = st.builds(
+        lambda op, a, b: binary(op, a, b), st.sampled_from([BinOp.AND, BinOp.OR]), compared,
+        compared)
+    conditions = compared | joined | compared.map(Not)
+    return st.one_of(
+        st.builds(lambda op, ab: binary(op, *ab), ops, pairs),
+        st.builds(lambda a, d: a // d, inner, DIVISORS),
+        st.builds(lambda a, d: a % d, inner, DIVISORS),
+        st.builds(lambda a, d: a * d, inner, DIVISORS),
+        st.builds(lambda ab: ab[0] // ab[1], pairs),
+        st.builds(lambda c, ab: if_then_else(c, *ab), conditions, pairs),
+        st.builds(lambda c, ab: select(c, *ab), conditions, pairs),
+        conditions.map(lambda c: cast("int64", c)),
+    )
+
+
+EXPRESSIONS = st.recursive(ATOMS, grow, max_leaves=12)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(EXPRESSIONS)
+def test_random_expressions_keep_their_value(expr: Expr) -> None:
+    """Also: what is simple stays as it is, and the bounds hold."""
+    ranges = {var: (min(values), max(values)) for var, values in VALUES.items()}
+
+    simple = simplify(expr, ranges)
+    low, high = bounds(expr, ranges)
+
+    assert str(simplify(simple, ranges)) == str(simple)
+    for point in product(*VALUES.values()):
+        at = dict(zip(VALUES, point, strict=True))
+        result = value(expr, at)
+        assert value(simple, at) == result
+        assert low is None or low <= result
+        assert high is None or result <= high
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(EXPRESSIONS, min_size=3, max_size=3), st.sampled_from(list(CmpOp)))
+def test_random_programs_keep_their_stores(parts: list[Expr], op: CmpOp) -> None:
+    """Under symbolic loop bounds and conditions the same places are written in the same order."""
+    extent, bound, index = parts
+    guarded = IfThenElse(compare(op, i * 4 + j, bound), put(index), put(index + 1))
+    nest = For(i, index_value(-2), least(n, 5), ForKind.SERIAL,
+               loop(j, least(6, n - i), loop(k, least(extent, 2), guarded)))
+
+    simple = simplify(nest, {n: (0, 9)})
+
+    for size in (0, 1, 5, 9):
+        assert trace(simple, {n: size}) == trace(nest, {n: size})
+
+
+def trace(stmt: Stmt, at: dict[Var, int]) -> list[int]:
+    """The places that a program writes, in order."""
+    match stmt:
+        case For(var, start, extent, _, body):
+            first = value(start, at)
+            return [place for turn in range(first, first + value(extent, at))
+                    for place in trace(body, {**at, var: turn})]
+        case IfThenElse(condition, then_case, else_case):
+            chosen = then_case if value(condition, at) else else_case
+            return trace(chosen, at) if chosen is not None else []
+        case SeqStmt(stmts):
+            return [place for part in stmts for place in trace(part, at)]
+        case BufferStore(_, _, (index,)):
+            return [value(index, at)]
+    raise AssertionError(stmt)
