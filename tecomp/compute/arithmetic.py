@@ -1,0 +1,145 @@
+"""Things that stand for an expression without being one take part in arithmetic through this."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.ir.expr import Expr, Like, as_expr
+
+
+class Arithmetic:
+    """Python's operators for a class that can say which expression it stands for."""
+
+    __slots__ = ()
+
+    # NumPy scalars on the left leave the operator to us, as they do for expressions.
+    __array_ufunc__ = None
+
+    def as_expr(self) -> Expr:
+        """The expression that this stands for.
+
+        Raises:
+            TypeMismatchError: it stands for many values and not for one.
+        """
+        raise NotImplementedError
+
+    def astype(self, dtype: str) -> Expr:
+        """The value converted to `dtype`."""
+        return self.as_expr().astype(dtype)
+
+    def equal(self, other: Value) -> Expr:
+        """`self == other` as a condition."""
+        return self.as_expr().equal(value_of(other))
+
+    def __add__(self, other: Value) -> Expr:
+        return self.as_expr() + value_of(other)
+
+    def __radd__(self, other: Value) -> Expr:
+        return value_of(other) + self.as_expr()
+
+    def __sub__(self, other: Value) -> Expr:
+        return self.as_expr() - value_of(other)
+
+    def __rsub__(self, other: Value) -> Expr:
+        return value_of(other) - self.as_expr()
+
+    def __mul__(self, other: Value) -> Expr:
+        return self.as_expr() * value_of(other)
+
+    def __rmul__(self, other: Value) -> Expr:
+        return value_of(other) * self.as_expr()
+
+    def __truediv__(self, other: Value) -> Expr:
+        return self.as_expr() / value_of(other)
+
+    def __rtruediv__(self, other: Value) -> Expr:
+        return value_of(other) / self.as_expr()
+
+    def __floordiv__(self, other: Value) -> Expr:
+        return self.as_expr() // value_of(other)
+
+    def __rfloordiv__(self, other: Value) -> Expr:
+        return value_of(other) // self.as_expr()
+
+    def __mod__(self, other: Value) -> Expr:
+        return self.as_expr() % value_of(other)
+
+    def __rmod__(self, other: Value) -> Expr:
+        return value_of(other) % self.as_expr()
+
+    def __and__(self, other: Value) -> Expr:
+        return self.as_expr() & value_of(other)
+
+    def __rand__(self, other: Value) -> Expr:
+        return value_of(other) & self.as_expr()
+
+    def __or__(self, other: Value) -> Expr:
+        return self.as_expr() | value_of(other)
+
+    def __ror__(self, other: Value) -> Expr:
+        return value_of(other) | self.as_expr()
+
+    def __xor__(self, other: Value) -> Expr:
+        return self.as_expr() ^ value_of(other)
+
+    def __rxor__(self, other: Value) -> Expr:
+        return value_of(other) ^ self.as_expr()
+
+    def __lshift__(self, other: Value) -> Expr:
+        return self.as_expr() << value_of(other)
+
+    def __rlshift__(self, other: Value) -> Expr:
+        return value_of(other) << self.as_expr()
+
+    def __rshift__(self, other: Value) -> Expr:
+        return self.as_expr() >> value_of(other)
+
+    def __rrshift__(self, other: Value) -> Expr:
+        return value_of(other) >> self.as_expr()
+
+    def __neg__(self) -> Expr:
+        return -self.as_expr()
+
+    def __pos__(self) -> Expr:
+        return self.as_expr()
+
+    def __invert__(self) -> Expr:
+        return ~self.as_expr()
+
+    def __lt__(self, other: Value) -> Expr:
+        return self.as_expr() < value_of(other)
+
+    def __le__(self, other: Value) -> Expr:
+        return self.as_expr() <= value_of(other)
+
+    def __gt__(self, other: Value) -> Expr:
+        return self.as_expr() > value_of(other)
+
+    def __ge__(self, other: Value) -> Expr:
+        return self.as_expr() >= value_of(other)
+
+    def __eq__(self, other: object) -> Any:  # a condition, as for expressions
+        if not isinstance(other, Expr | bool | int | float | np.generic):
+            return NotImplemented
+        return self.as_expr() == other
+
+    def __ne__(self, other: object) -> Any:
+        if not isinstance(other, Expr | bool | int | float | np.generic):
+            return NotImplemented
+        return self.as_expr() != other
+
+    __hash__ = object.__hash__
+
+
+Value: TypeAlias = "Like | Arithmetic"
+
+
+def value_of(value: Value) -> Expr:
+    """`value` as an expression: a node, a number, or what stands for a node.
+
+    Raises:
+        TypeMismatchError: it is none of these.
+    """
+    return value.as_expr() if isinstance(value, Arithmetic) else as_expr(value)

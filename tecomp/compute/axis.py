@@ -1,0 +1,64 @@
+"""Axes: variables that run through a range, of a result or of a reduction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+from tecomp.ir.dtype import INT32, INT64, DType
+from tecomp.ir.expr import Const, Expr, Var, as_expr
+from tecomp.ir.stmt import Extent, Range
+
+
+class IterKind(Enum):
+    """What an axis runs through."""
+
+    DATA = "data"
+    REDUCE = "reduce"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IterVar(Var):
+    """A variable that takes the values of `dom`, the same as itself only.
+
+    Attributes:
+        name: what it is called in printed text.
+        dtype: int32, or int64 where the extent needs it.
+        dom: its values.
+        kind: whether each value gives an element, or all together give one.
+    """
+
+    # The domain is where the variable comes from, not something it computes with.
+    binds: ClassVar[tuple[str, ...]] = ("dom",)
+
+    dtype: DType = INT32
+    dom: Range = field(kw_only=True)
+    kind: IterKind = field(kw_only=True)
+
+    @property
+    def var(self) -> IterVar:
+        """Itself; TVM tells an axis from its variable."""
+        return self
+
+    @property
+    def extent(self) -> Extent:
+        """How many values it takes: an int where that is known."""
+        extent = self.dom.extent
+        return int(extent.value) if isinstance(extent, Const) else extent
+
+
+def make_axis(name: str, low: Extent, extent: Extent, kind: IterKind) -> IterVar:
+    """An axis of `extent` values from `low`."""
+    first, count = as_expr(low), as_expr(extent)
+    wide = any(_is_wide(bound.dtype) for bound in (first, count))
+    dtype = INT64 if wide else INT32
+    return IterVar(name, dtype, dom=Range(_typed(first, dtype), _typed(count, dtype)), kind=kind)
+
+
+def _is_wide(dtype: DType) -> bool:
+    return dtype.bits > 32 or (dtype.kind == "uint" and dtype.bits == 32)
+
+
+def _typed(bound: Expr, dtype: DType) -> Expr:
+    return Const(bound.value, dtype) if isinstance(bound, Const) else bound

@@ -1,0 +1,296 @@
+"""How a user defines tensors: te.placeholder, te.compute, te.reduce_axis, te.var."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias, overload
+
+from tecomp.compute.arithmetic import Arithmetic, Value, value_of
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp, PlaceholderOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import DefinitionError, TypeMismatchError, user_location
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.stmt import Extent, Range
+
+Shape: TypeAlias = "Extent | Sequence[Extent]"
+
+
+def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder") -> Tensor:
+    """A tensor that the caller passes in.
+
+    Args:
+        shape: extents, in elements: ints, or integer expressions of `te.var` sizes.
+        dtype: type of an element.
+        name: what printed text calls it.
+
+    Raises:
+        DefinitionError: an extent is negative.
+        TypeMismatchError: an extent is no integer, or there is no such type.
+
+    Example:
+        >>> from tecomp import te
+        >>> te.placeholder((4, 5), name="A")
+        Tensor(A, shape=(4, 5), dtype=float32)
+    """
+    name = name_of(name, "te.placeholder")
+    where = f"te.placeholder {name}"
+    op = PlaceholderOp(name, shape_of(shape, where), dtype_of(dtype, where), user_location())
+    return op.outputs[0]
+
+
+@overload
+def compute(
+    shape: Shape,
+    fcompute: Callable[..., Value],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Tensor: ...
+
+
+@overload
+def compute(
+    shape: Shape,
+    fcompute: Callable[..., Sequence[Value]],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> tuple[Tensor, ...]: ...
+
+
+def compute(
+    shape: Shape,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Any:
+    """A tensor whose element at each index is given by an expression of the index.
+
+    Args:
+        shape: extents, in elements: ints, or integer expressions of `te.var` sizes.
+        fcompute: called once, with a variable for each axis; gives the element, or a tuple of
+            elements for several tensors of this shape. Its parameters name the axes; one with a
+            default is not an axis.
+        name: what printed text calls the tensor.
+        tag: free text, kept with the operation.
+        attrs: free values, kept with the operation.
+        varargs_names: names of the axes that go into a `*indices` parameter.
+
+    Returns:
+        The tensor; a tuple of them where `fcompute` gives several elements.
+
+    Raises:
+        DefinitionError: the function does not fit the shape, or the element is no element-wise
+            expression and no reduction.
+        TypeMismatchError: the function gives something else than expressions.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((4, 5), name="A")
+        >>> te.compute((5, 4), lambda i, j: A[j, i] * 2, name="B").op.axis
+        (i, j)
+    """
+    name = name_of(name, "te.compute")
+    where = f"te.compute {name}"
+    extents = shape_of(shape, where)
+    names = _axis_names(fcompute, len(extents), varargs_names, where)
+    axis = tuple(
+        make_axis(n, 0, extent, IterKind.DATA) for n, extent in zip(names, extents, strict=True)
+    )
+    body = _body(fcompute(*axis), where)
+    _check_reductions(body, where)
+    _check_axes(body, axis, where)
+    values = MappingProxyType(dict(attrs or {}))
+    outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def reduce_axis(dom: object, name: str = "rv") -> IterVar:
+    """An axis to reduce over: all values of `dom` together give one element.
+
+    Args:
+        dom: `(low, high)` without `high`, a `Range`, or a bare extent.
+        name: what printed text calls it.
+
+    Raises:
+        DefinitionError: the domain ends before it begins.
+        TypeMismatchError: a bound is no integer.
+
+    Example:
+        >>> from tecomp import te
+        >>> te.reduce_axis((0, 16), name="k").extent
+        16
+    """
+    name = name_of(name, "te.reduce_axis")
+    where = f"te.reduce_axis {name}"
+    if isinstance(dom, Range):
+        low = extent_of(dom.min, f"{where}: the first value", least=-(2**63))
+        return make_axis(name, low, extent_of(dom.extent, f"{where}: the extent"), IterKind.REDUCE)
+    if not isinstance(dom, list | tuple):
+        return make_axis(name, 0, extent_of(dom, f"{where}: the extent"), IterKind.REDUCE)
+    if len(dom) != 2:
+        raise DefinitionError(f"{where}: the domain is {dom!r}; write (low, high)")
+    low = extent_of(dom[0], f"{where}: the low end", least=-(2**63))
+    high = extent_of(dom[1], f"{where}: the high end", least=-(2**63))
+    extent = high if isinstance(low, int) and low == 0 else high - low
+    if isinstance(extent, int) and extent < 0:
+        raise DefinitionError(
+            f"{where}: the domain ({low}, {high}) ends before it begins; write (low, high)"
+        )
+    return make_axis(name, low, extent, IterKind.REDUCE)
+
+
+def var(name: str = "tindex", dtype: str = "int32") -> Var:
+    """A number that is known when the kernel is called.
+
+    In a shape it is a size, bound by the array that is passed; elsewhere it is a scalar argument.
+
+    Raises:
+        TypeMismatchError: there is no such type.
+    """
+    name = name_of(name, "te.var")
+    kind = dtype_of(dtype, f"te.var {name}")
+    if kind.lanes != 1:
+        raise TypeMismatchError(f"te.var {name}: the type is {kind}; a variable is one number")
+    return Var(name, kind)
+
+
+def size_var(name: str = "size", dtype: str = "int32") -> Var:
+    """A `te.var` for a size.
+
+    Raises:
+        TypeMismatchError: the type is no integer.
+    """
+    size = var(name, dtype)
+    if not size.dtype.is_integer:
+        raise TypeMismatchError(
+            f"te.size_var {name}: the type is {size.dtype}; a size is an integer"
+        )
+    return size
+
+
+def _axis_names(
+    fcompute: Callable[..., object],
+    rank: int,
+    varargs_names: Sequence[str] | None,
+    where: str,
+) -> tuple[str, ...]:
+    """A name for each axis, from the parameters of the function.
+
+    Raises:
+        DefinitionError: they are more or fewer than the axes.
+    """
+    if not callable(fcompute):
+        raise TypeMismatchError(
+            f"{where}: the index function is {fcompute!r} ({type(fcompute).__name__}); "
+            "give a function of the indices, such as lambda i, j: A[i, j]"
+        )
+    try:
+        parameters = inspect.signature(fcompute).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise TypeMismatchError(
+            f"{where}: the parameters of {fcompute!r} cannot be read; wrap it: lambda i: f(i)"
+        ) from error
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    # A default binds a value of the surroundings, as in `lambda i, n=n: ...`.
+    names = [p.name for p in parameters if p.kind in plain and p.default is p.empty]
+    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    axes = "1 axis" if rank == 1 else f"{rank} axes"
+    if forced := [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]:
+        raise DefinitionError(
+            f"{where}: the index function has the keyword-only parameter {forced[0]}; "
+            "indices are passed by position"
+        )
+    if len(names) > rank or (len(names) < rank and not rest):
+        raise DefinitionError(
+            f"{where}: the shape has {axes}, and the index function takes {len(names)} "
+            f"({', '.join(names) or 'none'}); give it one parameter for each axis, or *indices"
+        )
+    free = range(len(names), rank)
+    if varargs_names is not None and len(varargs_names) != len(free):
+        raise DefinitionError(
+            f"{where}: varargs_names has {len(varargs_names)} names ({', '.join(varargs_names)}) "
+            f"for {len(free)} axes"
+        )
+    return (*names, *(varargs_names or [f"i{k}" for k in free]))
+
+
+def _body(result: object, where: str) -> tuple[Expr, ...]:
+    given: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
+    if not given:
+        raise DefinitionError(f"{where}: the index function gives no element; give one at least")
+    body = []
+    for value in given:
+        if not isinstance(value, Expr | Arithmetic | int | float) and not hasattr(value, "dtype"):
+            raise TypeMismatchError(
+                f"{where}: the index function gives {value!r} ({type(value).__name__}); "
+                "it returns an expression, a number, or a tuple of them"
+            )
+        body.append(value_of(value))
+    return tuple(body)
+
+
+def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
+    """A reduction is the whole element, and that of every output.
+
+    Raises:
+        DefinitionError: it is not.
+    """
+    tops = [expr for expr in body if isinstance(expr, Reduce)]
+    inner = [inside for expr in body for inside in _inside(expr)]
+    if any(isinstance(node, Reduce) for node in distinct_nodes(*inner)):
+        raise DefinitionError(
+            f"{where}: a reduction is part of a larger expression; "
+            "give the reduction a te.compute of its own, and use its tensor here"
+        )
+    if not tops:
+        return
+    values = len(tops[0].source)
+    if len(body) == 1 and values > 1:
+        raise DefinitionError(
+            f"{where}: the element is value {tops[0].value_index} of a reduction of {values}; "
+            "return the whole tuple, and use the tensor that you need"
+        )
+    wanted = [(id(tops[0].combiner), k) for k in range(values)]
+    if [(id(top.combiner), top.value_index) for top in tops] != wanted or len(body) != values:
+        raise DefinitionError(
+            f"{where}: several outputs reduce together only as one reduction of a tuple; "
+            "give each reduction a te.compute of its own, or combine a tuple with te.comm_reducer"
+        )
+
+
+def _inside(expr: Expr) -> tuple[Expr, ...]:
+    if isinstance(expr, Reduce):
+        return (*expr.source, expr.condition, *expr.init)
+    return (expr,)
+
+
+def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -> None:
+    """The elements depend on their own axes and on no others.
+
+    Raises:
+        DefinitionError: they do.
+    """
+    own = {*axis, *(a for expr in body if isinstance(expr, Reduce) for a in expr.axis)}
+    for node in distinct_nodes(*body):
+        if not isinstance(node, IterVar) or node in own:
+            continue
+        if node.kind is IterKind.REDUCE:
+            raise DefinitionError(
+                f"{where}: the reduction axis {node.name} is used outside a reduction over it; "
+                f"write te.sum(..., axis={node.name})"
+            )
+        raise DefinitionError(
+            f"{where}: {node.name} is an axis of another te.compute; "
+            "use the variables that this index function is called with"
+        )

@@ -1,0 +1,271 @@
+"""Mathematical functions of elements; each names a `Call` of the IR."""
+
+from __future__ import annotations
+
+from tecomp.compute.arithmetic import Arithmetic, Value, value_of
+from tecomp.errors import TypeMismatchError
+from tecomp.ir import expr as ir
+from tecomp.ir.dtype import BOOL
+from tecomp.ir.expr import BinOp, Call, Expr, as_expr, binary, const, match_types
+
+
+def _call(name: str, x: Value) -> Expr:
+    node = value_of(x)
+    _require_float(name, node)
+    return Call(name, (node,), node.dtype)
+
+
+def _call2(name: str, x: Value, y: Value) -> Expr:
+    a, b = match_types(value_of(x), value_of(y), f"te.{name}")
+    _require_float(name, a)
+    return Call(name, (a, b), a.dtype)
+
+
+def _round(name: str, x: Value) -> Expr:
+    """A rounding function: an integer is itself already."""
+    node = value_of(x)
+    return node if node.dtype.is_integer else _call(name, node)
+
+
+def _test(name: str, x: Value, *, of_integers: bool) -> Expr:
+    node = value_of(x)
+    truth = BOOL.with_lanes(node.dtype.lanes)
+    if node.dtype.is_integer:
+        return const(of_integers, truth)
+    _require_float(name, node)
+    return Call(name, (node,), truth)
+
+
+def _require_float(name: str, node: Expr) -> None:
+    if not node.dtype.is_float:
+        raise TypeMismatchError(
+            f"te.{name} takes a float, not {node.dtype}; "
+            'convert it first, for example with .astype("float32")'
+        )
+
+
+def exp(x: Value) -> Expr:
+    """Euler's number to the power `x`."""
+    return _call("exp", x)
+
+
+def exp2(x: Value) -> Expr:
+    """2 to the power `x`."""
+    return _call("exp2", x)
+
+
+def expm1(x: Value) -> Expr:
+    """`exp(x) - 1`, exact for small `x` too."""
+    return _call("expm1", x)
+
+
+def log(x: Value) -> Expr:
+    """The natural logarithm."""
+    return _call("log", x)
+
+
+def log1p(x: Value) -> Expr:
+    """`log(1 + x)`, exact for small `x` too."""
+    return _call("log1p", x)
+
+
+def log2(x: Value) -> Expr:
+    """The logarithm to base 2."""
+    return _call("log2", x)
+
+
+def log10(x: Value) -> Expr:
+    """The logarithm to base 10."""
+    return _call("log10", x)
+
+
+def sqrt(x: Value) -> Expr:
+    """The square root."""
+    return _call("sqrt", x)
+
+
+def rsqrt(x: Value) -> Expr:
+    """1 divided by the square root."""
+    return _call("rsqrt", x)
+
+
+def tanh(x: Value) -> Expr:
+    """The hyperbolic tangent."""
+    return _call("tanh", x)
+
+
+def sigmoid(x: Value) -> Expr:
+    """`1 / (1 + exp(-x))`."""
+    return _call("sigmoid", x)
+
+
+def erf(x: Value) -> Expr:
+    """The error function."""
+    return _call("erf", x)
+
+
+def sin(x: Value) -> Expr:
+    """The sine of an angle in radians."""
+    return _call("sin", x)
+
+
+def cos(x: Value) -> Expr:
+    """The cosine of an angle in radians."""
+    return _call("cos", x)
+
+
+def tan(x: Value) -> Expr:
+    """The tangent of an angle in radians."""
+    return _call("tan", x)
+
+
+def asin(x: Value) -> Expr:
+    """The angle in [-pi/2, pi/2] whose sine is `x`."""
+    return _call("asin", x)
+
+
+def acos(x: Value) -> Expr:
+    """The angle in [0, pi] whose cosine is `x`."""
+    return _call("acos", x)
+
+
+def atan(x: Value) -> Expr:
+    """The angle in [-pi/2, pi/2] whose tangent is `x`."""
+    return _call("atan", x)
+
+
+def sinh(x: Value) -> Expr:
+    """The hyperbolic sine."""
+    return _call("sinh", x)
+
+
+def cosh(x: Value) -> Expr:
+    """The hyperbolic cosine."""
+    return _call("cosh", x)
+
+
+def asinh(x: Value) -> Expr:
+    """The inverse of `sinh`."""
+    return _call("asinh", x)
+
+
+def acosh(x: Value) -> Expr:
+    """The inverse of `cosh`, at least 0."""
+    return _call("acosh", x)
+
+
+def atanh(x: Value) -> Expr:
+    """The inverse of `tanh`."""
+    return _call("atanh", x)
+
+
+def atan2(y: Value, x: Value) -> Expr:
+    """The angle of the point (x, y), in [-pi, pi]."""
+    return _call2("atan2", y, x)
+
+
+def hypot(x: Value, y: Value) -> Expr:
+    """`sqrt(x * x + y * y)` without overflow in between."""
+    return _call2("hypot", x, y)
+
+
+def fmod(x: Value, y: Value) -> Expr:
+    """The remainder of `x / y` rounded towards zero, with the sign of `x`, as in C."""
+    return _call2("fmod", x, y)
+
+
+def power(x: Value, y: Value) -> Expr:
+    """`x` to the power `y`; floats only: multiply integers out."""
+    return _call2("pow", x, y)
+
+
+pow = power
+
+
+def floor(x: Value) -> Expr:
+    """The greatest integer not above `x`, in the type of `x`."""
+    return _round("floor", x)
+
+
+def ceil(x: Value) -> Expr:
+    """The least integer not below `x`, in the type of `x`."""
+    return _round("ceil", x)
+
+
+def trunc(x: Value) -> Expr:
+    """`x` without its fraction, in the type of `x`."""
+    return _round("trunc", x)
+
+
+def round(x: Value) -> Expr:
+    """The nearest integer, of two the even one, in the type of `x`; as `numpy.round`."""
+    return _round("round", x)
+
+
+nearbyint = round
+
+
+def abs(x: Value) -> Expr:
+    """The absolute value; the least value of a signed integer type stays as it is."""
+    node = value_of(x)
+    if node.dtype.kind == "uint":
+        return node
+    if node.dtype.is_integer:
+        return Call("abs", (node,), node.dtype)
+    return _call("fabs", node)
+
+
+def fabs(x: Value) -> Expr:
+    """The absolute value of a float."""
+    return _call("fabs", x)
+
+
+def isnan(x: Value) -> Expr:
+    """Whether `x` is no number; an integer always is one."""
+    return _test("isnan", x, of_integers=False)
+
+
+def isinf(x: Value) -> Expr:
+    """Whether `x` is infinite, of either sign."""
+    return _test("isinf", x, of_integers=False)
+
+
+def isfinite(x: Value) -> Expr:
+    """Whether `x` is neither infinite nor NaN."""
+    return _test("isfinite", x, of_integers=True)
+
+
+def popcount(x: Value) -> Expr:
+    """How many bits of an integer are 1, in the type of `x`.
+
+    Raises:
+        TypeMismatchError: `x` is no integer.
+    """
+    node = value_of(x)
+    if not node.dtype.is_integer:
+        raise TypeMismatchError(f"te.popcount takes an integer, not {node.dtype}")
+    return Call("popcount", (node,), node.dtype)
+
+
+def clip(x: Value, a_min: Value, a_max: Value) -> Expr:
+    """`x` brought into [a_min, a_max]; plain numbers are taken in the type of `x`.
+
+    Raises:
+        TypeMismatchError: the type of `x` cannot hold a bound.
+    """
+    node = value_of(x)
+    low, high = (
+        bound if isinstance(bound, Expr | Arithmetic) else as_expr(bound, node.dtype)
+        for bound in (a_min, a_max)
+    )
+    raised = binary(BinOp.MAX, node, value_of(low))
+    return binary(BinOp.MIN, raised, value_of(high))
+
+
+def cast(expr: Value, dtype: str) -> Expr:
+    """`expr` converted to `dtype`, as `expr.astype(dtype)`.
+
+    A float that an integer type cannot hold becomes the nearest integer that it can, NaN becomes
+    0; integers wrap; everything but zero becomes True.
+    """
+    return ir.cast(dtype, value_of(expr))

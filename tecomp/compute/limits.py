@@ -1,0 +1,49 @@
+"""The least and the greatest value of each type."""
+
+from __future__ import annotations
+
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Expr, const, integer_range
+
+# Bits of the fraction, and exponent of the largest number.
+_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+
+
+def max_value(dtype: str) -> Expr:
+    """The greatest finite value of `dtype`; True for bool."""
+    kind = DType(dtype)
+    if kind.is_bool:
+        return const(True, kind)
+    if kind.is_integer:
+        return const(integer_range(kind)[1], kind)
+    fraction, exponent = _float_format(kind, "max_value")
+    return const((2.0 - 2.0**-fraction) * 2.0**exponent, kind)
+
+
+def min_value(dtype: str) -> Expr:
+    """The least finite value of `dtype`; False for bool."""
+    kind = DType(dtype)
+    if kind.is_bool:
+        return const(False, kind)
+    if kind.is_integer:
+        return const(integer_range(kind)[0], kind)
+    fraction, exponent = _float_format(kind, "min_value")
+    return const(-(2.0 - 2.0**-fraction) * 2.0**exponent, kind)
+
+
+def infinity(dtype: str = "float32") -> Expr:
+    """Infinity.
+
+    Raises:
+        TypeMismatchError: `dtype` is no floating-point type.
+    """
+    kind = DType(dtype)
+    _float_format(kind, "infinity")
+    return const(float("inf"), kind)
+
+
+def _float_format(dtype: DType, who: str) -> tuple[int, int]:
+    if dtype.is_float:
+        return _FLOATS[dtype.scalar]
+    raise TypeMismatchError(f"te.{who}: {dtype} has no such value")

@@ -1,0 +1,71 @@
+"""Conditions and choices between expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tecomp.compute.arithmetic import Value, value_of
+from tecomp.errors import DefinitionError
+from tecomp.ir import expr as ir
+from tecomp.ir.expr import Expr, Not, condition_of, logical_and, logical_or
+
+
+def if_then_else(cond: Value, t: Value, f: Value) -> Expr:
+    """`t` if `cond` holds, else `f`; only that one is evaluated, so the condition guards reads.
+
+    Raises:
+        TypeMismatchError: `cond` is no condition, or `t` and `f` have no common type.
+    """
+    return ir.if_then_else(value_of(cond), value_of(t), value_of(f))
+
+
+def select(condition: Value, true_value: Value, false_value: Value) -> Expr:
+    """`true_value` where `condition` holds, else `false_value`; both are evaluated.
+
+    Raises:
+        TypeMismatchError: the condition is none, or the values have no common type.
+    """
+    return ir.select(value_of(condition), value_of(true_value), value_of(false_value))
+
+
+Select = select
+
+
+def all(*conditions: Value, axis: Any = None) -> Expr:
+    """The condition that all of `conditions` hold.
+
+    Raises:
+        DefinitionError: there are none, or an axis is given: this is not a reduction.
+        TypeMismatchError: one is a number.
+    """
+    return logical_and(*_conditions("all", "te.min", conditions, axis))
+
+
+def any(*conditions: Value, axis: Any = None) -> Expr:
+    """The condition that any of `conditions` holds.
+
+    Raises:
+        DefinitionError: there are none, or an axis is given: this is not a reduction.
+        TypeMismatchError: one is a number.
+    """
+    return logical_or(*_conditions("any", "te.max", conditions, axis))
+
+
+def logical_not(condition: Value) -> Expr:
+    """The condition that `condition` does not hold."""
+    return Not(condition_of(value_of(condition), "te.logical_not"))
+
+
+def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> list[Expr]:
+    if axis is not None:
+        raise DefinitionError(
+            f"te.{who} joins conditions and takes no axis=; reduce a condition with "
+            f"{reducer}(condition, axis=k)"
+        )
+    if not given:
+        raise DefinitionError(f"te.{who} of no conditions; give at least one")
+    if isinstance(given[0], list | tuple):
+        raise DefinitionError(
+            f"te.{who} takes its conditions one by one; write te.{who}(*conditions)"
+        )
+    return [condition_of(value_of(value), f"te.{who}") for value in given]

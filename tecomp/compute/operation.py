@@ -1,0 +1,181 @@
+"""What makes tensors: a placeholder that the caller passes in, or a definition by index."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad, access
+from tecomp.errors import Location
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Expr
+from tecomp.ir.stmt import Extent
+from tecomp.ir.text import NEWLINE, Name, Operand, Pieces, render, tuple_of
+
+
+class Operation(ABC):
+    """Makes one or several tensors of one shape; the same as itself only.
+
+    Attributes:
+        name: what its tensors are called.
+        outputs: its tensors.
+        location: where the user defined it.
+    """
+
+    __slots__ = ()
+
+    name: str
+    outputs: tuple[Tensor, ...]
+    location: Location | None
+
+    @property
+    @abstractmethod
+    def axis(self) -> tuple[IterVar, ...]:
+        """One variable for each axis of what it computes; a placeholder has none."""
+
+    @property
+    @abstractmethod
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes that it reduces over."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tensors."""
+
+    @property
+    @abstractmethod
+    def dtypes(self) -> tuple[DType, ...]:
+        """Type of an element of each tensor."""
+
+    @property
+    @abstractmethod
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """Tensors that it reads, each once, in order of appearance."""
+
+    @abstractmethod
+    def pieces(self) -> Pieces:
+        """The text, piece by piece."""
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors it makes."""
+        return len(self.dtypes)
+
+    def output(self, index: int) -> Tensor:
+        """Tensor `index`, counted from 0."""
+        return self.outputs[index]
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaceholderOp(Operation):
+    """A tensor that the caller passes in."""
+
+    name: str
+    shape: tuple[Extent, ...] = field()
+    dtype: DType = field()
+    location: Location | None = field(default=None, compare=False, repr=False)
+    outputs: tuple[Tensor, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outputs", (Tensor(self, 0),))
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """None: the caller computes it."""
+        return ()
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """None."""
+        return ()
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """Type of an element."""
+        return (self.dtype,)
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """Nothing."""
+        return ()
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece."""
+        yield Name(self.outputs[0])
+        yield " = placeholder("
+        yield from tuple_of(self.shape)
+        yield f', "{self.dtype}")'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputeOp(Operation):
+    """Element `axis` of output k is `body[k]`.
+
+    The bodies are `Reduce` nodes that differ in `value_index` only, or contain no `Reduce`.
+
+    Attributes:
+        axis: one variable for each axis of the outputs.
+        body: one expression for each output.
+        tag: free text.
+        attrs: free values that the user attached.
+        location: where the user defined it.
+        outputs: its tensors.
+        input_tensors: tensors that it reads, each once, in order of appearance.
+    """
+
+    name: str
+    axis: tuple[IterVar, ...] = field()
+    body: tuple[Expr, ...] = field()
+    tag: str = ""
+    attrs: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    location: Location | None = field(default=None, compare=False, repr=False)
+    outputs: tuple[Tensor, ...] = field(init=False, repr=False)
+    input_tensors: tuple[Tensor, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        reads = (n.tensor for n in distinct_nodes(*self.body) if isinstance(n, TensorLoad))
+        outputs = tuple(Tensor(self, k) for k in range(len(self.body)))
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tensors."""
+        return tuple(axis.extent for axis in self.axis)
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """Type of an element of each tensor."""
+        return tuple(expr.dtype for expr in self.body)
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes that the body reduces over."""
+        first = self.body[0]
+        return first.axis if isinstance(first, Reduce) else ()
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece: `C[i, j] = sum(A[i, k] * B[k, j], axis=[k])`."""
+        first = self.body[0]
+        if isinstance(first, Reduce) and len(self.body) > 1:
+            for k, tensor in enumerate(self.outputs):
+                yield ", " if k else ""
+                yield from access(tensor, self.axis)
+            yield " = "
+            yield from first.call_pieces()
+            return
+        for k, (tensor, expr) in enumerate(zip(self.outputs, self.body, strict=True)):
+            if k:
+                yield NEWLINE
+            yield from access(tensor, self.axis)
+            yield " = "
+            yield Operand(expr)

@@ -1,0 +1,361 @@
+"""Reductions: many values combined into one, by a reducer that knows its identity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeGuard, overload
+
+from tecomp.compute.arithmetic import Arithmetic, Value, value_of
+from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.limits import max_value, min_value
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import BinOp, Const, Expr, Var, as_expr, binary, condition_of, const
+from tecomp.ir.text import Name, Operand, Pieces, comma, operands, tuple_of
+
+Axes = IterVar | Sequence[IterVar]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommReducer:
+    """`result` combines `lhs` and `rhs`, one value or several at once, in any order.
+
+    Attributes:
+        lhs: variables for the values so far.
+        rhs: variables for the values that come in.
+        result: the new values.
+        identity: values that change nothing when combined.
+        name: what printed text calls it.
+    """
+
+    lhs: tuple[Var, ...]
+    rhs: tuple[Var, ...]
+    result: tuple[Expr, ...]
+    identity: tuple[Expr, ...]
+    name: str = "reduce"
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return (*self.lhs, *self.rhs)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Reduce(Expr):
+    """Value `value_index` of `source` combined over all points of `axis` where `condition` holds.
+
+    Attributes:
+        init: what the combination starts from, in place of the identity; empty for the identity.
+        location: where the user wrote it.
+    """
+
+    # The axes are made by the reduction, not used by it.
+    binds: ClassVar[tuple[str, ...]] = ("axis",)
+
+    combiner: CommReducer
+    source: tuple[Expr, ...]
+    axis: tuple[IterVar, ...]
+    condition: Expr
+    init: tuple[Expr, ...] = ()
+    value_index: int = 0
+    location: Location | None = field(default=None, compare=False)
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.source[self.value_index].dtype)
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece."""
+        yield from self.call_pieces()
+        if len(self.source) > 1:
+            yield f"[{self.value_index}]"
+
+    def call_pieces(self) -> Pieces:
+        """The text of the reduction of all its values."""
+        yield f"{self.combiner.name}("
+        yield from _one_or_tuple(self.source)
+        yield ", axis=["
+        yield from comma(Name(axis) for axis in self.axis)
+        yield "]"
+        if not (isinstance(self.condition, Const) and self.condition.value is True):
+            yield ", where="
+            yield Operand(self.condition)
+        if self.init:
+            yield ", init="
+            yield from _one_or_tuple(self.init)
+        yield ")"
+
+
+def _one_or_tuple(values: tuple[Expr, ...]) -> Pieces:
+    return operands(values) if len(values) == 1 else tuple_of(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Reducer:
+    """A way to reduce, made by `comm_reducer`; a call of it makes the reduction."""
+
+    fcombine: Callable[[Any, Any], Any]
+    fidentity: Callable[..., Any]
+    name: str
+    room: str = ""
+
+    @overload
+    def __call__(
+        self, expr: Value, axis: Axes, where: Value | None = None, init: Value | None = None
+    ) -> Expr: ...
+
+    @overload
+    def __call__(
+        self,
+        expr: Sequence[Value],
+        axis: Axes,
+        where: Value | None = None,
+        init: Sequence[Value] | None = None,
+    ) -> tuple[Expr, ...]: ...
+
+    def __call__(self, expr: Any, axis: Axes, where: Any = None, init: Any = None) -> Any:
+        """The reduction of `expr` over `axis`: one expression, or one for each value of a tuple.
+
+        Args:
+            expr: what is combined; a tuple for a reducer of several values at once.
+            axis: one axis of `te.reduce_axis`, or several.
+            where: only points where this condition holds count.
+            init: what the combination starts from, in place of the identity.
+
+        Raises:
+            DefinitionError: an axis is none of a reduction, or is given twice.
+            TypeMismatchError: a value has a type that the reducer does not take.
+        """
+        who = f"{self.room}{self.name}"
+        axes = _axes(axis, who)
+        several = isinstance(expr, list | tuple)
+        source = tuple(value_of(value) for value in (expr if several else (expr,)))
+        if not source:
+            raise DefinitionError(f"{who}: there is no value to combine; give one at least")
+        condition = condition_of(True if where is None else value_of(where), f"{who}(where=)")
+        combiner = _combiner(self, tuple(value.dtype for value in source), several=several)
+        start = () if init is None else _start(who, init, source, axes)
+        location = user_location()
+        reductions = tuple(
+            Reduce(combiner, source, axes, condition, start, k, location)
+            for k in range(len(source))
+        )
+        return reductions[0] if len(reductions) == 1 else reductions
+
+
+def comm_reducer(
+    fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "reduce"
+) -> Reducer:
+    """A reducer of one's own; it is commutative and associative, which is not checked.
+
+    Args:
+        fcombine: two values to one; for a tuple of values, two tuples to one.
+        fidentity: the type of the value (of a tuple: each type) to the value that changes nothing.
+        name: what printed text calls it.
+
+    Returns:
+        A function `(expr, axis, where=None, init=None)`, for an `expr` of one value or of several.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((4, 9), name="A")
+        >>> k = te.reduce_axis((0, 9), name="k")
+        >>> argmax = te.comm_reducer(
+        ...     lambda x, y: [te.Select(x[1] >= y[1], x[n], y[n]) for n in (0, 1)],
+        ...     lambda index, value: [te.const(-1, index), te.min_value(value)],
+        ...     name="argmax",
+        ... )
+        >>> index, value = te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k), name="M")
+        >>> print(index.op)
+        M_v0[i], M_v1[i] = argmax((k, A[i, k]), axis=[k])
+    """
+    return Reducer(fcombine, fidentity, name)
+
+
+def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
+    given: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
+    if not given:
+        raise DefinitionError(f"{who}: axis=[] names no axis; give one of te.reduce_axis")
+    axes: list[IterVar] = []
+    for item in given:
+        if not isinstance(item, IterVar):
+            raise TypeMismatchError(
+                f"{who}: axis= is {item!r} ({type(item).__name__}); "
+                "give an axis made by te.reduce_axis((low, high))"
+            )
+        if item.kind is not IterKind.REDUCE:
+            raise DefinitionError(
+                f"{who}: {item.name} is an axis of the result and cannot be reduced over; "
+                "make one with te.reduce_axis((low, high))"
+            )
+        if any(item is other for other in axes):
+            raise DefinitionError(f"{who}: axis {item.name} is given twice; give each axis once")
+        axes.append(item)
+    return tuple(axes)
+
+
+def _combiner(reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool) -> CommReducer:
+    who = f"{reducer.room}{reducer.name}"
+    marks = [f"_{k}" for k in range(len(dtypes))] if several else [""]
+    lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
+    rhs = tuple(Var(f"y{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
+    combined = reducer.fcombine(lhs, rhs) if several else reducer.fcombine(lhs[0], rhs[0])
+    result = _fitted(combined, dtypes, f"{who}: the combination", several=several)
+    neutral = reducer.fidentity(*dtypes)
+    identity = _fitted(neutral, dtypes, f"{who}: the identity", several=several)
+    inside = {*lhs, *rhs}
+    for node in distinct_nodes(*result, *identity):
+        stray = isinstance(node, Var) and node not in inside
+        if stray or isinstance(node, TensorLoad | Reduce):
+            raise DefinitionError(
+                f"{who}: the reducer uses {node}; it may use the two values that it combines, and "
+                "numbers"
+            )
+    return CommReducer(lhs, rhs, result, identity, reducer.name)
+
+
+def _fitted(
+    values: object, dtypes: tuple[DType, ...], what: str, *, several: bool
+) -> tuple[Expr, ...]:
+    """`values`, one for each of `dtypes`; plain numbers take the type that they are for."""
+    given: Sequence[Any] = values if isinstance(values, list | tuple) else (values,)
+    if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
+        count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
+        wanted = f"a tuple of {len(dtypes)}" if several else "one value"
+        raise DefinitionError(f"{what} is {count}; make it {wanted}")
+    fitted = []
+    for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
+        standing = isinstance(value, Expr | Arithmetic)
+        node = value_of(value) if standing else as_expr(value, dtype)
+        if node.dtype != dtype:
+            which = f" of value {k}" if several else ""
+            raise TypeMismatchError(
+                f"{what}{which} has type {node.dtype}, and the value {dtype}; "
+                f'convert it with .astype("{dtype}")'
+            )
+        fitted.append(node)
+    return tuple(fitted)
+
+
+def _start(
+    who: str, init: object, source: tuple[Expr, ...], axes: tuple[IterVar, ...]
+) -> tuple[Expr, ...]:
+    several = len(source) > 1
+    start = _fitted(init, tuple(s.dtype for s in source), f"{who}: init=", several=several)
+    for node in distinct_nodes(*start):
+        if isinstance(node, IterVar) and any(node is axis for axis in axes):
+            raise DefinitionError(
+                f"{who}: init= uses {node.name}, the axis that is reduced over; "
+                "it is one value for the whole reduction"
+            )
+    return start
+
+
+_SUM = Reducer(lambda x, y: x + y, lambda dtype: const(0, dtype), "sum", "te.")
+_PROD = Reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), "prod", "te.")
+_MIN = Reducer(
+    lambda x, y: binary(BinOp.MIN, x, y),
+    lambda dtype: const(math.inf, dtype) if dtype.is_float else max_value(dtype),
+    "min",
+    "te.",
+)
+_MAX = Reducer(
+    lambda x, y: binary(BinOp.MAX, x, y),
+    lambda dtype: const(-math.inf, dtype) if dtype.is_float else min_value(dtype),
+    "max",
+    "te.",
+)
+
+
+def sum(expr: Value, axis: Axes, where: Value | None = None, init: Value | None = None) -> Expr:
+    """The sum of `expr` over `axis`, in the type of `expr`; 0 over no elements.
+
+    Args:
+        expr: what is added up.
+        axis: one axis of `te.reduce_axis`, or several.
+        where: only points where this condition holds count.
+        init: what the sum starts from, in place of 0.
+    """
+    return _SUM(_number(expr, "sum"), axis, where, init)
+
+
+def prod(expr: Value, axis: Axes, where: Value | None = None, init: Value | None = None) -> Expr:
+    """The product of `expr` over `axis`, in the type of `expr`; 1 over no elements.
+
+    Args:
+        expr: what is multiplied.
+        axis: one axis of `te.reduce_axis`, or several.
+        where: only points where this condition holds count.
+        init: what the product starts from, in place of 1.
+    """
+    return _PROD(_number(expr, "prod"), axis, where, init)
+
+
+def min(
+    expr: Value, axis: Axes | Value, where: Value | None = None, init: Value | None = None
+) -> Expr:
+    """The least of `expr` over `axis`, or, of two expressions, the lesser at each element.
+
+    NaN wins. Over no elements it is the greatest value of the type: infinity for floats.
+
+    Args:
+        expr: what is compared.
+        axis: one axis of `te.reduce_axis`, or several; or the other expression.
+        where: only points where this condition holds count.
+        init: what the minimum starts from.
+
+    Example:
+        >>> min(3, 4)
+        int32(3)
+    """
+    if _is_axes(axis):
+        return _MIN(expr, axis, where, init)
+    return _elementwise(BinOp.MIN, expr, axis, where, init)
+
+
+def max(
+    expr: Value, axis: Axes | Value, where: Value | None = None, init: Value | None = None
+) -> Expr:
+    """The greatest of `expr` over `axis`, or, of two expressions, the greater at each element.
+
+    NaN wins. Over no elements it is the least value of the type: -infinity for floats.
+
+    Args:
+        expr: what is compared.
+        axis: one axis of `te.reduce_axis`, or several; or the other expression.
+        where: only points where this condition holds count.
+        init: what the maximum starts from.
+    """
+    if _is_axes(axis):
+        return _MAX(expr, axis, where, init)
+    return _elementwise(BinOp.MAX, expr, axis, where, init)
+
+
+def _is_axes(axis: object) -> TypeGuard[Axes]:
+    # An axis of the result is a number like any other here: te.max(i - 1, i).
+    if isinstance(axis, IterVar):
+        return axis.kind is IterKind.REDUCE
+    return isinstance(axis, list | tuple)
+
+
+def _elementwise(op: BinOp, a: Value, b: Any, where: object, init: object) -> Expr:
+    if where is not None or init is not None:
+        raise DefinitionError(
+            f"te.{op.value}: of expressions takes two, and neither where= nor init=; write "
+            f"te.{op.value}(a, te.{op.value}(b, c)) for three, or give an axis made by "
+            "te.reduce_axis for a reduction"
+        )
+    return binary(op, value_of(a), value_of(b))
+
+
+def _number(expr: Value, who: str) -> Expr:
+    node = value_of(expr)
+    if node.dtype.is_bool:
+        raise TypeMismatchError(
+            f'te.{who}: the expression is {node.dtype}; convert it with .astype("int32") to '
+            "count, or reduce with te.min (holds everywhere) or te.max (holds somewhere)"
+        )
+    return node

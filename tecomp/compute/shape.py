@@ -1,0 +1,103 @@
+"""What may be a shape, an extent or an element type, and what a refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Call, Const, Expr
+from tecomp.ir.stmt import Extent
+
+_LARGEST = 2**63 - 1
+
+
+def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
+    """`shape` as a tuple of ints and integer expressions; a bare extent is a shape of one axis.
+
+    Raises:
+        DefinitionError: an extent is negative or too large, or is no size.
+        TypeMismatchError: an extent is no integer.
+    """
+    if isinstance(shape, int | float | np.generic | Expr):
+        return (extent_of(shape, f"{where}: the shape"),)
+    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
+        raise TypeMismatchError(
+            f"{where}: the shape is {shape!r} ({type(shape).__name__}); "
+            "a shape is a tuple of integers and te.var sizes"
+        )
+    return tuple(extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape))
+
+
+def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
+    """`value` as an int where it is known, else as an integer expression of sizes.
+
+    Raises:
+        DefinitionError: it is less than `least`, too large, or no size.
+        TypeMismatchError: it is no integer.
+    """
+    if isinstance(value, Const) and value.dtype.is_integer:
+        value = value.value
+    if isinstance(value, Expr) and value.dtype.is_integer and value.dtype.lanes == 1:
+        return _size(value, where)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        kind = value.dtype if isinstance(value, Expr) else type(value).__name__
+        raise TypeMismatchError(
+            f"{where} is {value!r} ({kind}); write an integer, or an integer expression of te.var "
+            "sizes"
+        )
+    if value < least:
+        raise DefinitionError(f"{where} is {value}; an extent is at least {least}")
+    if value > _LARGEST:
+        raise DefinitionError(f"{where} is {value}; the largest extent is {_LARGEST}")
+    return int(value)
+
+
+def _size(value: Expr, where: str) -> Expr:
+    for node in distinct_nodes(value):
+        if isinstance(node, IterVar):
+            raise DefinitionError(
+                f"{where} is {value}, which depends on axis {node.name}; a size is the same for "
+                "all elements: restrict a reduction with where= instead"
+            )
+        if isinstance(node, Call | TensorLoad) or node.dtype.is_float:
+            raise DefinitionError(
+                f"{where} is {value}, which is more than arithmetic of sizes; "
+                "write an integer expression of te.var sizes"
+            )
+    return value
+
+
+def dtype_of(dtype: object, where: str) -> DType:
+    """`dtype`, a name or a NumPy type, as an element type.
+
+    Raises:
+        TypeMismatchError: there is no such element type.
+    """
+    if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
+        dtype = np.dtype(dtype).name
+    if not isinstance(dtype, str):
+        raise TypeMismatchError(
+            f"{where}: the type is {dtype!r} ({type(dtype).__name__}); "
+            'write its name, such as "float32"'
+        )
+    kind = DType(dtype)
+    if kind.kind == "handle":
+        raise TypeMismatchError(f"{where}: handle is the type of an address, not of an element")
+    return kind
+
+
+def name_of(name: object, where: str) -> str:
+    """`name`, if it can be printed.
+
+    Raises:
+        TypeMismatchError: it is no text, or empty.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeMismatchError(f"{where}: the name is {name!r}; a name is a text, not empty")
+    return name

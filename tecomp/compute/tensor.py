@@ -1,0 +1,213 @@
+"""Tensors, and what indexing one gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
+
+import numpy as np
+
+from tecomp.compute.arithmetic import Arithmetic
+from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Expr, as_expr
+from tecomp.ir.stmt import Extent
+from tecomp.ir.text import Name, Pieces, operands
+
+if TYPE_CHECKING:
+    from tecomp.compute.operation import Operation
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tensor(Arithmetic):
+    """Output `value_index` of an operation.
+
+    Two are equal if they are the same output of the same operation. A tensor of no axes stands for
+    its element in arithmetic; any other is indexed first: `A[i, j]`, `A(i, j)` or `A[i][j]`.
+
+    >>> from tecomp import te
+    >>> te.placeholder((4, 5), name="A")
+    Tensor(A, shape=(4, 5), dtype=float32)
+    """
+
+    # `same` compares it as it does a variable.
+    is_variable: ClassVar[bool] = True
+
+    op: Operation
+    value_index: int
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents: ints where they are known."""
+        return self.op.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.op.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.op.dtypes[self.value_index]
+
+    @property
+    def name(self) -> str:
+        """Name of the operation; with `_v0`, `_v1`... where it has several outputs."""
+        return self.op.name + (f"_v{self.value_index}" if self.op.num_outputs > 1 else "")
+
+    def as_expr(self) -> Expr:
+        """The element of a tensor of no axes."""
+        if not self.ndim:
+            return TensorLoad(self, (), user_location())
+        raise TypeMismatchError(
+            f"{self.name} is a tensor of shape {shape_text(self)}, not a number; "
+            f"index it: {example(self)}"
+        )
+
+    @overload
+    def __getitem__(self, indices: tuple[Any, ...]) -> Expr: ...
+
+    # An element of a vector, or a slice of more: the rank is not part of the type.
+    @overload
+    def __getitem__(self, indices: object) -> Any: ...
+
+    def __getitem__(self, indices: object) -> Any:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return _element(self, tuple(_index(self, k, index) for k, index in enumerate(given)))
+
+    def __call__(self, *indices: object) -> Expr:
+        """The element at `indices`, as `A[i, j]`."""
+        element = self[indices]
+        if isinstance(element, TensorSlice):
+            _refuse_count(self, len(indices))
+        return element
+
+    def __iter__(self) -> Iterator[NoReturn]:
+        raise TypeMismatchError(
+            f"{self.name} is a tensor of shape {shape_text(self)} that has no elements until it "
+            f"runs, and cannot be iterated over; index it: {example(self)}"
+        )
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Tensor):
+            return self.op is other.op and self.value_index == other.value_index
+        return Arithmetic.__eq__(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, Tensor):
+            return not self == other
+        return Arithmetic.__ne__(self, other)
+
+    def __hash__(self) -> int:
+        return hash((id(self.op), self.value_index))
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}, shape={shape_text(self)}, dtype={self.dtype})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TensorSlice(Arithmetic):
+    """A tensor with the first of its indices given; `A[i][j]` is `A[i, j]`."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+
+    def as_expr(self) -> Expr:
+        """Refused: it stands for many elements."""
+        _refuse_count(self.tensor, len(self.indices))
+
+    def __getitem__(self, indices: object) -> Any:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        first = len(self.indices)
+        more = tuple(_index(self.tensor, first + k, index) for k, index in enumerate(given))
+        return _element(self.tensor, self.indices + more)
+
+    def __iter__(self) -> Iterator[NoReturn]:
+        return iter(self.tensor)
+
+    def __repr__(self) -> str:
+        indices = ", ".join(map(str, self.indices))
+        return f"TensorSlice({self.tensor.name}[{indices}] of shape {shape_text(self.tensor)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TensorLoad(Expr):
+    """The element of `tensor` at `indices`; `location` is where the user wrote it."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    location: Location | None = field(default=None, compare=False)
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.tensor.dtype)
+
+    def __getitem__(self, indices: object) -> NoReturn:
+        more = len(indices) if isinstance(indices, tuple) else 1
+        _refuse_count(self.tensor, len(self.indices) + more)
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece."""
+        return access(self.tensor, self.indices)
+
+
+def access(tensor: Tensor, indices: tuple[Expr, ...]) -> Pieces:
+    """`A[i, j]`, or `A[()]` for no indices."""
+    yield Name(tensor)
+    yield "["
+    yield from operands(indices) if indices else ("()",)
+    yield "]"
+
+
+def shape_text(tensor: Tensor) -> str:
+    """The shape as a Python tuple."""
+    extents = ", ".join(map(str, tensor.shape))
+    return f"({extents},)" if tensor.ndim == 1 else f"({extents})"
+
+
+def example(tensor: Tensor) -> str:
+    """How an element of the tensor is written."""
+    names = ("i", "j", "k", "l") if tensor.ndim <= 4 else [f"i{k}" for k in range(tensor.ndim)]
+    return f"{tensor.name}[{', '.join(names[: tensor.ndim]) or '()'}]"
+
+
+def _element(tensor: Tensor, indices: tuple[Expr, ...]) -> TensorLoad | TensorSlice:
+    if len(indices) > tensor.ndim or (tensor.ndim and not indices):
+        _refuse_count(tensor, len(indices))
+    if len(indices) < tensor.ndim:
+        return TensorSlice(tensor, indices)
+    return TensorLoad(tensor, indices, user_location())
+
+
+def _refuse_count(tensor: Tensor, count: int) -> NoReturn:
+    axes = "1 axis" if tensor.ndim == 1 else f"{tensor.ndim} axes"
+    raise DefinitionError(
+        f"{tensor.name} has {axes}, shape {shape_text(tensor)}, and is given "
+        f"{count} {'index' if count == 1 else 'indices'}; write {example(tensor)}"
+    )
+
+
+def _index(tensor: Tensor, axis: int, index: Any) -> Expr:
+    """`index` as an expression.
+
+    Raises:
+        TypeMismatchError: it is no integer.
+    """
+    if isinstance(index, Arithmetic):
+        index = index.as_expr()
+    if isinstance(index, int | np.integer) and not isinstance(index, bool):
+        return as_expr(index)
+    if isinstance(index, Expr) and index.dtype.is_integer and index.dtype.lanes == 1:
+        return index
+    kind = index.dtype if isinstance(index, Expr) else type(index).__name__
+    number = isinstance(index, Expr | float | bool | np.generic)
+    raise TypeMismatchError(
+        f"{tensor.name}[...]: index {axis} is {index!r} ({kind}), and an index is an integer; "
+        + (
+            'convert it with .astype("int32") if that is meant'
+            if number
+            else f"write {example(tensor)}"
+        )
+    )

@@ -1,0 +1,249 @@
+"""Functions of elements: the call that each makes, its type, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.errors import TecompError
+from tecomp.ir.expr import Call, Const, Expr
+from tecomp.ir.intrinsics import INTRINSICS, result_type
+
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+INTEGERS = ["int8", "int64", "uint8", "uint64"]
+
+TRANSCENDENTAL = ["exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "erf"]
+TRIGONOMETRIC = ["sin", "cos", "tan", "asin", "acos", "atan"]
+HYPERBOLIC = ["sinh", "cosh", "asinh", "acosh", "atanh"]
+OF_FLOATS = [*TRANSCENDENTAL, *TRIGONOMETRIC, *HYPERBOLIC, "sqrt", "rsqrt", "fabs"]
+UNARY = [*OF_FLOATS, "floor", "ceil", "round", "trunc"]
+
+
+def element(dtype: str, name: str = "A") -> Expr:
+    return te.placeholder((), dtype, name)()
+
+
+def refusal(action: Callable[[], object]) -> str:
+    with pytest.raises(TecompError) as caught:
+        action()
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    return caught.value.message
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_float(name: str, dtype: str) -> None:
+    call = getattr(te, name)(element(dtype))
+
+    assert isinstance(call, Call)
+    assert (call.name, call.dtype) == (name, dtype)
+    assert result_type(name, [arg.dtype for arg in call.args]) == dtype
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("power", "pow"), ("pow", "pow"), ("atan2", "atan2"), ("hypot", "hypot"), ("fmod", "fmod")],
+)
+def test_functions_of_two_floats(name: str, called: str, dtype: str) -> None:
+    call = getattr(te, name)(element(dtype, "A"), element(dtype, "B"))
+
+    assert isinstance(call, Call)
+    assert (call.name, call.dtype, str(call)) == (called, dtype, f"{called}(A[()], B[()])")
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+def test_tests(name: str) -> None:
+    call = getattr(te, name)(element("float16"))
+    lanes = getattr(te, name)(element("float32x4"))
+
+    assert (call.name, call.dtype, lanes.dtype) == (name, "bool", "boolx4")
+    assert result_type(name, [lanes.args[0].dtype]) == "boolx4"
+
+
+def test_every_function_of_the_language_can_be_written() -> None:
+    special = {"if_then_else", "check_index"}
+
+    assert {name for name in INTRINSICS if name not in special and not hasattr(te, name)} == set()
+
+
+def test_the_arguments_meet_in_one_type() -> None:
+    assert str(te.pow(element("float64"), 2)) == "pow(A[()], float64(2.0))"
+    assert str(te.pow(2, element("float16"))) == "pow(float16(2.0), A[()])"
+    assert str(te.hypot(element("float32"), element("int8", "B"))) == (
+        'hypot(A[()], cast("float32", B[()]))'
+    )
+    assert te.fmod(element("float32"), element("float64", "B")).dtype == "float64"
+    assert te.exp(2.0).dtype == "float32"
+    assert te.exp(te.placeholder((), name="S")).dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["floor", "ceil", "round", "trunc", "nearbyint"])
+def test_rounding_leaves_integers_alone(name: str, dtype: str) -> None:
+    value = element(dtype)
+
+    assert getattr(te, name)(value) is value
+
+
+def test_round_to_even_under_both_names() -> None:
+    assert str(te.nearbyint(element("float32"))) == "round(A[()])"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ("float32", "fabs(A[()])"),
+        ("bfloat16", "fabs(A[()])"),
+        ("int8", "abs(A[()])"),
+        ("uint8", "A[()]"),
+    ],
+)
+def test_absolute_value(dtype: str, text: str) -> None:
+    assert str(te.abs(element(dtype))) == text
+    assert te.abs(element(dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"), [("isnan", "False"), ("isinf", "False"), ("isfinite", "True")]
+)
+def test_integers_are_finite_numbers(name: str, truth: str) -> None:
+    assert str(getattr(te, name)(element("int32"))) == truth
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_popcount(dtype: str) -> None:
+    assert te.popcount(element(dtype)).dtype == dtype
+    assert str(te.popcount(element(dtype))) == "popcount(A[()])"
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (te.clip(element("float32"), 0, 6), "min(max(A[()], float32(0.0)), float32(6.0))"),
+        (te.clip(element("int8"), -3, 7), "min(max(A[()], int8(-3)), int8(7))"),
+        (te.clip(element("float64"), 0.1, 1), "min(max(A[()], float64(0.1)), float64(1.0))"),
+        (
+            te.clip(element("int8"), element("int8", "B"), np.int64(7)),
+            "min(max(A[()], B[()]), int8(7))",
+        ),
+        (
+            te.clip(element("int8"), te.placeholder((), "int8", name="L"), 7),
+            "min(max(A[()], L[()]), int8(7))",
+        ),
+    ],
+)
+def test_clip(expr: Expr, text: str) -> None:
+    assert str(expr) == text
+
+
+@pytest.mark.parametrize("name", OF_FLOATS)
+def test_integers_are_refused(name: str) -> None:
+    message = (
+        f'te.{name} takes a float, not int32; convert it first, for example with .astype("float32")'
+    )
+
+    assert refusal(lambda: getattr(te, name)(element("int32"))) == message
+    assert refusal(lambda: getattr(te, name)(2)) == message
+
+
+@pytest.mark.parametrize("name", ["power", "atan2", "hypot", "fmod"])
+def test_two_integers_are_refused(name: str) -> None:
+    called = "pow" if name == "power" else name
+
+    assert refusal(lambda: getattr(te, name)(element("int64"), 2)) == (
+        f"te.{called} takes a float, not int64; convert it first, for example with "
+        '.astype("float32")'
+    )
+
+
+@pytest.mark.parametrize("name", ["floor", "abs", "isnan", "exp"])
+def test_conditions_are_refused(name: str) -> None:
+    called = "fabs" if name == "abs" else name
+
+    assert refusal(lambda: getattr(te, name)(element("bool"))) == (
+        f"te.{called} takes a float, not bool; convert it first, for example with "
+        '.astype("float32")'
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (
+            lambda: te.popcount(element("float32")),
+            "te.popcount takes an integer, not float32",
+        ),
+        (
+            lambda: te.clip(element("uint8"), -1, 3),
+            "-1 does not fit into uint8, which holds 0 to 255",
+        ),
+        (
+            lambda: te.clip(element("int8"), 0, 2.5),
+            "2.5 is no int8",
+        ),
+        (
+            lambda: te.exp("x"),  # type: ignore[arg-type]
+            "expected an expression or a number, got 'x' (str)",
+        ),
+        (
+            lambda: te.atan2(element("float16"), element("bfloat16", "B")),
+            "te.atan2 of float16 and bfloat16 has no type; convert one with .astype(...)",
+        ),
+        (
+            lambda: te.cast(element("float32"), "float33"),
+            "`float33` is no element type; the types are bool, int8, int16, int32, int64, uint8, "
+            "uint16, uint32, uint64, float16, bfloat16, float32, float64",
+        ),
+        (lambda: te.infinity("int8"), "te.infinity: int8 has no such value"),
+        (lambda: te.max_value("handle"), "te.max_value: handle has no such value"),
+        (lambda: te.min_value("handle"), "te.min_value: handle has no such value"),
+    ],
+)
+def test_other_refusals(action: Callable[[], object], message: str) -> None:
+    assert refusal(action) == message
+
+
+def test_casts() -> None:
+    assert str(te.cast(element("int8"), "float32")) == 'cast("float32", A[()])'
+    assert str(te.cast(3, "float16")) == "float16(3.0)"
+    assert str(element("int8").astype("float32")) == 'cast("float32", A[()])'
+
+
+def number(expr: Expr) -> object:
+    assert isinstance(expr, Const)
+    return expr.value
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_limits_of_floats(dtype: str) -> None:
+    info = np.finfo(dtype)
+
+    assert number(te.max_value(dtype)) == float(info.max)
+    assert number(te.min_value(dtype)) == float(info.min)
+    assert number(te.infinity(dtype)) == math.inf
+    assert te.max_value(dtype).dtype == te.infinity(dtype).dtype == dtype
+
+
+def test_limits_of_bfloat16() -> None:
+    assert number(te.max_value("bfloat16")) == 3.3895313892515355e38
+    assert number(te.min_value("bfloat16")) == -3.3895313892515355e38
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
+def test_limits_of_integers(dtype: str) -> None:
+    info = np.iinfo(dtype)
+
+    assert number(te.max_value(dtype)) == info.max
+    assert number(te.min_value(dtype)) == info.min
+
+
+def test_limits_of_truth() -> None:
+    assert number(te.max_value("bool")) is True
+    assert number(te.min_value("bool")) is False
+    assert number(te.infinity()) == math.inf

@@ -1,0 +1,167 @@
+"""Conditions, choices, and division by every name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
+from tecomp.ir.expr import Call, Expr, Select
+
+i = te.var("i")
+j = te.var("j")
+x = te.var("x", "float32")
+k = te.reduce_axis((0, 5), name="k")
+Z = te.placeholder((), "bool", name="Z")
+
+
+def refusal(action: Callable[[], object]) -> TecompError:
+    with pytest.raises(TecompError) as caught:
+        action()
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (te.all(i > 1), "i > int32(1)"),
+        (te.all(i > 1, j > 2, Z), "i > int32(1) and j > int32(2) and Z[()]"),
+        (te.any(i > 1, j > 2), "i > int32(1) or j > int32(2)"),
+        (te.all(te.any(i > 1, j > 2), Z), "(i > int32(1) or j > int32(2)) and Z[()]"),
+        (te.all(i > 1, True), "i > int32(1) and True"),
+        (te.logical_not(i == j), "not (i == j)"),
+        (~(i > 1), "not (i > int32(1))"),
+        ((i > 1) & (j > 2), "(i > int32(1)) & (j > int32(2))"),
+        (te.if_then_else(i > 1, x, 0), "if_then_else(i > int32(1), x, float32(0.0))"),
+        (te.select(i > 1, x, 0), "select(i > int32(1), x, float32(0.0))"),
+        (te.Select(Z, i, j), "select(Z[()], i, j)"),
+        (te.if_then_else(Z, Z, False), "if_then_else(Z[()], Z[()], False)"),
+        (te.if_then_else(True, 1, 2.5), "if_then_else(True, float32(1.0), float32(2.5))"),
+    ],
+)
+def test_conditions_and_choices(expr: Expr, text: str) -> None:
+    assert str(expr) == text
+
+
+def test_types_of_choices() -> None:
+    guarded = te.if_then_else(i > 1, te.const(1, "float16"), te.const(1, "float64"))
+    chosen = te.Select(i > 1, i, te.const(1, "int64"))
+
+    assert isinstance(guarded, Call)
+    assert (guarded.name, guarded.dtype) == ("if_then_else", "float64")
+    assert isinstance(chosen, Select)
+    assert chosen.dtype == "int64"
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (
+            lambda: te.all(i > 1, axis=k),
+            "te.all joins conditions and takes no axis=; reduce a condition with "
+            "te.min(condition, axis=k)",
+        ),
+        (
+            lambda: te.any(i > 1, axis=k),
+            "te.any joins conditions and takes no axis=; reduce a condition with "
+            "te.max(condition, axis=k)",
+        ),
+        (lambda: te.all(), "te.all of no conditions; give at least one"),
+        (
+            lambda: te.any([i > 1, j > 2]),  # type: ignore[arg-type]
+            "te.any takes its conditions one by one; write te.any(*conditions)",
+        ),
+        (
+            lambda: te.all(i > 1, k),
+            "te.all takes a condition, not int32; compare it with != 0",
+        ),
+        (
+            lambda: te.if_then_else(i, 1, 2),
+            "if_then_else takes a condition, not int32; compare it with != 0",
+        ),
+        (
+            lambda: te.Select(x, 1, 2),
+            "Select takes a condition, not float32; compare it with != 0",
+        ),
+        (
+            lambda: te.logical_not(i),
+            "te.logical_not takes a condition, not int32; compare it with != 0",
+        ),
+        (
+            lambda: 1 if i > 1 else 2,
+            "`i > int32(1)` has no truth value until it runs; write te.if_then_else(cond, a, b) "
+            "for `a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
+        ),
+        (
+            lambda: te.if_then_else(i > 1, te.const(1, "float16"), te.const(1, "bfloat16")),
+            "if_then_else of float16 and bfloat16 has no type; convert one with .astype(...)",
+        ),
+        (
+            lambda: te.truncdiv(x, i),
+            "te.truncdiv takes integers, not float32; write / for a quotient",
+        ),
+        (
+            lambda: te.truncmod(2.5, i),
+            "te.truncmod takes integers, not float32; write / for a quotient",
+        ),
+    ],
+)
+def test_what_is_refused(action: Callable[[], object], message: str) -> None:
+    error = refusal(action)
+
+    assert isinstance(error, DefinitionError)
+    assert error.message == message
+
+
+def test_a_number_for_a_condition_is_a_type_error() -> None:
+    assert isinstance(refusal(lambda: te.all(k)), TypeMismatchError)
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (te.floordiv(i, 4), "i // int32(4)"),
+        (te.indexdiv(i, 4), "i // int32(4)"),
+        (te.floormod(i, 4), "i % int32(4)"),
+        (te.indexmod(i, 4), "i % int32(4)"),
+        (te.div(x, 2), "x / float32(2.0)"),
+        (te.div(i, 2.0), 'cast("float32", i) / float32(2.0)'),
+        (te.floordiv(te.placeholder((), "int8", "S"), 4), 'cast("int32", S[()]) // int32(4)'),
+        (te.floordiv(-7, 2), "int32(-4)"),
+        (te.floormod(-7, 2), "int32(1)"),
+        (te.truncdiv(te.var("u", "uint32"), te.var("v", "uint32")), "u // v"),
+        (te.truncmod(te.var("u", "uint32"), te.var("v", "uint32")), "u % v"),
+    ],
+)
+def test_division(expr: Expr, text: str) -> None:
+    assert str(expr) == text
+
+
+def run(expr: Expr, **values: int) -> Any:
+    """The printed form is Python for scalars, but for division by 0, which gives 0."""
+    names = {
+        "cast": lambda _, value: int(value),
+        "int32": int,
+        "int64": int,
+        "select": lambda c, a, b: a if c else b,
+    }
+    return eval(str(expr), {"__builtins__": {}}, {**names, **values})
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_truncation_is_that_of_c(dtype: str) -> None:
+    a, b = te.var("a", dtype), te.var("b", dtype)
+    quotient, rest, same = te.truncdiv(a, b), te.truncmod(a, b), te.div(a, b)
+
+    for n in (-9, -8, -7, -1, 0, 1, 7, 8, 9):
+        for d in (-9, -4, -3, -1, 1, 3, 4, 9):
+            assert run(quotient, a=n, b=d) == run(same, a=n, b=d) == math.trunc(n / d)
+            assert run(rest, a=n, b=d) == int(np.fmod(n, d))
+    assert quotient.dtype == rest.dtype == same.dtype == dtype

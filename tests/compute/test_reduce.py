@@ -1,0 +1,353 @@
+"""Reductions: what they hold, their identities, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.compute.reduce import Reduce
+from tecomp.errors import TecompError
+from tecomp.ir.equal import same
+from tecomp.ir.expr import Const, Expr
+from tecomp.ir.rewrite import bottom_up, free_variables, substitute
+
+A = te.placeholder((4, 5), name="A")
+I8 = te.placeholder((4, 5), "int8", name="I8")
+Z = te.placeholder((4, 5), "bool", name="Z")
+i = te.var("i")
+k = te.reduce_axis((0, 5), name="k")
+r = te.reduce_axis((0, 4), name="r")
+
+argmax = te.comm_reducer(
+    lambda x, y: (
+        te.Select(x[1] >= y[1], x[0], y[0]),
+        te.Select(x[1] >= y[1], x[1], y[1]),
+    ),
+    lambda index, value: (te.const(-1, index), te.min_value(value)),
+    name="argmax",
+)
+
+
+def reduction(expr: object) -> Reduce:
+    assert isinstance(expr, Reduce)
+    return expr
+
+
+def identity(expr: object) -> object:
+    (value,) = reduction(expr).combiner.identity
+    assert isinstance(value, Const)
+    assert value.dtype == reduction(expr).dtype
+    return value.value
+
+
+def refusal(action: Callable[[], object]) -> str:
+    with pytest.raises(TecompError) as caught:
+        action()
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (te.sum(A[i, k], axis=k), "sum(A[i, k], axis=[k])"),
+        (te.sum(A[i, k], k), "sum(A[i, k], axis=[k])"),
+        (te.prod(A[r, k], axis=[r, k]), "prod(A[r, k], axis=[r, k])"),
+        (te.max(A[r, k], (k, r)), "max(A[r, k], axis=[k, r])"),
+        (te.min(A[i, k], axis=k, where=k > i), "min(A[i, k], axis=[k], where=k > i)"),
+        (
+            te.sum(A[i, k], axis=k, init=1),
+            "sum(A[i, k], axis=[k], init=float32(1.0))",
+        ),
+        (
+            te.sum(A[i, k], k, te.all(k > 1, k < 3), A[i, 0]),
+            "sum(A[i, k], axis=[k], where=k > int32(1) and k < int32(3), init=A[i, int32(0)])",
+        ),
+        (te.sum(1, axis=k), "sum(int32(1), axis=[k])"),
+        (te.sum(k, axis=k), "sum(k, axis=[k])"),
+        (te.sum(te.placeholder((), name="S"), axis=k), "sum(S[()], axis=[k])"),
+        (te.max(Z[i, k], axis=k), "max(Z[i, k], axis=[k])"),
+        (argmax((k, A[i, k]), axis=k)[1], "argmax((k, A[i, k]), axis=[k])[1]"),
+        (
+            argmax((k, A[i, k]), k, None, (7, 0.5))[0],
+            "argmax((k, A[i, k]), axis=[k], init=(int32(7), float32(0.5)))[0]",
+        ),
+    ],
+)
+def test_reductions(expr: Expr, text: str) -> None:
+    assert str(reduction(expr)) == text
+
+
+@pytest.mark.parametrize(
+    ("reducer", "values"),
+    [
+        (te.sum, {"int8": 0, "uint8": 0, "int64": 0, "float16": 0.0, "bfloat16": 0.0}),
+        (te.prod, {"int8": 1, "uint8": 1, "int64": 1, "float32": 1.0, "float64": 1.0}),
+        (
+            te.min,
+            {
+                "bool": True,
+                "int8": 127,
+                "uint8": 255,
+                "int64": 2**63 - 1,
+                "float16": math.inf,
+                "bfloat16": math.inf,
+                "float64": math.inf,
+            },
+        ),
+        (
+            te.max,
+            {
+                "bool": False,
+                "int8": -128,
+                "uint16": 0,
+                "int32": -(2**31),
+                "float16": -math.inf,
+                "float32": -math.inf,
+            },
+        ),
+    ],
+)
+def test_identities(reducer: Callable[..., Expr], values: dict[str, object]) -> None:
+    made = {dtype: identity(reducer(te.placeholder((5,), dtype)[k], axis=k)) for dtype in values}
+
+    assert made == values
+
+
+@pytest.mark.parametrize(
+    ("reducer", "text"),
+    [
+        (te.sum, "x + y"),
+        (te.prod, "x * y"),
+        (te.min, "min(x, y)"),
+        (te.max, "max(x, y)"),
+    ],
+)
+def test_combinations(reducer: Callable[..., Expr], text: str) -> None:
+    combiner = reduction(reducer(I8[i, k], axis=k)).combiner
+
+    assert str(combiner.result[0]) == text
+    assert combiner.result[0].dtype == "int8"
+    assert combiner.result[0].a is combiner.lhs[0]  # type: ignore[attr-defined]
+    assert combiner.result[0].b is combiner.rhs[0]  # type: ignore[attr-defined]
+
+
+def test_a_reduction_of_a_tuple_shares_all_but_the_index() -> None:
+    index, value = argmax((k, A[i, k]), axis=k)
+    a, b = reduction(index), reduction(value)
+
+    assert a.combiner is b.combiner
+    assert a.source is b.source
+    assert (a.value_index, b.value_index) == (0, 1)
+    assert (a.dtype, b.dtype) == ("int32", "float32")
+    assert [var.name for var in a.combiner.lhs] == ["x_0", "x_1"]
+    assert str(a.combiner.result[0]) == "select(x_1 >= y_1, x_0, y_0)"
+    assert str(a.combiner.identity[0]) == "int32(-1)"
+    assert isinstance(a.combiner.identity[1], Const)
+    assert a.combiner.identity[1].value == np.finfo(np.float32).min
+
+
+def test_an_argmax_has_two_outputs() -> None:
+    index, value = te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k), name="M")
+
+    assert (index.dtype, value.dtype) == ("int32", "float32")
+    assert str(index.op) == "M_v0[i], M_v1[i] = argmax((k, A[i, k]), axis=[k])"
+    assert index.op.reduce_axis == (k,)
+    assert index.op.input_tensors == (A,)
+
+
+def test_part_of_a_tuple_is_no_element() -> None:
+    message = refusal(lambda: te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k)[1], name="M"))
+
+    assert message == (
+        "te.compute M: the element is value 1 of a reduction of 2; return the whole tuple, and "
+        "use the tensor that you need"
+    )
+
+
+def test_the_values_of_a_tuple_stay_in_order() -> None:
+    message = refusal(
+        lambda: te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k)[::-1], name="M")
+    )
+
+    assert message == (
+        "te.compute M: several outputs reduce together only as one reduction of a tuple; give "
+        "each reduction a te.compute of its own, or combine a tuple with te.comm_reducer"
+    )
+
+
+def test_a_reducer_of_one_value() -> None:
+    either = te.comm_reducer(lambda x, y: x | y, lambda dtype: 0, name="either")
+    made = reduction(either(I8[i, k], axis=k))
+
+    assert str(made) == "either(I8[i, k], axis=[k])"
+    assert str(made.combiner.identity[0]) == "int8(0)"
+    assert str(te.comm_reducer(lambda x, y: x, lambda t: 0)(I8[i, k], k)).startswith("reduce(")
+
+
+def test_a_reduction_knows_where_it_was_written() -> None:
+    location = reduction(te.sum(A[i, k], axis=k)).location
+
+    assert location is not None
+    assert location.text == "te.sum(A[i, k], axis=k)"
+
+
+def test_rewriting_goes_inside_and_leaves_the_axes() -> None:
+    made = reduction(te.sum(A[i, k], axis=k, where=k > i, init=A[i, 0]))
+    moved = substitute(made, {i: te.var("j")})
+
+    assert str(moved) == "sum(A[j, k], axis=[k], where=k > j, init=A[j, int32(0)])"
+    assert moved.axis is made.axis
+    assert moved.location is made.location
+    assert bottom_up(made, lambda node: None) is made
+    assert list(free_variables(made)) == [i, k]
+
+
+def test_reductions_are_compared_by_structure() -> None:
+    def build() -> Reduce:
+        return reduction(te.sum(A[i, k], axis=k))
+
+    assert same(build(), build())
+    assert not same(build(), reduction(te.prod(A[i, k], axis=k)))
+    assert not same(build(), replace(build(), condition=k > 1))
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (te.max(A[i, 0], 0), "max(A[i, int32(0)], float32(0.0))"),
+        (te.min(i, 3), "min(i, int32(3))"),
+        (te.min(3, 4), "int32(3)"),
+        (te.max(te.placeholder((), name="S"), i), 'max(S[()], cast("float32", i))'),
+    ],
+)
+def test_of_two_expressions_it_is_elementwise(expr: Expr, text: str) -> None:
+    assert str(expr) == text
+
+
+def test_an_axis_of_the_result_is_a_number() -> None:
+    tensor = te.compute((4,), lambda x: te.max(3 - x, x), name="T")
+
+    assert str(tensor.op) == "T[x] = max(int32(3) - x, x)"
+
+
+def result_axis() -> Any:
+    return te.compute((4,), lambda x: x).op.axis[0]
+
+
+REFUSALS: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: te.sum(A[i, k], axis=[k, k]),
+        "te.sum: axis k is given twice; give each axis once",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=[]),
+        "te.sum: axis=[] names no axis; give one of te.reduce_axis",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=1),  # type: ignore[arg-type]
+        "te.sum: axis= is 1 (int); give an axis made by te.reduce_axis((low, high))",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=i),  # type: ignore[arg-type]
+        "te.sum: axis= is i (Var); give an axis made by te.reduce_axis((low, high))",
+    ),
+    (
+        lambda: te.prod(A[i, k], axis=result_axis()),
+        "te.prod: x is an axis of the result and cannot be reduced over; make one with "
+        "te.reduce_axis((low, high))",
+    ),
+    (
+        lambda: te.max(A[i, k], axis=[result_axis()]),
+        "te.max: x is an axis of the result and cannot be reduced over; make one with "
+        "te.reduce_axis((low, high))",
+    ),
+    (
+        lambda: te.sum(Z[i, k], axis=k),
+        'te.sum: the expression is bool; convert it with .astype("int32") to count, or reduce '
+        "with te.min (holds everywhere) or te.max (holds somewhere)",
+    ),
+    (
+        lambda: te.sum(A, axis=k),
+        "A is a tensor of shape (4, 5), not a number; index it: A[i, j]",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=k, where=k),
+        "te.sum(where=) takes a condition, not int32; compare it with != 0",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=k, init=A[i, k]),
+        "te.sum: init= uses k, the axis that is reduced over; it is one value for the whole "
+        "reduction",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=k, init=i),
+        'te.sum: init= has type int32, and the value float32; convert it with .astype("float32")',
+    ),
+    (
+        lambda: te.sum(I8[i, k], axis=k, init=300),
+        "300 does not fit into int8, which holds -128 to 127",
+    ),
+    (
+        lambda: te.sum(A[i, k], axis=k, init=(1, 2)),  # type: ignore[arg-type]
+        "te.sum: init= is a tuple of 2; make it one value",
+    ),
+    (
+        lambda: argmax((k, A[i, k]), axis=k, init=0),  # type: ignore[call-overload]
+        "argmax: init= is one value; make it a tuple of 2",
+    ),
+    (
+        lambda: argmax((), axis=k),
+        "argmax: there is no value to combine; give one at least",
+    ),
+    (
+        lambda: te.max(A[i, 0], A[i, 1], A[i, 2]),
+        "te.max: of expressions takes two, and neither where= nor init=; write te.max(a, "
+        "te.max(b, c)) for three, or give an axis made by te.reduce_axis for a reduction",
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: (x, y), lambda t: 0, "both")(A[i, k], axis=k),
+        "both: the combination is a tuple of 2; make it one value",
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: x[0], lambda a, b: (0, 0), "one")((k, k), axis=k),
+        "one: the combination is one value; make it a tuple of 2",
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: x + y, lambda t: (0, 0), "add")(A[i, k], axis=k),
+        "add: the identity is a tuple of 2; make it one value",
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: x + y * 2.0, lambda t: 0, "add")(I8[i, k], axis=k),
+        "add: the combination has type float32, and the value int8; convert it with "
+        '.astype("int8")',
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: (x[0], x[1] > y[1]), lambda a, b: (0, 0), "most")(
+            (k, A[i, k]), axis=k
+        ),
+        "most: the combination of value 1 has type bool, and the value float32; convert it with "
+        '.astype("float32")',
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: x + y * A[0, 0], lambda t: 0, "f")(A[i, k], axis=k),
+        "f: the reducer uses A[int32(0), int32(0)]; it may use the two values that it combines, "
+        "and numbers",
+    ),
+    (
+        lambda: te.comm_reducer(lambda x, y: x + y * i, lambda t: 0, "f")(A[i, k], axis=k),
+        "f: the reducer uses i; it may use the two values that it combines, and numbers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("action", "message"), REFUSALS)
+def test_what_is_refused(action: Callable[[], object], message: str) -> None:
+    assert refusal(action) == message

@@ -1,0 +1,324 @@
+"""Tensors: what indexing gives, what arithmetic takes, and what both refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
+from tecomp.ir.equal import same
+from tecomp.ir.expr import Compare, Expr
+from tecomp.ir.rewrite import substitute
+
+A = te.placeholder((4, 5), name="A")
+S = te.placeholder((), "int64", name="S")
+V = te.placeholder((7,), name="V")
+X = te.placeholder((2, 2, 2, 2, 2), name="X")
+i = te.var("i")
+f = te.var("f", "float32")
+
+
+def refusal(action: Callable[[], object]) -> TecompError:
+    with pytest.raises(TecompError) as caught:
+        action()
+    return caught.value
+
+
+def test_attributes() -> None:
+    n = te.var("n")
+    t = te.placeholder((n, 3), "float16", name="T")
+
+    assert t.shape[0] is n
+    assert t.shape[1] == 3
+    assert (t.ndim, t.dtype, t.name) == (2, "float16", "T")
+    assert t.op.output(0) is t
+    assert t.value_index == 0
+
+
+@pytest.mark.parametrize(
+    ("tensor", "text"),
+    [
+        (A, "Tensor(A, shape=(4, 5), dtype=float32)"),
+        (V, "Tensor(V, shape=(7,), dtype=float32)"),
+        (S, "Tensor(S, shape=(), dtype=int64)"),
+    ],
+)
+def test_repr_is_one_line(tensor: Tensor, text: str) -> None:
+    assert repr(tensor) == text
+
+
+@pytest.mark.parametrize(
+    ("load", "text"),
+    [
+        (A[i, 2], "A[i, int32(2)]"),
+        (A(i, 2), "A[i, int32(2)]"),
+        (A[i][2], "A[i, int32(2)]"),
+        (A[np.int64(3), np.int8(1)], "A[3, int8(1)]"),
+        (A[S, i + 1], "A[S[()], i + int32(1)]"),
+        (S[()], "S[()]"),
+        (S(), "S[()]"),
+        (V[i], "V[i]"),
+        (X[0][1][i][1, 0], "X[int32(0), int32(1), i, int32(1), int32(0)]"),
+    ],
+)
+def test_indexing(load: Expr, text: str) -> None:
+    assert isinstance(load, TensorLoad)
+    assert str(load) == text
+    assert load.dtype == load.tensor.dtype
+
+
+def test_an_axis_is_an_index() -> None:
+    c = te.compute((4, 5), lambda i, j: A[i, j])
+    load = A[c.op.axis[0], c.op.axis[1].var]
+
+    assert isinstance(load, TensorLoad)
+    assert load.indices == c.op.axis
+
+
+def test_a_load_knows_where_it_was_written() -> None:
+    load = A[i, 3]
+
+    assert isinstance(load, TensorLoad)
+    assert load.location is not None
+    assert load.location.text == "A[i, 3]"
+    assert load.location.file == __file__
+
+
+def test_a_load_keeps_its_place_when_rewritten() -> None:
+    load = A[i, 3]
+    moved = substitute(load, {i: te.var("j")})
+
+    assert isinstance(load, TensorLoad)
+    assert isinstance(moved, TensorLoad)
+    assert str(moved) == "A[j, int32(3)]"
+    assert moved.location is load.location
+
+
+def test_loads_are_the_same_wherever_they_were_written() -> None:
+    other = te.placeholder((4, 5), name="A")
+
+    assert same(A[i, 3], A(i, 3))
+    assert not same(A[i, 3], A[i, 4])
+    assert not same(A[i, 3], other[i, 3])
+
+
+def test_equality_is_that_of_the_output() -> None:
+    twin = te.placeholder((4, 5), name="A")
+    first, second = te.compute((4,), lambda i: (A[i, 0], A[i, 1]), name="P")
+
+    assert Tensor(A.op, 0) == A
+    assert hash(A) == hash(Tensor(A.op, 0))
+    assert twin != A
+    assert first != second
+    assert first == Tensor(second.op, 0)
+    assert A != "A"
+    assert {A: 1, twin: 2}[Tensor(A.op, 0)] == 1
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (S + 1, "S[()] + 1"),
+        (1 + S, "1 + S[()]"),
+        (S - 1, "S[()] - 1"),
+        (1 - S, "1 - S[()]"),
+        (S * 2, "S[()] * 2"),
+        (2 * S, "2 * S[()]"),
+        (S / 2.0, 'cast("float32", S[()]) / float32(2.0)'),
+        (2.0 / S, 'float32(2.0) / cast("float32", S[()])'),
+        (S // 2, "S[()] // 2"),
+        (2 // S, "2 // S[()]"),
+        (S % 2, "S[()] % 2"),
+        (2 % S, "2 % S[()]"),
+        (S & 2, "S[()] & 2"),
+        (2 & S, "2 & S[()]"),
+        (S | 2, "S[()] | 2"),
+        (2 | S, "2 | S[()]"),
+        (S ^ 2, "S[()] ^ 2"),
+        (2 ^ S, "2 ^ S[()]"),
+        (S << 2, "S[()] << 2"),
+        (2 << S, "2 << S[()]"),
+        (S >> 2, "S[()] >> 2"),
+        (2 >> S, "2 >> S[()]"),
+        (-S, "0 - S[()]"),
+        (+S, "S[()]"),
+        (~S, "S[()] ^ -1"),
+        (S < 3, "S[()] < 3"),
+        (S <= 3, "S[()] <= 3"),
+        (S > 3, "S[()] > 3"),
+        (S >= 3, "S[()] >= 3"),
+        (S.equal(3), "S[()] == 3"),
+        (S.astype("float32"), 'cast("float32", S[()])'),
+        (S + S, "S[()] + S[()]"),
+        (A[i, 0] + S, 'A[i, int32(0)] + cast("float32", S[()])'),
+        (i + S, 'cast("int64", i) + S[()]'),
+    ],
+)
+def test_a_tensor_of_no_axes_is_a_number(expr: Any, text: str) -> None:
+    assert str(expr) == text
+
+
+@pytest.mark.parametrize(
+    ("comparison", "text"),
+    [
+        (S == 1, "S[()] == 1"),
+        (S != 1, "S[()] != 1"),
+        (i == S, 'S[()] == cast("int64", i)'),
+        (np.int64(1) == S, "S[()] == 1"),
+    ],
+)
+def test_compared_with_a_number_it_is_a_condition(comparison: Any, text: str) -> None:
+    assert isinstance(comparison, Compare)
+    assert str(comparison) == text
+
+
+def test_numpy_scalars_keep_their_type_on_either_side() -> None:
+    for product in (A[i, 0] * np.float64(2), np.float64(2) * A[i, 0]):
+        assert product.dtype == "float64"
+    assert (np.float64(2) * te.placeholder(()) + np.float64(1)).dtype == "float64"
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (
+            lambda: A[i, 1.5],
+            "A[...]: index 1 is 1.5 (float), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[f, 1],
+            "A[...]: index 0 is f (float32), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[A[0, 0], 1],
+            "A[...]: index 0 is A[int32(0), int32(0)] (float32), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[True, 1],
+            "A[...]: index 0 is True (bool), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[np.True_, 1],
+            "A[...]: index 0 is np.True_ (bool), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[i > 2, 1],
+            "A[...]: index 0 is i > int32(2) (bool), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[np.float32(2), 1],
+            "A[...]: index 0 is np.float32(2.0) (float32), and an index is an integer; "
+            'convert it with .astype("int32") if that is meant',
+        ),
+        (
+            lambda: A[None, 1],
+            "A[...]: index 0 is None (NoneType), and an index is an integer; write A[i, j]",
+        ),
+        (
+            lambda: A["i", 1],
+            "A[...]: index 0 is 'i' (str), and an index is an integer; write A[i, j]",
+        ),
+        (
+            lambda: A[1:3, 1],
+            "A[...]: index 0 is slice(1, 3, None) (slice), and an index is an integer; "
+            "write A[i, j]",
+        ),
+        (
+            lambda: A[i][...],
+            "A[...]: index 1 is Ellipsis (ellipsis), and an index is an integer; write A[i, j]",
+        ),
+        (
+            lambda: X[[1], 0],
+            "X[...]: index 0 is [1] (list), and an index is an integer; "
+            "write X[i0, i1, i2, i3, i4]",
+        ),
+        (
+            lambda: A[V, 1],
+            "V is a tensor of shape (7,), not a number; index it: V[i]",
+        ),
+    ],
+)
+def test_an_index_is_an_integer(action: Callable[[], object], message: str) -> None:
+    error = refusal(action)
+
+    assert isinstance(error, TypeMismatchError)
+    assert error.message == message
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (
+            lambda: A[i, 1, 2],
+            "A has 2 axes, shape (4, 5), and is given 3 indices; write A[i, j]",
+        ),
+        (lambda: A[i][1, 2], "A has 2 axes, shape (4, 5), and is given 3 indices; write A[i, j]"),
+        (lambda: A(i), "A has 2 axes, shape (4, 5), and is given 1 index; write A[i, j]"),
+        (lambda: A(), "A has 2 axes, shape (4, 5), and is given 0 indices; write A[i, j]"),
+        (lambda: A[()], "A has 2 axes, shape (4, 5), and is given 0 indices; write A[i, j]"),
+        (lambda: A[i] + 1, "A has 2 axes, shape (4, 5), and is given 1 index; write A[i, j]"),
+        (lambda: V[i][1], "V has 1 axis, shape (7,), and is given 2 indices; write V[i]"),
+        (lambda: list(V[i]), "V has 1 axis, shape (7,), and is given 2 indices; write V[i]"),
+        (lambda: V[i, 1], "V has 1 axis, shape (7,), and is given 2 indices; write V[i]"),
+        (lambda: S[0], "S has 0 axes, shape (), and is given 1 index; write S[()]"),
+    ],
+)
+def test_the_number_of_indices(action: Callable[[], object], message: str) -> None:
+    error = refusal(action)
+
+    assert isinstance(error, DefinitionError)
+    assert error.message == message
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda: A + 1,
+        lambda: 1 + A,
+        lambda: i * A,
+        lambda: A - A,
+        lambda: -A,
+        lambda: A < 3,
+        lambda: A == 3,
+        lambda: A.astype("int32"),
+        lambda: te.exp(A),
+        lambda: te.if_then_else(i > 1, A, 0),
+    ],
+)
+def test_a_tensor_with_axes_is_no_number(action: Callable[[], object]) -> None:
+    error = refusal(action)
+
+    assert error.message == "A is a tensor of shape (4, 5), not a number; index it: A[i, j]"
+
+
+@pytest.mark.parametrize("action", [lambda: list(A), lambda: list(A[i])])
+def test_a_tensor_cannot_be_iterated_over(action: Callable[[], object]) -> None:
+    error = refusal(action)
+
+    assert error.message == (
+        "A is a tensor of shape (4, 5) that has no elements until it runs, and cannot be iterated "
+        "over; index it: A[i, j]"
+    )
+
+
+def test_a_refusal_shows_the_line_of_the_user() -> None:
+    error = refusal(lambda: te.compute((4,), lambda i: A[i, 0.5] + 1))
+
+    assert str(error).endswith("A[i, 0.5]")
+    assert error.location is not None
+    assert error.location.file == __file__
+
+
+def test_a_slice_shows_what_it_is() -> None:
+    assert repr(A[i]) == "TensorSlice(A[i] of shape (4, 5))"
