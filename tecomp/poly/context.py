@@ -1,0 +1,73 @@
+"""The isl context that all sets share, with a budget for the work done in it."""
+
+from __future__ import annotations
+
+from threading import RLock
+from types import TracebackType
+
+import islpy as isl
+
+from tecomp.errors import LowerError, TecompError
+
+BUDGET = 20_000_000
+CONTEXT = isl.Context()
+_ENTERED = RLock()
+
+
+# A class, because the frames of contextlib would pass for the user's own in an error.
+class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
+    """Bound the isl operations of a block, and turn isl's errors into ours.
+
+    The outermost of nested blocks sets the budget. One thread is inside at a time.
+
+    >>> with isl_work("lower"):
+    ...     isl.Set.read_from_str(CONTEXT, "{ [i] : 0 <= i < 3 }").is_empty()
+    False
+    """
+
+    __slots__ = ("_budget", "_error", "_outermost", "_who")
+
+    def __init__(
+        self, who: str, error: type[TecompError] = LowerError, budget: int = BUDGET
+    ) -> None:
+        """Prepare the block.
+
+        Args:
+            who: where, as the first part of a message.
+            error: class of error to raise.
+            budget: how many isl operations may be done; the default takes seconds to use up.
+        """
+        self._who = who
+        self._error = error
+        self._budget = budget
+        self._outermost = False
+
+    def __enter__(self) -> None:
+        _ENTERED.acquire()
+        self._outermost = CONTEXT.get_max_operations() == 0
+        if self._outermost:
+            CONTEXT.reset_operations()
+            CONTEXT.set_max_operations(self._budget)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        limit = CONTEXT.get_max_operations()
+        if self._outermost:
+            CONTEXT.set_max_operations(0)
+            CONTEXT.reset_operations()
+        _ENTERED.release()
+        if isinstance(failure, isl.Error):
+            raise self._error(f"{self._who}: {_reason(failure, limit)}") from failure
+
+
+def _reason(failure: isl.Error, limit: int) -> str:
+    if "operations exceeded" in str(failure):
+        return (
+            f"the index sets take more than {limit} steps to decide; use simpler index "
+            "expressions, fewer divisions or constant extents"
+        )
+    return f"isl cannot decide this ({failure}); use simpler index expressions"

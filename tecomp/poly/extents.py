@@ -1,0 +1,227 @@
+"""The shape that an index map gives: periods and ceilings where it has them, else the exact box.
+
+`x % c` has the full period c and `x // c` the ceiling, also where an axis ends earlier: that is
+how users ask for padding. Anything else gets as much as its greatest value needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.rewrite import free_variables
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Extent
+from tecomp.poly import enumerate as elements
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.context import isl_work
+from tecomp.poly.forms import Bounds, Form, Opaque, Part, Reader, Span
+from tecomp.poly.layout_sets import LayoutSet
+
+FEW = 4096
+"""Up to so many elements, looking at each is faster than deciding with sets."""
+
+
+def bounds_of(shape: Sequence[Extent]) -> list[Bounds]:
+    """Least and greatest index on each axis."""
+    return [(0, n - 1 if isinstance(n, int) else None) for n in shape]
+
+
+def extent_of(
+    expr: Expr, form: Form | None, reader: Reader, axes: Sequence[Var], shape: Sequence[Extent]
+) -> Extent:
+    """How many values from 0 on one result of an index map needs.
+
+    Args:
+        expr: the result.
+        form: its form with periods, if it has one.
+        reader: the reader of that form.
+        axes: of the index.
+        shape: their extents.
+
+    Raises:
+        LayoutError: it is negative somewhere.
+    """
+    if is_empty(shape) and is_empty(used_axes(expr, axes, shape)[1]):
+        # No index, so no place; a period stays what it is.
+        part = form.single() if form is not None else None
+        return part.size or 0 if isinstance(part, Span) else 0
+    _refuse_negative(expr, form, reader, axes, shape)
+    extent = count(form, shape) if form is not None else None
+    return extent if extent is not None else _exact(expr, axes, shape)
+
+
+def _refuse_negative(
+    expr: Expr, form: Form | None, reader: Reader, axes: Sequence[Var], shape: Sequence[Extent]
+) -> None:
+    if form is not None:
+        low = reader.range(form)[0]
+        if low is not None and low >= 0:
+            return
+    found = _first_negative(expr, axes, shape)
+    if found is None:
+        return
+    index = tuple(found.get(axis, 0) for axis in axes)
+    value = int(elements.values(expr, {var: np.asarray(n) for var, n in found.items()}))
+    raise LayoutError(
+        f"index map: `{expr}` is {value} at index {index}; places count from 0, so add "
+        f"{-value} or more"
+    )
+
+
+def _first_negative(
+    expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
+) -> dict[Var, int] | None:
+    some, sizes = used_axes(expr, axes, shape)
+    constant = constant_shape(sizes)
+    if constant is not None and prod(constant) <= FEW:
+        (values,) = elements.over_box([expr], some, constant)
+        below = np.flatnonzero(values < 0)
+        if not below.size:
+            return None
+        return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
+    try:
+        with isl_work("index map", LayoutError):
+            return LayoutSet((expr,), some, sizes).first_below_zero(0)
+    except NotAffine:
+        # Bit operations of numbers that are not negative.
+        (values,) = elements.over_box([expr], some, elements.few_enough(some, sizes))
+        below = np.flatnonzero(values < 0)
+        point = elements.unravel(int(below[0]), sizes) if below.size else ()
+        return dict(zip(some, point, strict=True)) if below.size else None
+
+
+def count(form: Form, shape: Sequence[Extent]) -> Extent | None:
+    """One more than the greatest value, if the parts of the form do not depend on each other."""
+    if any(n < 0 for _, n in form.terms) or not _are_independent(form):
+        return None
+    const = form.const + 1
+    total: Extent = 0
+    for part, n in form.terms:
+        size = _part_count(part, shape)
+        if size is None:
+            return None
+        const -= n
+        if isinstance(size, int):
+            const += n * size
+        else:
+            total = plus(total, times(size, n))
+    if isinstance(total, int) or const >= 0:
+        return simplified(plus(total, const))
+    # For an axis without any index.
+    return simplified(binary(BinOp.MAX, plus(total, const), Const(0, INT64)))
+
+
+def _part_count(part: Part, shape: Sequence[Extent]) -> Extent | None:
+    if isinstance(part, Span):
+        return part.size or ceil_div(shape[part.axis], part.low)
+    if part.op is BinOp.MOD:
+        return part.number
+    if part.op is BinOp.FLOORDIV:
+        inner = count(part.parts[0], shape)
+        return None if inner is None else ceil_div(inner, part.number)
+    return None
+
+
+def _are_independent(form: Form) -> bool:
+    spans = [part for part, _ in form.terms if isinstance(part, Span)]
+    for k, a in enumerate(spans):
+        for b in spans[:k]:
+            if a.axis == b.axis and (b.high is None or b.high > a.low):
+                return False
+    axes = {part.axis for part in spans}
+    for part, _ in form.terms:
+        if isinstance(part, Opaque):
+            used = Form(0, ((part, 1),)).axes
+            if used & axes:
+                return False
+            axes |= used
+    return True
+
+
+def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
+    some, sizes = used_axes(expr, axes, shape)
+    constant = constant_shape(sizes)
+    if constant is None or prod(constant) > FEW:
+        try:
+            with isl_work("index map", LayoutError):
+                greatest = LayoutSet((expr,), some, sizes).greatest(0)
+            return 0 if greatest is None else simplified(plus(greatest, 1))
+        except NotAffine:
+            constant = elements.few_enough(some, sizes)
+    (values,) = elements.over_box([expr], some, constant)
+    return int(values.max()) + 1
+
+
+def used_axes(
+    expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
+) -> tuple[tuple[Var, ...], tuple[Extent, ...]]:
+    """The axes that `expr` depends on, and their extents."""
+    used = free_variables(expr)
+    kept = [k for k, axis in enumerate(axes) if axis in used]
+    return tuple(axes[k] for k in kept), tuple(shape[k] for k in kept)
+
+
+def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
+    """`shape`, if all its extents are numbers."""
+    numbers = tuple(n for n in shape if isinstance(n, int))
+    return numbers if len(numbers) == len(shape) else None
+
+
+def is_empty(shape: Sequence[Extent]) -> bool:
+    """Whether an extent is the number 0."""
+    return any(isinstance(n, int) and n == 0 for n in shape)
+
+
+def plus(a: Extent, b: Extent) -> Extent:
+    """`a + b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
+        if b == 0:
+            return a
+        return binary(BinOp.ADD if b > 0 else BinOp.SUB, a, Const(abs(b), INT64))
+    return binary(BinOp.ADD, a, b)
+
+
+def times(a: Extent, factor: int) -> Extent:
+    """`factor * a`."""
+    if isinstance(a, int) or factor == 1:
+        return a * factor if isinstance(a, int) else a
+    return binary(BinOp.MUL, a, Const(factor, INT64))
+
+
+def ceil_div(extent: Extent, divisor: int) -> Extent:
+    """`extent / divisor`, rounded up."""
+    if isinstance(extent, int):
+        return -(-extent // divisor)
+    if divisor == 1:
+        return extent
+    return binary(BinOp.FLOORDIV, plus(extent, divisor - 1), Const(divisor, INT64))
+
+
+def product(shape: Sequence[Extent]) -> Extent:
+    """The number of elements."""
+    number = prod(n for n in shape if isinstance(n, int))
+    symbols = [n for n in shape if not isinstance(n, int)]
+    if not symbols or number == 0:
+        return number
+    total: Expr = index_value(symbols[0])
+    for symbol in symbols[1:]:
+        total = binary(BinOp.MUL, total, symbol)
+    return times(total, number)
+
+
+def simplified(extent: Extent) -> Extent:
+    """An extent, as a number where it is one."""
+    if isinstance(extent, int):
+        return extent
+    short = simplify(extent)
+    return int(short.value) if isinstance(short, Const) else short

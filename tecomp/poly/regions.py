@@ -1,0 +1,196 @@
+"""Regions of index spaces while loops are made: fixing coordinates, boxes around, full tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tecomp.ir.expr import Const, Expr, Var, logical_and
+from tecomp.ir.rewrite import free_variables
+from tecomp.ir.stmt import Extent
+from tecomp.poly.affine import NotAffine, Space, condition_hull, index_relation, pw_aff
+from tecomp.poly.express import to_expr
+
+_DIM = isl.dim_type.set
+_PARAM = isl.dim_type.param
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What surrounds a piece of program: variables in order, and what is known about them.
+
+    Attributes:
+        params: size variables, then loop variables, outermost first.
+        context: the values that they can have together.
+        n_sizes: how many of `params` are sizes.
+    """
+
+    params: tuple[Var, ...]
+    context: isl.Set
+    n_sizes: int
+
+    @classmethod
+    def of_sizes(cls, sizes: Sequence[Var]) -> Scope:
+        """The scope outside all loops: sizes are not negative."""
+        space = Space((), tuple(sizes))
+        known = space.universe_set()
+        for size in sizes:
+            known = known.intersect(condition_hull(size >= 0, space)[0])
+        return cls(tuple(sizes), known.params(), len(sizes))
+
+    def space(self, dims: Sequence[Var]) -> Space:
+        """The space of `dims` inside this scope."""
+        return Space(tuple(dims), self.params)
+
+    def enter(self, values: Sequence[Expr], copy: isl.Set) -> Scope:
+        """The scope inside loops whose dimensions have `values`, for the points `copy`."""
+        variables = dict.fromkeys(v for value in values for v in free_variables(value))
+        fresh = tuple(v for v in variables if v not in set(self.params))
+        params = (*self.params, *fresh)
+        here = _point(values, params)
+        known = copy.intersect(here).params().intersect(self.context)
+        return Scope(params, known, self.n_sizes)
+
+
+    def within(self, var: Var, extent: Expr) -> Scope:
+        """The scope inside a loop over `extent` values from 0."""
+        params = (*self.params, var)
+        inside = logical_and(var >= 0, var < extent)
+        known, _ = condition_hull(inside, Space((), params))
+        return Scope(params, known.params().intersect(self.context), self.n_sizes)
+
+
+def _point(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
+    """The one point with these coordinates, in terms of parameters."""
+    return index_relation(values, Space((), params)).range()
+
+
+def fix(points: isl.Set, values: Sequence[Expr], scope: Scope) -> isl.Set:
+    """The rest of the coordinates of `points`, where the first ones have `values`."""
+    rank = points.dim(_DIM)
+    here = _point(values, scope.params).add_dims(_DIM, rank - len(values))
+    inside = points.intersect(here).project_out(_DIM, 0, len(values))
+    return inside.intersect_params(scope.context)
+
+
+def first_dims(points: isl.Set, count: int) -> isl.Set:
+    """`points` without the coordinates after the first `count`."""
+    return points.project_out(_DIM, count, points.dim(_DIM) - count)
+
+
+def extend(points: isl.Set, count: int) -> isl.Set:
+    """`points` with `count` more coordinates that may be anything."""
+    return points.add_dims(_DIM, count)
+
+
+def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
+    """The values of `exprs`, affine on `space`, at `points`."""
+    return points.apply(index_relation(exprs, space))
+
+
+def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:
+    """The points at which the two expressions of each pair can be equal.
+
+    A pair that is not affine rules out nothing.
+    """
+    for a, b in pairs:
+        try:
+            points = points.intersect(pw_aff(a, space).eq_set(pw_aff(b, space)))
+        except NotAffine:
+            continue
+    return points
+
+
+def full_tiles(
+    points: isl.Set, tiled: Sequence[tuple[int, int]], band: int
+) -> isl.Set | None:
+    """The outer points inside which every tiled dimension runs through its whole extent.
+
+    Args:
+        points: a set whose first `band` dimensions are the outer ones.
+        tiled: dimension and full extent of each tile loop.
+        band: number of outer dimensions.
+
+    Returns:
+        The part, or None if it is everything or nothing.
+    """
+    outer = first_dims(points, band)
+    partial = outer.empty(outer.get_space())
+    for dim, extent in tiled:
+        upto = first_dims(points, dim + 1)
+        before = first_dims(points, dim)
+        whole = before.add_dims(_DIM, 1).lower_bound_val(_DIM, dim, 0)
+        whole = whole.upper_bound_val(_DIM, dim, extent - 1)
+        cut = first_dims(whole.subtract(upto), dim)
+        if dim >= band:
+            partial = partial.union(first_dims(cut, band))
+        else:
+            partial = partial.union(cut.add_dims(_DIM, band - dim))
+    full = outer.subtract(partial).coalesce()
+    if full.is_empty() or outer.is_subset(full):
+        return None
+    return full
+
+
+def box_around(
+    points: isl.Set, unclipped: isl.Set, scope: Scope, shape: Sequence[Extent]
+) -> tuple[tuple[Expr, Extent], ...]:
+    """(start, extent) in each dimension of a box that holds `points` at all times.
+
+    The starts are affine in the loops around; the extents depend on the sizes alone. A start
+    that would need a case distinction, because the region meets the tensor's edge, is
+    taken from `unclipped`, the region before it was cut at the edge.
+    """
+    return tuple(
+        _interval(points, k, scope)
+        or _interval(unclipped, k, scope)
+        or (Const(0), extent)
+        for k, extent in enumerate(shape)
+    )
+
+
+def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
+    line = points.intersect_params(scope.context)
+    line = line.project_out(_DIM, dim + 1, line.dim(_DIM) - dim - 1).project_out(_DIM, 0, dim)
+    if line.is_empty():
+        return Const(0), 0
+    if not line.dim_is_bounded(_DIM, 0):
+        return None
+    low = line.dim_min(0).gist_params(scope.context).coalesce()
+    if low.n_piece() != 1:
+        return None
+    start = low.as_aff() if low.isa_aff() else low.get_pieces()[0][1]
+    width = line.dim_max(0).sub(start.to_pw_aff()).add_constant_val(1)
+    widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)
+    names = scope.space(()).names
+    for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
+        position = widths.find_dim_by_name(_PARAM, f"p{k}")
+        if position >= 0:
+            widths = widths.project_out(_PARAM, position, 1)
+    extent = _greatest(widths, names)
+    return None if extent is None else (to_expr(start, names), extent)
+
+
+def _greatest(widths: isl.Set, names: dict[str, Expr]) -> Extent | None:
+    """The greatest element, as a number or in terms of the sizes."""
+    if not widths.dim_is_bounded(_DIM, 0):
+        return None
+    greatest = widths.dim_max(0).coalesce()
+    if greatest.is_cst() and greatest.n_piece() == 1:
+        return int(greatest.max_val().to_python())
+    expr = to_expr(greatest, names)
+    return int(expr.value) if isinstance(expr, Const) else expr
+
+
+def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:
+    """Whether all iterations of the loops around together need the `whole`."""
+    union = region.intersect_params(scope.context)
+    for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
+        position = union.find_dim_by_name(_PARAM, f"p{k}")
+        if position >= 0:
+            union = union.project_out(_PARAM, position, 1)
+    return bool(whole.is_subset(union))
+
+

@@ -1,0 +1,229 @@
+"""Loops that visit every point of a set once, in order: isl's AST, as statements.
+
+Where part of the points is isolated (the full tiles, say), it gets loops of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import islpy as isl
+
+from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
+from tecomp.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
+from tecomp.poly.affine import Space
+from tecomp.poly.context import CONTEXT
+from tecomp.poly.express import ast_expr, set_to_condition
+
+_PARAM = isl.dim_type.param
+
+Body: TypeAlias = Callable[[Mapping[Var, Expr], isl.Set], Stmt]
+
+
+def scan(
+    points: isl.Set,
+    space: Space,
+    body: Body,
+    *,
+    kinds: Mapping[Var, ForKind] | None = None,
+    isolated: isl.Set | None = None,
+    context: isl.Set | None = None,
+) -> Stmt:
+    """Loops over `points` of `space`, the first dimension outermost.
+
+    Args:
+        points: what to visit, for given values of the parameters of `space`.
+        space: names the dimensions; each loop variable is named after its dimension.
+        body: makes the innermost statement from the value of each dimension and the set of the
+            points that this copy of the statement is for.
+        kinds: how the loop of a dimension runs, if not serially.
+        isolated: points that are to have loops of their own.
+        context: what is known about the parameters; a set of the parameters alone.
+    """
+    if not space.dims:
+        return _guarded(points, space, body, context)
+    if isolated is None and (box := _constant_box(points, context)) is not None:
+        return _box_loops(box, points, space, body, kinds or {})
+    statement = points.set_tuple_name("S")
+    identity = isl.MultiPwAff.identity(statement.get_space().map_from_set())
+    order = isl.MultiUnionPwAff.from_multi_pw_aff(identity.reset_tuple_id(isl.dim_type.out))
+    node = isl.Schedule.from_domain(statement.to_union_set()).get_root().child(0)
+    node = node.insert_partial_schedule(order)
+    if isolated is not None:
+        node = node.band_set_ast_build_options(_isolate_option(isolated))
+    build = isl.AstBuild.alloc(CONTEXT)
+    if context is not None:
+        build = isl.AstBuild.from_context(context)
+    copies: list[isl.Set] = []
+
+    def remember(leaf: isl.AstNode, at: isl.AstBuild) -> isl.AstNode:
+        name = isl.Id.read_from_str(CONTEXT, f"u{len(copies)}")
+        copies.append(isl.Set.from_union_set(at.get_schedule().domain()).reset_tuple_id())
+        return leaf.set_annotation(name)
+
+    # The second value keeps the callback alive.
+    build, _keep = build.set_at_each_domain(remember)
+    tree = build.node_from_schedule(node.get_schedule())
+    return _Emitter(space, body, kinds or {}, copies).emit(tree, {})
+
+
+def _constant_box(
+    points: isl.Set, context: isl.Set | None
+) -> list[tuple[int, int]] | None:
+    """First value and extent in each dimension, if `points` is a box that depends on nothing.
+
+    Most bands are; isl's AST generator takes milliseconds for them.
+    """
+    simple = points if context is None else points.gist_params(context)
+    if simple.involves_dims(_PARAM, 0, simple.dim(_PARAM)):
+        return None
+    if not simple.is_box() or not simple.is_bounded():
+        return None
+    box = []
+    for k in range(simple.dim(isl.dim_type.set)):
+        low, high = simple.dim_min_val(k), simple.dim_max_val(k)
+        if not low.is_int() or not high.is_int():
+            return None
+        box.append((int(low.to_python()), int(high.sub(low).to_python()) + 1))
+    return box
+
+
+def _box_loops(
+    box: list[tuple[int, int]],
+    points: isl.Set,
+    space: Space,
+    body: Body,
+    kinds: Mapping[Var, ForKind],
+) -> Stmt:
+    loops: list[tuple[Var, Var, int, int]] = []
+    values: dict[Var, Expr] = {}
+    for dim, (low, extent) in zip(space.dims, box, strict=True):
+        if extent == 1:
+            values[dim] = Const(low)
+            continue
+        values[dim] = var = Var(dim.name)
+        loops.append((dim, var, low, extent))
+    statement = body(values, points)
+    for dim, var, low, extent in reversed(loops):
+        kind = kinds.get(dim, ForKind.SERIAL)
+        statement = For(var, Const(low), Const(extent), kind, statement)
+    return statement
+
+
+def _isolate_option(isolated: isl.Set) -> isl.UnionSet:
+    outer = isl.Set.universe(isolated.get_space().params().set_from_params())
+    option: isl.Map = isl.Map.from_domain_and_range(outer, isolated.reset_tuple_id())
+    return option.wrap().set_tuple_name("isolate").to_union_set()
+
+
+def _guarded(
+    points: isl.Set, space: Space, body: Body, context: isl.Set | None
+) -> Stmt:
+    """A set without dimensions is one point, or none where its parameters say so."""
+    known = points if context is None else points.gist(context.from_params())
+    statement = body({}, points)
+    condition = set_to_condition(known, space.names)
+    if isinstance(condition, Const):
+        return statement if condition.value else SeqStmt(())
+    return IfThenElse(condition, statement)
+
+
+class _Emitter:
+    """Turns one AST into statements."""
+
+    def __init__(
+        self, space: Space, body: Body, kinds: Mapping[Var, ForKind], copies: list[isl.Set]
+    ) -> None:
+        self.space = space
+        self.body = body
+        self.kinds = kinds
+        self.copies = copies
+        self.params = {k: v for k, v in space.names.items() if k.startswith("p")}
+
+    def emit(self, node: isl.AstNode, values: Mapping[str, Expr]) -> Stmt:
+        """The statement for `node`, inside loops with the given values."""
+        kind = node.get_type()
+        if kind == isl.ast_node_type.block:
+            parts = node.block_get_children()
+            return seq(*(self.emit(parts.get_at(k), values) for k in range(parts.n_ast_node())))
+        if kind == isl.ast_node_type.if_:
+            condition = self._expr(node.if_get_cond(), values)
+            then = self.emit(node.if_get_then_node(), values)
+            otherwise = None
+            if node.if_has_else_node():
+                otherwise = self.emit(node.if_get_else_node(), values)
+            return IfThenElse(condition, then, otherwise)
+        if kind == isl.ast_node_type.for_:
+            return self._loop(node, values)
+        call = node.user_get_expr()
+        arguments = [
+            self._expr(call.get_op_arg(k + 1), values) for k in range(len(self.space.dims))
+        ]
+        point = dict(zip(self.space.dims, arguments, strict=True))
+        copy = int(node.get_annotation().get_name()[1:])
+        return self.body(point, self.copies[copy])
+
+    def _loop(self, node: isl.AstNode, values: Mapping[str, Expr]) -> Stmt:
+        iterator = node.for_get_iterator().get_id().get_name()
+        first = self._expr(node.for_get_init(), values)
+        if node.for_is_degenerate():
+            return self.emit(node.for_get_body(), {**values, iterator: first})
+        # isl calls the iterator of dimension k `ck`.
+        dim = self.space.dims[int(iterator[1:])]
+        var = Var(dim.name)
+        step = self._expr(node.for_get_inc(), values)
+        assert isinstance(step, Const)
+        inside = {**values, iterator: var}
+        count = _count(self._expr(node.for_get_cond(), inside), var, first)
+        minimum: Expr = first
+        if step.value != 1:
+            inside = {**values, iterator: first + var * step}
+            count, minimum = (count + (step - 1)) // step, Const(0)
+        body = self.emit(node.for_get_body(), inside)
+        return For(var, minimum, count, self.kinds.get(dim, ForKind.SERIAL), body)
+
+    def _expr(self, expr: isl.AstExpr, values: Mapping[str, Expr]) -> Expr:
+        return ast_expr(expr, {**self.params, **values})
+
+
+def _count(condition: Expr, var: Var, first: Expr) -> Expr:
+    """How many values from `first` on satisfy `condition`, which bounds `var` from above."""
+    bounds: list[Expr] = []
+    todo: list[Any] = [condition]
+    while todo:
+        match todo.pop():
+            case Compare(op, a, b) if a is var and op in (CmpOp.LE, CmpOp.LT):
+                bounds.append(_exclusive(b) if op is CmpOp.LE else b)
+            case Binary(BinOp.AND, a, b):
+                todo += [b, a]
+            case other:
+                raise AssertionError(f"`{other}` is no bound of {var}")
+    count = _minus(bounds[0], first)
+    for bound in bounds[1:]:
+        count = binary(BinOp.MIN, count, _minus(bound, first))
+    return count
+
+
+def _exclusive(bound: Expr) -> Expr:
+    """`bound + 1`, written as one would: into the arguments of a min or max, into a constant."""
+    match bound:
+        case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
+            return binary(op, _exclusive(a), _exclusive(b))
+        case Binary(BinOp.SUB, a, Const(1)):
+            return a
+        case Binary(BinOp.ADD, a, Const(value)):
+            return a + (value + 1) if value != -1 else a
+        case Binary(BinOp.SUB, a, Const(value)):
+            return a - (value - 1)
+    return bound + 1
+
+
+def _minus(bound: Expr, first: Expr) -> Expr:
+    if isinstance(first, Const) and first.value == 0:
+        return bound
+    if isinstance(bound, Binary) and bound.op is BinOp.MIN:
+        return binary(BinOp.MIN, _minus(bound.a, first), _minus(bound.b, first))
+    return bound - first
+
+
