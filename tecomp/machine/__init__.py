@@ -1,0 +1,8 @@
+"""What a machine is: data read from target descriptions."""
+
+from __future__ import annotations
+
+from tecomp.machine.descriptor import Memory, Target
+from tecomp.machine.registry import list_targets
+
+__all__ = ["Memory", "Target", "list_targets"]
