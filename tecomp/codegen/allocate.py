@@ -1,0 +1,82 @@
+"""Memory of a buffer that exists during a statement: on the stack if it is small, else the heap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tecomp.codegen.check import OUT_OF_MEMORY, record
+from tecomp.codegen.emit import Code
+from tecomp.codegen.expr import emit
+from tecomp.ir.expr import index_value
+from tecomp.ir.stmt import Buffer, Extent
+
+STACK_BUFFER_BYTES = 16 * 1024
+STACK_TOTAL_BYTES = 256 * 1024
+"""What one function may take of its stack; threads have as little as 512 KiB on some systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an allocation is; on the heap, `after` is where to go on if there is no memory."""
+
+    address: str
+    after: str | None = None
+
+
+def open_allocation(code: Code, buffer: Buffer) -> Place:
+    """Get memory; what is emitted until `close_allocation` runs only if there is some."""
+    known = [extent for extent in buffer.shape if isinstance(extent, int)]
+    if len(buffer.shape) <= 1 and len(known) == len(buffer.shape):
+        size = max(prod(known), 1) * buffer.dtype.bytes
+        if size <= STACK_BUFFER_BYTES and code.stack_bytes + size <= STACK_TOTAL_BYTES:
+            return _on_stack(code, buffer, size)
+    if len(buffer.shape) <= 1:
+        size_operand = _product(code, buffer.shape, buffer.dtype.bytes)
+        address = code.op(f"call noalias align 64 ptr @tecomp.allocate(i64 {size_operand})",
+                          buffer.name)
+    else:
+        rows = _product(code, buffer.shape[:-1], 1)
+        row = _product(code, buffer.shape[-1:], buffer.dtype.bytes)
+        size_operand = code.op(f"mul i64 {rows}, {row}")
+        address = code.op(f"call noalias align 64 ptr @tecomp.allocate.rows(i64 {rows}, i64 {row})",
+                          buffer.name)
+    missing, there, after = code.name("missing"), code.name("there"), code.name("after")
+    code.branch(code.op(f"icmp eq ptr {address}, null"), missing, there)
+    code.label(missing)
+    record(code, OUT_OF_MEMORY, str(code.module.site(buffer.name)), size_operand, "0")
+    code.jump(after)
+    code.label(there)
+    return Place(address, after)
+
+
+def close_allocation(code: Code, place: Place) -> None:
+    """Give the memory back."""
+    if place.after is None:
+        code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
+        return
+    code.do(f"call void @free(ptr {place.address})")
+    code.jump(place.after)
+    code.label(place.after)
+
+
+def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
+    code.stack_bytes += size
+    address = f"%{code.name(buffer.name)}"
+    code.allocas.append(f"{address} = alloca [{size} x i8], align 64")
+    code.module.declare("void", "llvm.lifetime.start.p0", ["ptr"])
+    code.module.declare("void", "llvm.lifetime.end.p0", ["ptr"])
+    code.do(f"call void @llvm.lifetime.start.p0(ptr {address})")
+    return Place(address)
+
+
+def _product(code: Code, shape: tuple[Extent, ...], factor: int) -> str:
+    """Extents multiplied together; a negative extent counts as 0."""
+    result = str(factor * prod(n for n in shape if isinstance(n, int)))
+    for extent in shape:
+        if isinstance(extent, int):
+            continue
+        value = emit(code, index_value(extent))
+        positive = code.call("i64", "llvm.smax.i64", [("i64", value), ("i64", "0")])
+        result = code.op(f"mul i64 {result}, {positive}")
+    return result

@@ -1,0 +1,119 @@
+"""Arrays of other libraries: where their memory is, read through DLPack without a copy.
+
+Source:
+    DLPack 1.0, dlpack.h: `DLManagedTensor` and `DLManagedTensorVersioned`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.errors import CallError
+
+_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
+_READ_ONLY = 1
+# Memory that the processor can reach: its own, and pinned for a CUDA or ROCm device.
+_HOST_DEVICES = (1, 3, 11)
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of an array.
+
+    Attributes:
+        address: of the first element.
+        dtype: name of the element type.
+        shape: extents.
+        strides: elements from one index of an axis to the next; None where compact.
+        is_writable: whether it may be written to.
+        owner: what keeps it alive.
+    """
+
+    address: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    is_writable: bool
+    owner: Any
+
+
+def read_dlpack(where: str, array: Any) -> Memory:
+    """The memory of any object that exports DLPack; `where` names it in messages.
+
+    The capsule is left to its destructor: nothing is taken over, and the memory is free for its
+    owner again when the result is dropped.
+
+    Raises:
+        CallError: the memory is not the processor's, or its owner does not share it.
+    """
+    capsule = _capsule(where, array)
+    tensor, is_writable = _tensor(capsule)
+    if tensor.device_type not in _HOST_DEVICES:
+        raise CallError(
+            f"{where}: expected an array in the memory of the processor, got one on device "
+            f"{tensor.device_type}:{tensor.device_id}; copy it to the host first"
+        )
+    axes = range(tensor.ndim)
+    shape = tuple(tensor.shape[k] for k in axes)
+    strides = tuple(tensor.strides[k] for k in axes) if tensor.strides else None
+    kind = _CODES.get(tensor.code)
+    dtype = "bool" if kind == "bool" else f"{kind or f'type {tensor.code}:'}{tensor.bits}"
+    if tensor.lanes != 1:
+        dtype += f"x{tensor.lanes}"
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Memory(address, dtype, shape, strides, is_writable, capsule)
+
+
+def _capsule(where: str, array: Any) -> object:
+    try:
+        try:
+            return array.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            # Exporters from before version 1 do not know the argument.
+            return array.__dlpack__()
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise CallError(
+            f"{where}: its memory cannot be shared ({error}); pass it as an array that owns "
+            "plain memory"
+        ) from error
+
+
+def _tensor(capsule: object) -> tuple[_Tensor, bool]:
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_IsValid", ctypes.pythonapi)
+    )
+    if valid(capsule, b"dltensor_versioned"):
+        versioned = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+        return versioned.tensor, not versioned.flags & _READ_ONLY
+    return _Tensor.from_address(pointer(capsule, b"dltensor")), True

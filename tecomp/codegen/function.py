@@ -1,0 +1,107 @@
+"""A function of the IR as one LLVM module, and how its arguments are handed over.
+
+All arguments travel in one block of 64-bit words: the number of threads, the record of failures,
+the parameters in order (addresses, and the bits of numbers), then the sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.codegen.check import RECORD_WORDS
+from tecomp.codegen.emit import ATTRIBUTES, Code, Module, Options, plain_name
+from tecomp.codegen.parallel import nodes, parameter
+from tecomp.codegen.runtime import runtime_text
+from tecomp.codegen.stmt import emit_stmt
+from tecomp.codegen.types import register_type
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Var
+from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+
+RECORD_WORD = 1
+FIRST_ARGUMENT_WORD = RECORD_WORD + RECORD_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """LLVM IR for a function.
+
+    Attributes:
+        text: the module, for no machine in particular.
+        entry: name of the function that takes the block of arguments.
+        sites: what the site number in the record of a failure stands for.
+        is_parallel: whether it can use more than one thread.
+    """
+
+    text: str
+    entry: str
+    sites: tuple[str, ...]
+    is_parallel: bool
+
+
+def module_text(func: PrimFunc, options: Options) -> ModuleText:
+    """LLVM IR for `func`, whose buffers have one axis for each index of an address."""
+    name = plain_name(func.name)
+    module = Module(name, options, list(func.sites))
+    body = _body(module, func)
+    functions = "\n".join([_entry(module, func), body, *module.functions])
+    runtime = runtime_text(functions)
+    # The runtime brings the declarations that it needs itself.
+    declarations = "\n".join(line for line in module.declarations if f"{line}\n" not in runtime)
+    metadata = "!0 = !{}\n"
+    text = "\n".join([functions, runtime, declarations, ATTRIBUTES, metadata])
+    return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
+
+
+def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
+    """What the words of the block after the record stand for."""
+    params = (p.data if isinstance(p, Buffer) else p for p in func.params)
+    return (*params, *func.sizes)
+
+
+def written_params(func: PrimFunc) -> frozenset[Var]:
+    """`data` of the buffers that `func` writes to."""
+    return frozenset(node.buffer.data for node in nodes(func.body)
+                     if isinstance(node, BufferStore))
+
+
+def _body(module: Module, func: PrimFunc) -> str:
+    code = Code(module, {})
+    for reserved in ("record", "threads"):
+        code.name(reserved)
+    parameters = ["ptr %record", "i64 %threads"]
+    for var in arguments_of(func):
+        code.env[var] = f"%{code.name(var.name)}"
+        parameters.append(parameter(var, code.env[var]))
+    emit_stmt(code, func.body)
+    code.do("ret void")
+    return code.text(f"internal void @{module.name}.body({', '.join(parameters)})")
+
+
+def _entry(module: Module, func: PrimFunc) -> str:
+    """Unpacks the arguments; its result is the kind of failure, 0 for none."""
+    code = Code(module, {})
+    code.name("arguments")
+    record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
+    threads = code.op("load i64, ptr %arguments", "threads")
+    operands = [f"ptr {record}", f"i64 {threads}"]
+    for word, var in enumerate(arguments_of(func), FIRST_ARGUMENT_WORD):
+        slot = code.op(f"getelementptr i64, ptr %arguments, i64 {word}")
+        operands.append(f"{register_type(var.dtype)} {_unpack(code, slot, var.dtype)}")
+    code.do(f"call void @{module.name}.body({', '.join(operands)})")
+    status = code.op(f"load i64, ptr {record}")
+    code.do(f"ret i32 {code.op(f'trunc i64 {status} to i32')}")
+    return code.text(f"i32 @{module.name}.entry(ptr %arguments)")
+
+
+def _unpack(code: Code, slot: str, dtype: DType) -> str:
+    kind = register_type(dtype)
+    if dtype.kind == "handle":
+        return code.op(f"load ptr, ptr {slot}")
+    word = code.op(f"load i64, ptr {slot}")
+    if dtype.is_bool:
+        return code.op(f"icmp ne i64 {word}, 0")
+    bits = word if dtype.bits == 64 else code.op(f"trunc i64 {word} to i{dtype.bits}")
+    if dtype.kind == "float":
+        return code.op(f"bitcast i{dtype.bits} {bits} to {kind}")
+    return bits

@@ -1,0 +1,116 @@
+"""LLVM modules to machine code: the only place that knows llvmlite."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tecomp.errors import InternalError
+
+Entry = Callable[[Any], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What code is generated for, in LLVM's names; the default is the machine at hand."""
+
+    triple: str = ""
+    cpu: str = ""
+    features: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Machine code in memory; it stays there as long as this object does."""
+
+    entry: Entry
+    keep: tuple[Any, ...]
+
+
+@cache
+def _llvm() -> Any:
+    # 60 MB that only those need who compile; so not at the top of the file.
+    binding: Any = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@cache
+def _every_llvm() -> Any:
+    binding = _llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+@cache
+def host() -> Machine:
+    """The machine at hand; its features count and not only its name, as a hypervisor masks some."""
+    llvm = _llvm()
+    features = llvm.get_host_cpu_features().flatten()
+    return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+
+
+def _target_machine(machine: Machine) -> Any:
+    if not machine.triple:
+        machine = host()
+    llvm = _llvm() if machine.triple == host().triple else _every_llvm()
+    try:
+        target = llvm.Target.from_triple(machine.triple)
+    except RuntimeError as error:
+        raise InternalError(f"LLVM knows no machine `{machine.triple}`: {error}") from error
+    # The small code model: the default of a JIT loads every address as 64 bits.
+    return target.create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=2, codemodel="small", reloc="pic"
+    )
+
+
+def _optimised(text: str, target_machine: Any) -> Any:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(text)
+        module.triple = target_machine.triple
+        module.data_layout = str(target_machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"LLVM refuses the generated code: {error}\n{text}") from error
+    # Vectors and unrolling are explicit by now: the passes that look for them cost most of the
+    # time and find nothing.
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    options.loop_interleaving = False
+    builder = llvm.create_pass_builder(target_machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def assembly(text: str, machine: Machine) -> str:
+    """Assembly text of a module for `machine`."""
+    target_machine = _target_machine(machine)
+    return str(target_machine.emit_assembly(_optimised(text, target_machine)))
+
+
+def link(text: str, entry: str) -> Linked:
+    """Machine code for the machine at hand, ready to be called.
+
+    Raises:
+        InternalError: LLVM refuses the module, or a function that it calls does not exist.
+    """
+    llvm = _llvm()
+    target_machine = _target_machine(host())
+    image = target_machine.emit_object(_optimised(text, target_machine))
+    compiler = llvm.create_lljit_compiler(target_machine)
+    builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+    try:
+        tracker = builder.export_symbol(entry).link(compiler, entry)
+    except RuntimeError as error:
+        raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
+    return Linked(function, (tracker, compiler))

@@ -1,0 +1,287 @@
+"""Loads and stores: where an element is, and the fewest instructions that reach it.
+
+A buffer of one physical axis is a pointer to its elements. A buffer of several is a pointer to a
+table of rows, one for each index of the axes before the last, in row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tecomp.codegen.check import check_axis
+from tecomp.codegen.convert import cast
+from tecomp.codegen.emit import Code, Guard, broadcast, close_guard, open_guard
+from tecomp.codegen.ramp import as_ramp
+from tecomp.codegen.types import (
+    memory_type,
+    register_type,
+    shuffle_mask,
+    splat,
+    suffix,
+    vector_of,
+    zero,
+)
+from tecomp.errors import InternalError
+from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, index_value
+from tecomp.ir.expr import cast as cast_expr
+from tecomp.ir.stmt import Buffer, BufferStore
+
+Rule: TypeAlias = "Generator[Expr, str, str]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A buffer at indices, where the predicate holds.
+
+    Attributes:
+        dtype: type of the value, all lanes counted.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    predicate: Expr | None
+    dtype: DType
+
+    @property
+    def last(self) -> Expr:
+        """Index on the last axis, the only one that may have lanes."""
+        return self.indices[-1] if self.indices else Const(0)
+
+    @property
+    def repeats(self) -> int:
+        """How many lanes of the value belong to one index."""
+        return self.buffer.dtype.lanes
+
+
+def load(code: Code, node: BufferLoad) -> Rule:
+    """The value of a load; zero where its predicate is false."""
+    access = _Access(node.buffer, node.indices, node.predicate, node.dtype)
+    guards, mask = yield from _open(code, access)
+    value = yield from _read(code, access, mask)
+    kind = register_type(node.dtype)
+    for guard in reversed(guards):
+        value = close_guard(code, guard, value, kind, zero(node.dtype))
+    return value
+
+
+def store(code: Code, node: BufferStore) -> Rule:
+    """Write where the predicate holds; the value is computed only where anything is written."""
+    access = _Access(node.buffer, node.indices, node.predicate, node.value.dtype)
+    guards, mask = yield from _open(code, access)
+    value = yield node.value
+    yield from _write(code, access, mask, value)
+    for guard in reversed(guards):
+        close_guard(code, guard)
+    return ""
+
+
+def _open(code: Code, access: _Access) -> Generator[Expr, str, tuple[list[Guard], str | None]]:
+    """Branches around the access for what is one condition, a mask for what is one per lane."""
+    _verify(access)
+    guards: list[Guard] = []
+    mask: str | None = None
+    if access.predicate is not None:
+        condition = yield access.predicate
+        if access.predicate.dtype.lanes == 1:
+            guards.append(open_guard(code, condition))
+        else:
+            whole = access.predicate.dtype.lanes == access.dtype.lanes
+            mask = condition if whole else _spread(code, condition, access)
+    if code.module.options.check_bounds:
+        mask = yield from _check(code, access, guards, mask)
+    return guards, mask
+
+
+def _verify(access: _Access) -> None:
+    buffer, lanes = access.buffer, access.last.dtype.lanes
+    rank = max(len(buffer.shape), 1)
+    if max(len(access.indices), 1) != rank or access.dtype.lanes != lanes * access.repeats:
+        raise InternalError(
+            f"{buffer.name} has {rank} axes of {buffer.dtype}; it is used with "
+            f"{len(access.indices)} indices and a value of {access.dtype}"
+        )
+    if rank > 1 and len(buffer.axis_separators) != rank - 1:
+        raise InternalError(f"{buffer.name} has {rank} axes that are not physical ones; flatten it")
+    if buffer.strides is not None:
+        raise InternalError(f"{buffer.name} has strides that are not in its indices; flatten it")
+    if access.predicate is None:
+        return
+    if access.predicate.dtype.lanes not in (1, lanes, access.dtype.lanes):
+        raise InternalError(
+            f"an access of {buffer.name} at {lanes} places has a predicate of "
+            f"{access.predicate.dtype.lanes} lanes"
+        )
+
+
+def _check(
+    code: Code, access: _Access, guards: list[Guard], mask: str | None
+) -> Generator[Expr, str, str | None]:
+    """Compare the indices with the shape; `mask` has a lane for each lane of the value."""
+    for axis, index in enumerate(access.indices):
+        lanes = index.dtype.lanes
+        active = mask and _places_touched(code, mask, access) if lanes > 1 else None
+        inside = yield from check_axis(code, access.buffer, axis, index, active)
+        if lanes == 1:
+            guards.append(open_guard(code, inside))
+            continue
+        inside = _spread(code, inside, access)
+        kind = vector_of("i1", access.dtype.lanes)
+        mask = inside if mask is None else code.op(f"and {kind} {mask}, {inside}")
+    return mask
+
+
+def _spread(code: Code, mask: str, access: _Access) -> str:
+    """A mask with one lane for each index as one with a lane for each element."""
+    if access.repeats == 1:
+        return mask
+    lanes = access.last.dtype.lanes
+    places = [k for k in range(lanes) for _ in range(access.repeats)]
+    return _shuffled(code, mask, lanes, places)
+
+
+def _places_touched(code: Code, mask: str, access: _Access) -> str:
+    """A mask with one lane for each element as one with a lane for each index."""
+    lanes = access.last.dtype.lanes
+    joined = ""
+    for inner in range(access.repeats):
+        places = [inner + access.repeats * k for k in range(lanes)]
+        part = mask if access.repeats == 1 else _shuffled(code, mask, access.dtype.lanes, places)
+        joined = code.op(f"or {vector_of('i1', lanes)} {joined}, {part}") if joined else part
+    return joined
+
+
+def _shuffled(code: Code, mask: str, lanes: int, places: list[int]) -> str:
+    kind = vector_of("i1", lanes)
+    return code.op(f"shufflevector {kind} {mask}, {kind} poison, {shuffle_mask(places)}")
+
+
+def _read(code: Code, access: _Access, mask: str | None) -> Rule:
+    stride, place = yield from _place(code, access, mask)
+    kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    if stride == 0:
+        element = memory_type(access.dtype.scalar)
+        raw = code.op(f"load {element}, ptr {place}, align {align}")
+        raw = broadcast(code, raw, element, access.dtype.lanes)
+    elif stride is None:
+        raw = code.call(
+            kind,
+            f"llvm.masked.gather.{suffix(kind)}.v{access.dtype.lanes}p0",
+            [
+                (f"<{access.dtype.lanes} x ptr> align {align}", place),
+                _mask(mask, access.dtype.lanes),
+                (kind, "zeroinitializer"),
+            ],
+        )
+    elif mask is None:
+        raw = code.op(f"load {kind}, ptr {place}, align {align}")
+    else:
+        lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
+        name = f"llvm.masked.load.{suffix(kind)}.p0"
+        filler = (kind, "zeroinitializer")
+        raw = code.call(kind, name, [(f"ptr align {align}", place), lanes, filler])
+    raw = _turned(code, raw, memory_type(access.dtype.scalar), access.dtype.lanes, stride)
+    if not access.dtype.is_bool:
+        return raw
+    return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
+
+
+def _write(
+    code: Code, access: _Access, mask: str | None, value: str
+) -> Generator[Expr, str, None]:
+    stride, place = yield from _place(code, access, mask, reads=False)
+    kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    if access.dtype.is_bool:
+        value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
+    if stride is None:
+        code.run(
+            f"llvm.masked.scatter.{suffix(kind)}.v{access.dtype.lanes}p0",
+            [
+                (kind, value),
+                (f"<{access.dtype.lanes} x ptr> align {align}", place),
+                _mask(mask, access.dtype.lanes),
+            ],
+        )
+        return
+    value = _turned(code, value, memory_type(access.dtype.scalar), access.dtype.lanes, stride)
+    if mask is None:
+        code.do(f"store {kind} {value}, ptr {place}, align {align}")
+        return
+    lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
+    name = f"llvm.masked.store.{suffix(kind)}.p0"
+    code.run(name, [(kind, value), (f"ptr align {align}", place), lanes])
+
+
+def _mask(mask: str | None, lanes: int) -> tuple[str, str]:
+    return vector_of("i1", lanes), mask or splat("true", "i1", lanes)
+
+
+def _turned(code: Code, value: str, scalar: str, lanes: int, stride: int | None) -> str:
+    """The lanes in reverse order where memory is walked backwards."""
+    if stride != -1:
+        return value
+    kind = vector_of(scalar, lanes)
+    backwards = shuffle_mask([*reversed(range(lanes))])
+    return code.op(f"shufflevector {kind} {value}, {kind} poison, {backwards}")
+
+
+def _place(
+    code: Code, access: _Access, mask: str | None, *, reads: bool = True
+) -> Generator[Expr, str, tuple[int | None, str]]:
+    """The address of an access, and the step from lane to lane.
+
+    Steps are 1 and -1 (the address is then the lowest), 0 (all lanes read one place), and None:
+    one address a lane. A scalar has step 1.
+    """
+    base = yield from _row(code, access)
+    last, lanes = access.last, access.last.dtype.lanes
+    element = memory_type(access.buffer.dtype.scalar)
+    word = "getelementptr inbounds" if mask is None else "getelementptr"
+    ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
+    step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
+    contiguous = step == 1 or (step == -1 and access.repeats == 1)
+    everywhere = step == 0 and access.repeats == 1 and mask is None and reads
+    if ramp is not None and (contiguous or everywhere):
+        first = ramp.base if step != -1 else ramp.base - (lanes - 1)
+        index = cast(code, (yield first), first.dtype, INT64)
+        if access.repeats > 1:
+            index = code.op(f"mul i64 {index}, {access.repeats}")
+        return step, code.op(f"{word} {element}, ptr {base}, i64 {index}")
+    indices = yield from _lane_indices(code, access, last)
+    places = vector_of("i64", access.dtype.lanes)
+    return None, code.op(f"getelementptr {element}, ptr {base}, {places} {indices}")
+
+
+def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:
+    """The element number of every lane of the value."""
+    lanes, total = last.dtype.lanes, access.dtype.lanes
+    index = cast(code, (yield last), last.dtype, INT64.with_lanes(lanes))
+    if access.repeats == 1:
+        return index
+    narrow, wide = vector_of("i64", lanes), vector_of("i64", total)
+    places = [k for k in range(lanes) for _ in range(access.repeats)]
+    spread = code.op(
+        f"shufflevector {narrow} {index}, {narrow} poison, {shuffle_mask(places)}"
+    )
+    scaled = code.op(f"mul {wide} {spread}, {splat(str(access.repeats), 'i64', total)}")
+    inner = ", ".join(f"i64 {k}" for _ in range(lanes) for k in range(access.repeats))
+    return code.op(f"add {wide} {scaled}, <{inner}>")
+
+
+def _row(code: Code, access: _Access) -> Rule:
+    """The address of the row that the leading indices choose."""
+    buffer = access.buffer
+    base = code.value_of(buffer.data)
+    if len(buffer.shape) <= 1:
+        return base
+    if any(index.dtype.lanes > 1 for index in access.indices[:-1]):
+        raise InternalError(f"an index of {buffer.name} has lanes, and it is not the last one")
+    row = cast_expr(INT64, access.indices[0])
+    for extent, index in zip(buffer.shape[1:-1], access.indices[1:-1], strict=True):
+        row = row * index_value(extent) + index
+    number = yield row
+    place = code.op(f"getelementptr ptr, ptr {base}, i64 {number}")
+    # A table of rows is written before anything can read it, and never again.
+    return code.op(f"load ptr, ptr {place}, align 8, !invariant.load !0", "row")

@@ -1,0 +1,222 @@
+"""One array parameter of a kernel, and the checks that need nothing but its argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.codegen.dlpack import Memory, read_dlpack
+from tecomp.errors import CallError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.stmt import Buffer
+
+Shape: TypeAlias = "tuple[int | Expr, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An array that a kernel takes.
+
+    Attributes:
+        position: its place among the arguments, from 0.
+        kernel: name of the function.
+        buffer: what the caller passes, one axis for each output of its layout.
+        physical: the same memory as the code sees it, one axis for each index of an address.
+        is_written: whether the kernel writes to it.
+        numpy: NumPy's type of an element.
+        shape: extents of the array; the lanes of a vector type are a last axis of their own.
+        flat: extents of the array in its physical shape, which is accepted as well.
+        fixed: `shape` where all of it is known.
+    """
+
+    position: int
+    kernel: str
+    buffer: Buffer
+    physical: Buffer
+    is_written: bool
+    numpy: np.dtype[np.generic]
+    shape: Shape
+    flat: Shape
+    fixed: tuple[int, ...] | None
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"argument {self.position} ({self.buffer.name}) of {self.kernel}"
+
+    @property
+    def scalar(self) -> DType:
+        """Type of one lane."""
+        return self.buffer.dtype.scalar
+
+    def describe(self) -> str:
+        """Type and shape, as in `float32[n, 4]`."""
+        return array_text(str(self.scalar), self.shape)
+
+
+def make_parameter(
+    position: int, kernel: str, buffer: Buffer, physical: Buffer, *, is_written: bool
+) -> Parameter:
+    """The parameter for `buffer`, which the code sees as `physical`."""
+    lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
+    shape = (*buffer.shape, *lanes)
+    known = tuple(extent for extent in shape if isinstance(extent, int))
+    return Parameter(
+        position,
+        kernel,
+        buffer,
+        physical,
+        is_written,
+        buffer.dtype.numpy,
+        shape,
+        (*physical.shape, *lanes),
+        known if len(known) == len(shape) else None,
+    )
+
+
+def array_text(dtype: str, shape: Sequence[int | Expr]) -> str:
+    """Type and shape of an array.
+
+    >>> array_text("float32", (4, 8))
+    'float32[4, 8]'
+    """
+    return f"{dtype}[{', '.join(str(extent) for extent in shape)}]"
+
+
+def memory_of(parameter: Parameter, argument: Any) -> Memory:
+    """The memory of an argument: an array of the right type, compact, aligned, and writable.
+
+    Raises:
+        CallError: it is not.
+    """
+    if isinstance(argument, np.ndarray):
+        memory = _numpy_memory(parameter, argument)
+    elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.generic):
+        memory = read_dlpack(parameter.where, argument)
+    else:
+        raise _no_array(parameter, argument)
+    _check_memory(parameter, memory)
+    return memory
+
+
+def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
+    dtype = array.dtype
+    if dtype != parameter.numpy and not dtype.isnative:
+        raise CallError(
+            f"{parameter.where}: expected {parameter.scalar} in this machine's byte order, got "
+            f"{dtype.str}; convert it with .astype({_numpy_name(parameter.scalar)})"
+        )
+    strides = None
+    if not array.flags.c_contiguous:
+        # The bytes of a type such as a structure need not divide its strides.
+        strides = tuple(step // max(dtype.itemsize, 1) for step in array.strides)
+    address = array.__array_interface__["data"][0]
+    return Memory(address, dtype.name, array.shape, strides, array.flags.writeable, array)
+
+
+def _no_array(parameter: Parameter, argument: Any) -> CallError:
+    got = "None" if argument is None else type(argument).__name__
+    advice = "convert it with np.asarray(...)"
+    if parameter.is_written:
+        name = _numpy_name(parameter.scalar)
+        shape = "shape" if parameter.fixed is None else parameter.fixed
+        advice = f"pass np.empty({shape}, {name}), it is written to"
+    elif argument is None:
+        advice = "pass the array it reads"
+    return CallError(
+        f"{parameter.where}: expected an array of {parameter.describe()}, got {got}; {advice}"
+    )
+
+
+def _numpy_name(dtype: DType) -> str:
+    if dtype.is_bool:
+        return "np.bool_"
+    return f"{'ml_dtypes' if dtype.kind == 'bfloat' else 'np'}.{dtype}"
+
+
+def _check_memory(parameter: Parameter, memory: Memory) -> None:
+    scalar = parameter.scalar
+    if memory.dtype != scalar:
+        raise CallError(
+            f"{parameter.where}: expected {parameter.describe()}, got "
+            f"{array_text(memory.dtype, memory.shape)}; convert it with "
+            f".astype({_numpy_name(scalar)})"
+        )
+    if parameter.is_written and not memory.is_writable:
+        raise CallError(
+            f"{parameter.where}: it is written to, but the array is read-only; pass a copy of it"
+        )
+    if parameter.buffer.strides is None and not _is_compact(memory.shape, memory.strides):
+        raise CallError(
+            f"{parameter.where}: expected {parameter.describe()} without gaps in row-major order, "
+            f"got strides of {memory.strides} elements; "
+            + ("pass a new array, and copy from it" if parameter.is_written
+               else "pass np.ascontiguousarray(...) of it")
+        )
+    if memory.address % scalar.bytes and prod(memory.shape):
+        raise CallError(
+            f"{parameter.where}: the address {memory.address:#x} of its first element is no "
+            f"multiple of the {scalar.bytes} bytes of {scalar}; pass a copy of it"
+        )
+
+
+def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements from one index of an axis to the next, in row-major order without gaps."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _is_compact(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
+    if strides is None or 0 in shape:
+        return True
+    # The stride of an axis of one index says nothing.
+    places = zip(shape, strides, compact_strides(shape), strict=True)
+    return all(extent == 1 or step == wanted for extent, step, wanted in places)
+
+
+def check_scalar(where: str, var: Var, argument: Any) -> int | float:
+    """The number passed for a scalar parameter.
+
+    Raises:
+        CallError: it is no number of that type.
+    """
+    dtype = var.dtype
+    if dtype.is_float:
+        if isinstance(argument, bool | np.bool_) or not isinstance(
+            argument, int | float | np.integer | np.floating
+        ):
+            raise _no_number(where, dtype, argument, "number")
+        return float(argument)
+    if dtype.is_bool:
+        if not isinstance(argument, bool | np.bool_):
+            raise _no_number(where, dtype, argument, "truth value")
+        return int(argument)
+    if isinstance(argument, bool | np.bool_) or not isinstance(argument, int | np.integer):
+        raise _no_number(where, dtype, argument, "integer")
+    value = int(argument)
+    low, high = _range(dtype)
+    if not low <= value <= high:
+        raise CallError(
+            f"{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare "
+            "the variable with a wider type"
+        )
+    return value
+
+
+def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
+    article = "an" if noun == "integer" else "a"
+    shown = repr(argument) if isinstance(argument, float | np.floating | str) else (
+        "None" if argument is None else type(argument).__name__)
+    return CallError(
+        f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}"
+    )
+
+
+def _range(dtype: DType) -> tuple[int, int]:
+    if dtype.kind == "uint":
+        return 0, 2**dtype.bits - 1
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1

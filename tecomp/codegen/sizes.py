@@ -1,0 +1,149 @@
+"""Symbolic sizes: their values from the arguments of a call, and whether all shapes agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.codegen.dlpack import Memory
+from tecomp.codegen.parameter import Parameter, Shape, array_text, compact_strides
+from tecomp.errors import CallError, LowerError
+from tecomp.ir.expr import Binary, Cast, Const, Expr, Var, binary, cast
+from tecomp.ir.rewrite import bottom_up
+from tecomp.ir.stmt import PrimFunc
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The value of a symbolic size and where it came from."""
+
+    value: int
+    source: str
+
+
+def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
+    """Every size is an axis of some argument by itself.
+
+    Raises:
+        LowerError: a size appears inside expressions only, from which it cannot be solved.
+    """
+    plain = {extent for p in parameters for extent in (*p.shape, *p.flat)
+             if isinstance(extent, Var)}
+    for var in func.sizes:
+        if var not in plain:
+            raise LowerError(
+                f"{func.name}: size `{var.name}` is no axis of any argument by itself, so no array "
+                f"tells its value; add the variable {var.name} to the arguments"
+            )
+
+
+def bind_sizes(
+    sizes: dict[Var, Size], parameters: Sequence[Parameter], memories: Sequence[Memory]
+) -> None:
+    """Add the sizes that are an axis of an argument by themselves; the first one found counts."""
+    for parameter, memory in zip(parameters, memories, strict=True):
+        rank = len(memory.shape)
+        shape = parameter.shape if rank == len(parameter.shape) else parameter.flat
+        if rank != len(shape):
+            continue
+        for axis, extent in enumerate(shape):
+            if isinstance(extent, Var) and extent not in sizes:
+                source = f"axis {axis} of {parameter.buffer.name}"
+                sizes[extent] = Size(memory.shape[axis], source)
+
+
+def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
+    """Compare the shape of an argument with what the sizes make of the declared one.
+
+    Raises:
+        CallError: they differ.
+    """
+    got = memory.shape
+    if got == parameter.fixed:
+        return
+    candidates = [shape for shape in (parameter.shape, parameter.flat) if len(shape) == len(got)]
+    if not candidates:
+        raise CallError(
+            f"{parameter.where}: expected {len(parameter.shape)} axes, {parameter.describe()}, got "
+            f"{len(got)}, {array_text(memory.dtype, got)}; reshape it"
+        )
+    problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
+    if all(problems):
+        raise CallError(f"{parameter.where}: {problems[0]}")
+
+
+def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
+    """Compare the strides of an argument with those that its buffer declares, if it does.
+
+    Raises:
+        CallError: they differ.
+    """
+    if parameter.buffer.strides is None or 0 in memory.shape:
+        return
+    wanted = [_shown(step, sizes) for step in parameter.buffer.strides]
+    if len(memory.shape) > len(wanted):
+        wanted = [*(step * memory.shape[-1] for step in wanted), 1]
+    got = memory.strides or compact_strides(memory.shape)
+    if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
+        raise CallError(
+            f"{parameter.where}: expected strides of {tuple(wanted)} elements, got {got}; pass an "
+            "array that has them"
+        )
+
+
+def bytes_spanned(parameter: Parameter, memory: Memory) -> int:
+    """Bytes from the first element of an argument to the end of its last."""
+    if 0 in memory.shape:
+        return 0
+    strides = memory.strides or compact_strides(memory.shape)
+    last = sum((extent - 1) * step for extent, step in zip(memory.shape, strides, strict=True))
+    return (last + 1) * parameter.scalar.bytes
+
+
+def _difference(
+    parameter: Parameter, shape: Shape, got: tuple[int, ...], sizes: Mapping[Var, Size]
+) -> str:
+    for axis, (extent, actual) in enumerate(zip(shape, got, strict=True)):
+        wanted = extent if isinstance(extent, int) else extent_value(extent, sizes)
+        if wanted == actual:
+            continue
+        if isinstance(extent, int):
+            reason = f"expected {wanted}"
+        elif isinstance(extent, Var):
+            reason = f"but {extent.name} is {wanted} from {sizes[extent].source}"
+        else:
+            reason = f"but {extent} is {wanted}"
+        return (
+            f"axis {axis} is {actual}, {reason}; pass an array of "
+            f"{array_text(str(parameter.scalar), [_shown(n, sizes) for n in shape])}"
+        )
+    return ""
+
+
+def _shown(extent: int | Expr, sizes: Mapping[Var, Size]) -> int:
+    return extent if isinstance(extent, int) else extent_value(extent, sizes)
+
+
+def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
+    """The value of an extent for these sizes.
+
+    Raises:
+        LowerError: it has none, such as after a division by 0.
+    """
+    if isinstance(extent, Var):
+        return sizes[extent].value
+
+    def rule(node: Any) -> Expr | None:
+        if isinstance(node, Var):
+            return Const(sizes[node].value, node.dtype)
+        if isinstance(node, Binary):
+            return binary(node.op, node.a, node.b)
+        if isinstance(node, Cast):
+            return cast(node.dtype, node.value)
+        return None
+
+    result = bottom_up(extent, rule)
+    if not isinstance(result, Const):
+        raise LowerError(f"the extent `{extent}` has no value for the sizes of this call")
+    return int(result.value)

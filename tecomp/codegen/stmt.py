@@ -1,0 +1,144 @@
+"""Statements to blocks of instructions.
+
+As for expressions, a rule is a generator that yields the statements inside it, and `emit_stmt`
+runs them with a stack of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
+
+from tecomp.codegen.allocate import close_allocation, open_allocation
+from tecomp.codegen.convert import cast
+from tecomp.codegen.emit import Code
+from tecomp.codegen.expr import emit, run_rule
+from tecomp.codegen.memory import store
+from tecomp.codegen.parallel import outline
+from tecomp.codegen.types import register_type
+from tecomp.errors import InternalError
+from tecomp.ir.expr import Expr
+from tecomp.ir.stmt import (
+    Allocate,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+)
+
+Rule: TypeAlias = "Generator[Stmt, None, None]"
+
+
+def emit_stmt(code: Code, root: Stmt) -> None:
+    """Add the instructions of a statement and of all inside it."""
+    waiting: list[Rule] = [_start(code, root)]
+    while waiting:
+        inner = next(waiting[-1], None)
+        if inner is None:
+            waiting.pop()
+        else:
+            waiting.append(_start(code, inner))
+
+
+def _start(code: Code, stmt: Stmt) -> Rule:
+    rule = _RULES.get(type(stmt))
+    if rule is None:
+        raise InternalError(
+            f"a statement of kind {type(stmt).__name__} reached the code generator; lower it first"
+        )
+    return rule(code, stmt)
+
+
+def _value(code: Code, expr: Expr) -> str:
+    """The operand of an expression; what was loaded before may have changed since."""
+    code.memo = [{}]
+    return emit(code, expr)
+
+
+def _seq(code: Code, stmt: SeqStmt) -> Rule:
+    yield from stmt.stmts
+
+
+def _let(code: Code, stmt: Let) -> Rule:
+    value = cast(code, _value(code, stmt.value), stmt.value.dtype, stmt.var.dtype)
+    with code.bound(stmt.var, value):
+        yield stmt.body
+
+
+def _view(code: Code, stmt: DeclBuffer) -> Rule:
+    yield stmt.body
+
+
+def _if(code: Code, stmt: IfThenElse) -> Rule:
+    condition = _value(code, stmt.condition)
+    then, after = code.name("then"), code.name("after")
+    other = code.name("else") if stmt.else_case is not None else after
+    code.branch(condition, then, other)
+    code.label(then)
+    yield stmt.then_case
+    code.jump(after)
+    if stmt.else_case is not None:
+        code.label(other)
+        yield stmt.else_case
+        code.jump(after)
+    code.label(after)
+
+
+def _store(code: Code, stmt: BufferStore) -> Rule:
+    code.memo = [{}]
+    run_rule(code, store(code, stmt))
+    yield from ()
+
+
+def _allocate(code: Code, stmt: Allocate) -> Rule:
+    code.memo = [{}]
+    place = open_allocation(code, stmt.buffer)
+    with code.bound(stmt.buffer.data, place.address):
+        yield stmt.body
+    close_allocation(code, place)
+
+
+def _for(code: Code, stmt: For) -> Rule:
+    kind = stmt.loop_var.dtype
+    first = cast(code, _value(code, stmt.min), stmt.min.dtype, kind)
+    extent = cast(code, _value(code, stmt.extent), stmt.extent.dtype, kind)
+    if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
+        outline(code, stmt, first, extent, emit_stmt)
+        return
+    yield from loop(code, stmt, first, code.op(f"add {register_type(kind)} {first}, {extent}"))
+
+
+def loop(code: Code, stmt: For, first: str, end: str) -> Rule:
+    """The body for every value from `first` below `end`; tested before the first round."""
+    kind = register_type(stmt.loop_var.dtype)
+    body, after = code.name("loop"), code.name("after")
+    before = code.block
+    code.branch(code.op(f"icmp slt {kind} {first}, {end}"), body, after)
+    code.label(body)
+    var = f"%{code.name(stmt.loop_var.name)}"
+    following = f"%{code.name('next')}"
+    place = len(code.lines)
+    code.do("")
+    with code.bound(stmt.loop_var, var):
+        yield stmt.body
+    code.do(f"{following} = add nsw {kind} {var}, 1")
+    again = code.op(f"icmp slt {kind} {following}, {end}")
+    rounds = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
+    code.lines[place] = f"  {var} = phi {kind} {rounds}"
+    code.branch(again, body, after)
+    code.label(after)
+
+
+_RULES: dict[type, Callable[[Code, Any], Rule]] = {
+    SeqStmt: _seq,
+    Let: _let,
+    DeclBuffer: _view,
+    IfThenElse: _if,
+    BufferStore: _store,
+    Allocate: _allocate,
+    For: _for,
+}

@@ -1,0 +1,112 @@
+"""Running a function compiled and interpreted, and comparing every array afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tecomp.codegen import Kernel
+from tecomp.ir.dtype import DType
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Const, Expr, Ramp, Var, integer_range
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
+from tecomp.ir.expr import BufferLoad
+
+Array = NDArray[Any]
+SAMPLES = 336  # a multiple of all numbers of lanes that are tested
+
+
+def copies(arguments: tuple[Any, ...]) -> list[Any]:
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
+
+
+def assert_close(got: Array, wanted: Array, roundings: int) -> None:
+    """Equal, NaN where NaN is; floats may differ by so many units in the last place."""
+    kind = got.dtype
+    if kind.kind in "biu":
+        np.testing.assert_array_equal(got, wanted)
+        return
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(kind.name, 2.0**-52)
+    least = {"float16": 2.0**-24, "bfloat16": 1e-38, "float32": 1e-44}.get(kind.name, 5e-324)
+    x, y = got.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(all="ignore"):
+        near = np.abs(x - y) <= roundings * (step * np.maximum(np.abs(x), np.abs(y)) + least)
+    agree = (x == y) | (np.isnan(x) & np.isnan(y)) | near
+    assert agree.all(), f"{got[~agree][:5]} where {wanted[~agree][:5]} is right"
+
+
+@pytest.fixture
+def both() -> Callable[..., Kernel]:
+    """Run a function, or its text, on copies of the arguments: compiled as the oracle says."""
+
+    def run(
+        func: PrimFunc | str, *arguments: Any, roundings: int = 0, check_bounds: bool = False
+    ) -> Kernel:
+        made = parse(func) if isinstance(func, str) else func
+        wanted, got = copies(arguments), copies(arguments)
+        evaluate(made, wanted)
+        kernel = Kernel(made, check_bounds=check_bounds)
+        kernel(*got)
+        for x, y in zip(got, wanted, strict=True):
+            if isinstance(x, np.ndarray):
+                assert_close(x, y, roundings)
+        return kernel
+
+    return run
+
+
+@pytest.fixture
+def elementwise(both: Callable[..., Kernel]) -> Callable[..., None]:
+    """Compare functions of vectors `x, y, ...`, each of which is read from an array of samples."""
+
+    def run(
+        lanes: int,
+        inputs: list[str],
+        functions: list[Callable[..., Expr]],
+        roundings: int = 0,
+    ) -> None:
+        sources = [Buffer(f"X{k}", (SAMPLES,), DType(name)) for k, name in enumerate(inputs)]
+        i = Var("i")
+        place = Ramp(i * lanes, Const(1), lanes) if lanes > 1 else i
+        operands = [BufferLoad(buffer, (place,)) for buffer in sources]
+        values = [function(*operands) for function in functions]
+        results = [
+            Buffer(f"O{k}", (SAMPLES,), value.dtype.scalar) for k, value in enumerate(values)
+        ]
+        stores = [
+            BufferStore(result, value, (place,))
+            for result, value in zip(results, values, strict=True)
+        ]
+        loop = For(i, Const(0), Const(SAMPLES // lanes), ForKind.SERIAL, seq(*stores))
+        arrays = [samples(name, seed) for seed, name in enumerate(inputs)]
+        arrays += [np.zeros(SAMPLES, result.dtype.numpy) for result in results]
+        both(PrimFunc("f", (*sources, *results), loop), *arrays, roundings=roundings)
+
+    return run
+
+
+def samples(name: str, seed: int) -> Array:
+    """Values of a type, with all of its odd ones among them."""
+    dtype, random = DType(name), np.random.default_rng(seed)
+    kind = dtype.numpy
+    if dtype.is_bool:
+        return random.integers(0, 2, SAMPLES).astype(bool)
+    if dtype.is_integer:
+        low, high = integer_range(dtype)
+        whole = random.integers(low, high, SAMPLES, dtype=kind, endpoint=True)
+        whole[:12] = np.array([low, high, 0, 1, 2, 3, 5, 7, high - 1, low + 1, 0, 0], kind)
+        if low < 0:
+            whole[12:20] = [-1, -2, -3, -7, low, -1, 1, 0]
+        whole[30:120] = random.integers(0, 9, 90)
+        return random.permutation(whole)
+    real = random.standard_normal(SAMPLES) * 4
+    odd = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e30, -1e30, 3e-40]
+    real[:28] = odd + odd
+    real[28:100] = np.round(real[28:100])
+    with np.errstate(all="ignore"):
+        return random.permutation(real).astype(kind)

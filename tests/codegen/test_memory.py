@@ -1,0 +1,224 @@
+"""Loads and stores: every stride and mask, vector types, rows, allocations, and checked bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel
+from tecomp.errors import CallError, InternalError
+from tecomp.ir.dtype import DType
+from tecomp.ir.parser import parse
+
+Both = Callable[..., Kernel]
+RANDOM = np.random.default_rng(5)
+
+
+def some(name: str, *shape: int) -> np.ndarray[Any, Any]:
+    return (RANDOM.standard_normal(shape) * 9).astype(DType(name).numpy)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("stride", [1, -1, 2, -3, 0])
+@pytest.mark.parametrize("lanes", [2, 3, 4, 7, 8, 16, 31])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "bool"])
+def test_vector_access(both: Both, name: str, lanes: int, stride: int, masked: bool) -> None:
+    first = max(-stride, 0) * (lanes - 1)
+    where = f"ramp(i, 1, {lanes}) < broadcast(5, {lanes})"
+    source, target = (f"ramp(i + {first}, {step}, {lanes})" for step in (stride, stride or 1))
+    statement = f"O[{target}] = A[{source}]"
+    if masked:
+        statement = f"store(O[{target}], A.load({source}, where={where}), where={where})"
+    text = f'''def f(A: Buffer("{name}", (200,)), O: Buffer("{name}", (200,))):
+    for i in range(4):
+        {statement}
+'''
+    both(text, some(name, 200), some(name, 200))
+    both(text, some(name, 200), some(name, 200), check_bounds=True)
+
+
+@pytest.mark.parametrize("index", [
+    "ramp(i, 1, 8) + broadcast(i, 8)",
+    "broadcast(i + 3, 8) + ramp(0, 1, 8)",
+    "broadcast(40, 8) - ramp(i, 2, 8)",
+    "ramp(1, 2, 8) * broadcast(2, 8)",
+    "broadcast(2, 8) * ramp(i, 1, 8) - ramp(0, 1, 8)",
+    "broadcast(i, 8) * broadcast(2, 8)",
+    "cast(\"int64x8\", broadcast(cast(\"int32\", i), 8)) + ramp(0, 1, 8)",
+    "ramp(i, 1, 8) // broadcast(2, 8)",
+    "cast(\"int64x8\", cast(\"int32x8\", ramp(i, 1, 8)))",
+    "ramp(i, i, 8)",
+])
+def test_indices_in_any_form(both: Both, index: str) -> None:
+    text = f'''def f(A: Buffer("float32", (64,)), O: Buffer("float32", (64,))):
+    for i in range(4):
+        O[ramp(8 * i, 1, 8)] = A[{index}]
+'''
+    both(text, some("float32", 64), some("float32", 64))
+
+
+@pytest.mark.parametrize("index", ["i", "ramp(i, 1, 4)", "ramp(i + 3, -1, 4)", "ramp(i, 2, 4)"])
+@pytest.mark.parametrize("name", ["float32x4", "float32x3", "int8x5", "boolx2", "bfloat16x8"])
+def test_vector_types(both: Both, name: str, index: str) -> None:
+    lanes = DType(name).lanes
+    text = f'''def f(A: Buffer("{name}", (16,)), O: Buffer("{name}", (16,))):
+    for i in range(3):
+        O[{index}] = A[{index}]
+'''
+    both(text, some(name, 16, lanes), some(name, 16, lanes))
+    masked = 1 if index == "i" else 4
+    mask = "i < 2" if masked == 1 else "ramp(i, 1, 4) < broadcast(3, 4)"
+    text = text.replace(f"O[{index}] = A[{index}]",
+                        f"store(O[{index}], A.load({index}, where={mask}), where={mask})")
+    both(text, some(name, 16, lanes), some(name, 16, lanes))
+    both(text, some(name, 16, lanes), some(name, 16, lanes), check_bounds=True)
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_mask_for_each_lane_of_a_vector_type(both: Both, check_bounds: bool) -> None:
+    text = '''def f(A: Buffer("float32x2", (16,)), O: Buffer("float32x2", (16,))):
+    store(O[ramp(0, 1, 4)], A.load(ramp(3, 2, 4), where=ramp(0, 1, 8) < broadcast(5, 8)), \
+where=ramp(0, 1, 8) != broadcast(2, 8))
+    store(O[9], A[7], where=ramp(0, 1, 2) == broadcast(1, 2))
+'''
+    both(text, some("float32", 16, 2), some("float32", 16, 2), check_bounds=check_bounds)
+
+
+def test_gather_and_scatter(both: Both) -> None:
+    text = '''def f(I: Buffer("int32", (14,)), A: Buffer("float32", (9,)), \
+O: Buffer("float32", (14,)), P: Buffer("float32", (9,))):
+    for i in range(2):
+        O[ramp(7 * i, 1, 7)] = A[cast("int64x7", I[ramp(7 * i, 1, 7)])]
+        P[cast("int64x7", I[ramp(7 * i, 1, 7)])] = A[ramp(0, 1, 7)]
+'''
+    places = RANDOM.integers(0, 9, 14).astype(np.int32)
+    both(text, places, some("float32", 9), some("float32", 14), some("float32", 9))
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_predicate_guards_a_scalar(both: Both, check_bounds: bool) -> None:
+    text = '''def f(A: Buffer("float32", (5,)), O: Buffer("float32", (9,))):
+    for i in range(9):
+        store(O[i], A.load(i - 2, where=i >= 2 and i < 7) + float32(1.0), where=i != 4)
+'''
+    both(text, some("float32", 5), some("float32", 9), check_bounds=check_bounds)
+
+
+ROWS = '''def f(A: Buffer("{name}", (3, 4, 10), axis_separators=(0, 1)), \
+O: Buffer("{name}", (10, 12), axis_separators=(0,), scope="global.texture")):
+    for i in range(3):
+        for j in range(4):
+            for k in range(10):
+                O[k, 4 * i + j] = A[i, j, k]
+    for i in range(10):
+        O[i, ramp(0, 1, 4)] = O[i, ramp(7, -1, 4)]
+'''
+
+
+@pytest.mark.parametrize("name", ["float32", "bool", "float64", "bfloat16"])
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_several_physical_axes(both: Both, name: str, check_bounds: bool) -> None:
+    text = ROWS.format(name=name)
+    both(text, some(name, 3, 4, 10), some(name, 10, 12), check_bounds=check_bounds)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 100])
+@pytest.mark.parametrize("m", [0, 1, 7])
+def test_allocations_of_any_kind(both: Both, n: int, m: int) -> None:
+    text = '''def f(A: Buffer("float32", (n, m), axis_separators=(0,)), \
+O: Buffer("float32", (n, m), axis_separators=(0,)), *, n: "int64", m: "int64"):
+    with Allocate(Buffer("float32", (n, m), axis_separators=(0,))) as rows:
+        with Allocate(Buffer("float32", (n * m,))) as flat:
+            with Allocate(Buffer("float32", (8192,))) as large:
+                with Allocate(Buffer("float32x3", (2,))) as small:
+                    small[1] = broadcast(float32(2.0), 3)
+                    large[8191] = float32(1.0)
+                    for i in range(n):
+                        for j in range(m):
+                            rows[i, j] = A[i, j] * float32(2.0)
+                            flat[i * m + j] = rows[i, j] + large[8191]
+                    for i in range(n):
+                        for j in range(m):
+                            O[i, j] = rows[i, j] + flat[i * m + j]
+'''
+    both(text, some("float32", n, m), some("float32", n, m))
+    both(text, some("float32", n, m), some("float32", n, m), check_bounds=True)
+
+
+def test_constant_rows(both: Both) -> None:
+    text = '''def f(O: Buffer("float32", (4,))):
+    for k in range(3):
+        with Allocate(Buffer("float32x4", (2, 3), axis_separators=(0,))) as T:
+            T[1, 2] = broadcast(float32(2.0), 4)
+            O[ramp(0, 1, 4)] = T[1, 2] * broadcast(cast("float32", k), 4)
+'''
+    both(text, some("float32", 4))
+
+
+def test_axisless_buffers_and_views(both: Both) -> None:
+    text = '''def f(A: Buffer("float32", ()), O: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", ())) as t:
+        t[()] = A[()] + float32(1.0)
+        with DeclBuffer(Buffer("float32x4", (2,), data=O.data)) as V:
+            V[1] = broadcast(t[()], 4)
+'''
+    both(text, np.array(3.5, np.float32), some("float32", 8))
+
+
+def test_memory_that_cannot_be_had_is_an_error() -> None:
+    text = '''def f(O: Buffer("float32", (4,)), n: "int64"):
+    with Allocate(Buffer("float32", (n,))) as T:
+        T[0] = float32(1.0)
+        O[0] = T[0]
+'''
+    out = np.zeros(4, np.float32)
+
+    with pytest.raises(CallError) as error:
+        Kernel(parse(text))(out, 2**58)
+
+    assert error.value.message == (
+        "f: there is no memory for T, which takes 1152921504606846976 bytes; use smaller tiles, or "
+        "compute it closer to where it is used"
+    )
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("O[i + 2] = A[i]", "index 4 is out of bounds for axis 0 of O[4]"),
+        ("O[i] = A[i - 1]", "index -1 is out of bounds for axis 0 of A[4]"),
+        ("O[ramp(i, 1, 4)] = A[ramp(0, 1, 4)]", "index 4 is out of bounds for axis 0 of O[4]"),
+        ("T[i, 1] = A[0]", "index 2 is out of bounds for axis 0 of T[2, 3]"),
+        ("T[0, 2 * i + 1] = A[0]", "index 3 is out of bounds for axis 1 of T[2, 3]"),
+        (
+            "store(O[ramp(i, 1, 4)], A[ramp(0, 1, 4)], where=ramp(0, 1, 4) != broadcast(3, 4))",
+            "index 4 is out of bounds for axis 0 of O[4]",
+        ),
+    ],
+)
+def test_checked_bounds(statement: str, message: str) -> None:
+    func = parse(f'''def f(A: Buffer("float32", (4,)), O: Buffer("float32", (4,)), \
+T: Buffer("float32", (2, 3), axis_separators=(0,))):
+    for i in range(4):
+        {statement}
+''')
+    kernel = Kernel(func, check_bounds=True)
+
+    with pytest.raises(CallError, match=f"^{re.escape(message)}\n") as error:
+        kernel(some("float32", 4), some("float32", 4), some("float32", 2, 3))
+
+    assert error.value.message == message
+
+
+def test_functions_that_are_not_flat_are_refused() -> None:
+    text = 'def f(A: Buffer("float32", (4, 4))):\n    A[1, 2] = float32(0.0)\n'
+
+    with pytest.raises(InternalError) as error:
+        Kernel(parse(text))
+
+    assert error.value.message == "A has 2 axes that are not physical ones; flatten it"
