@@ -1,0 +1,273 @@
+"""Primitives that add a stage: cache_read, cache_write and rfactor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import ScheduleError
+from tecomp.ir.dtype import INT32
+from tecomp.ir.expr import Const, Expr, cast, if_then_else, index_value, logical_and
+from tecomp.ir.rewrite import bottom_up, substitute
+from tecomp.ir.stmt import Range
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.place import direct_consumers
+from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
+from tecomp.scheduling.state import (
+    Fuse,
+    Relation,
+    Split,
+    StageState,
+    State,
+    Transform,
+    initial_stage,
+    is_reduction,
+    leaf_position,
+)
+
+
+def cache_read(
+    state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
+) -> tuple[State, Tensor]:
+    """Copy a tensor into memory `scope`, and let `readers` read the copy.
+
+        C[i] = A[i] + 1    ->    A_local[i] = A[i]
+                                 C[i] = A_local[i] + 1
+
+    The copy is a stage of its own: it can be placed with compute_at, and given a layout.
+
+    Returns:
+        The new state; the copy.
+
+    Raises:
+        ScheduleError: a reader does not read the tensor.
+    """
+    source = state.stage(tensor.op)
+    where = f"s.cache_read({source.name}, {scope!r})"
+    if not readers:
+        raise ScheduleError(f"{where}: name at least one stage that is to read the copy")
+    copy = _copy_of(tensor, f"{source.name}.{scope}")
+    cached = copy.output(0)
+    after = _position(state, source) + 1
+    stages = (
+        *state.stages[:after],
+        initial_stage(copy, is_output=False, scope=scope),
+        *state.stages[after:],
+    )
+    state = replace(state, stages=stages)
+    for key in dict.fromkeys(readers):
+        reader = state.stage(key)
+        if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
+            names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
+            raise ScheduleError(
+                f"{where}: {reader.name} does not read {source.name}; it is read by {names}"
+            )
+        body = tuple(_read_instead(e, state, tensor, cached) for e in reader.compute.body)
+        state = state.redefine(reader, _redefined(reader.compute, body))
+    return state, cached
+
+
+def cache_write(
+    state: State, tensors: Sequence[Tensor], scope: str
+) -> tuple[State, tuple[Tensor, ...]]:
+    """Compute a stage in memory `scope` first, and copy the result.
+
+        C[i] = sum(A[i, k])    ->    C_local[i] = sum(A[i, k])
+                                     C[i] = C_local[i]
+
+    The reduction, with its axes, moves to the cache; the loops of the data axes stay with the
+    tensor.
+
+    Returns:
+        The new state; the caches, one for each output.
+
+    Raises:
+        ScheduleError: the tensors are not the outputs of one stage, or a reduction axis of it has
+            been split, fused or marked already.
+    """
+    key = tensors[0].op
+    stage = state.stage(key)
+    where = f"s.cache_write({stage.name}, {scope!r})"
+    compute = stage.compute
+    if {state.stage(t.op).key for t in tensors} != {stage.key} or len(
+        {t.value_index for t in tensors}
+    ) != compute.num_outputs:
+        raise ScheduleError(
+            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others"
+        )
+    missing = [axis.name for axis in compute.reduce_axis if axis not in set(stage.leaves)]
+    if missing:
+        raise ScheduleError(
+            f"{where}: reduction axis {missing[0]} was split or fused already; call cache_write "
+            "first and split the axes of the cache"
+        )
+    axes = tuple(
+        IterVar(f"{axis.name}.c", dom=axis.dom, kind=IterKind.DATA) for axis in compute.axis
+    )
+    moved = dict(zip(compute.axis, axes, strict=True))
+    body = tuple(substitute(value, moved) for value in compute.body)
+    cache_op = ComputeOp(
+        f"{stage.name}.{scope}", axes, body, compute.tag, compute.attrs, compute.location
+    )
+    caches = tuple(cache_op.output(k) for k in range(cache_op.num_outputs))
+    copies = tuple(TensorLoad(cache, compute.axis, compute.location) for cache in caches)
+    reductions = set(compute.reduce_axis)
+    kept = replace(
+        stage,
+        leaves=tuple(leaf for leaf in stage.leaves if leaf not in reductions),
+        marks={a: m for a, m in stage.marks.items() if a not in reductions},
+        threads={a: t for a, t in stage.threads.items() if a not in reductions},
+    )
+    state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
+    state = state.redefine(kept, _redefined(compute, copies))
+    return state, caches
+
+
+def rfactor(
+    state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0
+) -> tuple[State, tuple[Tensor, ...]]:
+    """Make partial results, one for each iteration of a reduction loop, and combine them after.
+
+        for i: for ko: for ki:           for ki: for i: for ko:
+            B[i] += A[i, ko*f + ki]  ->      B_rf[ki, i] += A[i, ko*f + ki]
+                                         for i: for ki:
+                                             B[i] += B_rf[ki, i]
+
+    The partial results can run in parallel or as a vector.
+
+    Returns:
+        The new state; the partial results, one tensor for each output.
+
+    Raises:
+        ScheduleError: the stage is no reduction, has `init=`, or `axis` is no reduction loop.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
+    compute = stage.compute
+    reduce = compute.body[0]
+    if not isinstance(reduce, Reduce):
+        raise ScheduleError(f"{where}: {stage.name} is no reduction")
+    if reduce.init:
+        raise ScheduleError(
+            f"{where}: {stage.name} starts from init=, which every partial result would add "
+            "again; add it in a stage of its own"
+        )
+    leaf_position(stage, axis, "rfactor")
+    if not is_reduction(axis):
+        raise ScheduleError(f"{where}: {axis.name} is no reduction axis")
+    rank = len(compute.axis)
+    if not -rank - 1 <= factor_axis <= rank:
+        raise ScheduleError(
+            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis}"
+        )
+    at = factor_axis % (rank + 1)
+    factored = _factored_op(stage, compute, reduce, axis, at)
+    partial = tuple(factored.output(k) for k in range(factored.num_outputs))
+    combined = IterVar(f"{axis.name}.v", dom=axis.dom, kind=IterKind.REDUCE)
+    indices = (*compute.axis[:at], combined, *compute.axis[at:])
+    loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
+    body = tuple(
+        Reduce(reduce.combiner, loads, (combined,), Const(True, reduce.condition.dtype), (), k)
+        for k in range(compute.num_outputs)
+    )
+    data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
+    kept = replace(
+        stage,
+        leaves=(*data_leaves, combined),
+        relations=tuple(r for r in stage.relations if not _is_reduction_relation(r)),
+        marks={a: m for a, m in stage.marks.items() if not is_reduction(a)},
+        threads={a: t for a, t in stage.threads.items() if not is_reduction(a)},
+    )
+    state = state.insert(initial_stage(factored, is_output=False), before=stage.key)
+    return state.redefine(kept, _redefined(compute, body)), partial
+
+
+def _factored_op(
+    stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, at: int
+) -> ComputeOp:
+    """The stage that makes one partial result for each iteration of `axis`."""
+    relations = [r for r in stage.relations if _is_reduction_relation(r)]
+    roots: Frames = {a: Frame(a.dom.min, a.extent) for a in compute.reduce_axis}
+    frames, _ = derive_frames(relations, roots, _no_layout)
+    leaves = [leaf for leaf in stage.leaves if is_reduction(leaf)]
+    data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
+    factor = IterVar(axis.name, dom=axis.dom, kind=IterKind.DATA)
+    rest = {a: IterVar(a.name, dom=a.dom, kind=IterKind.REDUCE) for a in leaves if a is not axis}
+    loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
+    values = recover(relations, frames, loops, _no_inverse)
+    moved: dict[IterVar, Expr] = dict(zip(compute.axis, data, strict=True))
+    moved |= {a: cast(INT32, values[a] + a.dom.min) for a in compute.reduce_axis}
+    inside = [
+        cast(INT32, values[a]) < cast(INT32, index_value(a.extent))
+        for a in compute.reduce_axis
+        if a not in set(leaves)
+    ]
+    condition = logical_and(*inside, substitute(reduce.condition, moved))
+    source = tuple(substitute(value, moved) for value in reduce.source)
+    if rest:
+        body: tuple[Expr, ...] = tuple(
+            Reduce(reduce.combiner, source, tuple(rest.values()), condition, (), k)
+            for k in range(compute.num_outputs)
+        )
+    else:
+        body = tuple(
+            if_then_else(condition, value, identity)
+            for value, identity in zip(source, reduce.combiner.identity, strict=True)
+        )
+    axes = (*data[:at], factor, *data[at:])
+    name = f"{stage.name}.rf"
+    return ComputeOp(name, axes, body, compute.tag, compute.attrs, compute.location)
+
+
+def _is_reduction_relation(relation: Relation) -> bool:
+    match relation:
+        case Split(parent):
+            return is_reduction(parent)
+        case Fuse(parts, fused):
+            return bool(parts) and is_reduction(fused)
+    return False
+
+
+def _no_layout(relation: Transform, frames: Frames, values: object) -> Sequence[Frame]:
+    raise AssertionError(f"{relation} is about data axes")
+
+
+def _no_inverse(index_map: IndexMap, shape: object) -> IndexMap:
+    raise AssertionError(f"{index_map} is about data axes")
+
+
+def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
+    axes = tuple(
+        IterVar(f"ax{k}", dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA)
+        for k, extent in enumerate(tensor.shape)
+    )
+    load = TensorLoad(tensor, axes, tensor.op.location)
+    return ComputeOp(name, axes, (load,), "", None, tensor.op.location)
+
+
+def _redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
+    return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
+
+
+def _read_instead(body: Expr, state: State, tensor: Tensor, cached: Tensor) -> Expr:
+    source = state.stage(tensor.op)
+
+    def rule(node: object) -> Expr | None:
+        if isinstance(node, TensorLoad) and _is_output_of(state, node.tensor, source, tensor):
+            return TensorLoad(cached, node.indices, node.location)
+        return None
+
+    return bottom_up(body, rule)
+
+
+def _is_output_of(state: State, candidate: Tensor, source: StageState, tensor: Tensor) -> bool:
+    same_stage = state.find(candidate.op) is source
+    return same_stage and candidate.value_index == tensor.value_index
+
+
+def _position(state: State, stage: StageState) -> int:
+    return next(k for k, s in enumerate(state.stages) if s.key is stage.key)

@@ -1,0 +1,214 @@
+"""The primitive that says at which place of memory every element of a tensor lives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import LayoutError, ScheduleError
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, as_expr, cast, index_value
+from tecomp.ir.rewrite import free_variables
+from tecomp.ir.stmt import Extent, PadValue, Range
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.state import Layout, StageState, State, Transform
+
+LOOPS = ("physical", "logical")
+
+
+def transform_layout(
+    state: State,
+    key: Operation,
+    mapping: object,
+    pad_value: object = None,
+    loops: str = "physical",
+) -> tuple[State, tuple[IterVar, ...]]:
+    """Store a tensor at `mapping(*index)`, and compute it in that order.
+
+    For a computed `B[16, 64]` and `lambda i, j: [j, i]`:
+
+        for i in range(16):               for j in range(64):
+            for j in range(64):    ->         for i in range(16):
+                B[i, j] = ...                     B'[j, i] = ...
+
+    A second call starts from the axes that the first one made, and composes. Axis separators
+    are kept until a later call has its own. Where the map leaves places without an element,
+    `pad_value` (a number, or a function of the physical indices) is written to them; without
+    it they are never read. `loops="logical"` leaves the loops as they are.
+
+    Returns:
+        The new state, and the loops that the map made: none for a placeholder, the
+        current ones with `loops="logical"`.
+
+    Raises:
+        LayoutError: the map is not injective, negative somewhere, not quasi-affine, or of
+            another arity.
+        ScheduleError: the axes have been split or fused, so that their order is fixed.
+
+    Source:
+        transform_layout RFC.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].transform_layout"
+    if loops not in LOOPS:
+        raise ScheduleError(f"{where}: loops is 'physical' or 'logical', not {loops!r}")
+    shape = stored_shape(stage)
+    index_map = _index_map(mapping, len(shape), where)
+    new_shape = _checked_shape(index_map, shape, stage, where)
+    layout = Layout(
+        maps=(*stage.layout.maps, index_map),
+        axis_separators=index_map.axis_separators or _kept_separators(stage, new_shape, where),
+        pad_value=_pad_value(pad_value, stage, new_shape, where),
+    )
+    changed = replace(stage, layout=layout, aligns=())
+    if stage.is_placeholder:
+        return state.update(changed), ()
+    before = stage.layout_axes
+    after = _axes(index_map, before, new_shape)
+    if loops == "logical":
+        return state.update(replace(changed, layout_axes=after)), before
+    changed = _reloop(changed, Transform(before, after, index_map), where)
+    return state.update(changed), after
+
+
+def stored_shape(stage: StageState) -> tuple[Extent, ...]:
+    """The shape of a stage's tensor after the maps that it has so far."""
+    shape = stage.op.output(0).shape
+    for index_map in stage.layout.maps:
+        shape = tuple(index_map.map_shape(shape))
+    return shape
+
+
+def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
+    mapping = getattr(mapping, "index_map", mapping)
+    if isinstance(mapping, IndexMap):
+        if len(mapping.initial_indices) != rank:
+            raise LayoutError(
+                f"{where}: the map takes {len(mapping.initial_indices)} indices, "
+                f"but the tensor has {rank} axes here"
+            )
+        return mapping
+    if not callable(mapping):
+        raise LayoutError(
+            f"{where}: expected a function of the indices, an IndexMap or a layout, "
+            f"got {mapping!r}"
+        )
+    return IndexMap.from_func(mapping, ndim=rank)
+
+
+def _checked_shape(
+    index_map: IndexMap, shape: tuple[Extent, ...], stage: StageState, where: str
+) -> tuple[Extent, ...]:
+    new_shape = tuple(index_map.map_shape(shape))
+    if (clash := index_map.collision(shape)) is not None:
+        first, second = clash
+        raise LayoutError(
+            f"{where}: elements {first} and {second} of {stage.name}{_brackets(shape)} would "
+            "share one place; keep every index in the map, e.g. both i // 4 and i % 4"
+        )
+    return new_shape
+
+
+def _kept_separators(
+    stage: StageState, shape: tuple[Extent, ...], where: str
+) -> tuple[int, ...]:
+    kept = stage.layout.axis_separators
+    if kept and kept[-1] >= len(shape) - 1:
+        raise LayoutError(
+            f"{where}: the axis separators {list(kept)} of an earlier call do not fit the "
+            f"{len(shape)} axes of this map; put te.AXIS_SEPARATOR into it where a physical "
+            "axis begins"
+        )
+    return kept
+
+
+def _pad_value(
+    value: object, stage: StageState, shape: tuple[Extent, ...], where: str
+) -> PadValue | None:
+    if value is None:
+        return _kept_pad_value(stage.layout.pad_value, shape, where)
+    if stage.is_placeholder:
+        raise ScheduleError(
+            f"{where}: {stage.name} is a placeholder, whose padding the caller fills "
+            "(kernel.pack does); pad_value= is for computed stages"
+        )
+    indices = tuple(Var(f"p{k}") for k in range(len(shape)))
+    made = value(*indices) if callable(value) else value
+    dtype = stage.op.output(0).dtype
+    return PadValue(indices, cast(dtype, as_expr(made)))  # type: ignore[arg-type]
+
+
+def _kept_pad_value(
+    earlier: PadValue | None, shape: tuple[Extent, ...], where: str
+) -> PadValue | None:
+    if earlier is None:
+        return None
+    if free_variables(earlier.value):
+        raise ScheduleError(
+            f"{where}: an earlier call gave pad_value= as a function of its own axes, which this "
+            "map replaces; give pad_value= in the last call only"
+        )
+    return PadValue(tuple(Var(f"p{k}") for k in range(len(shape))), earlier.value)
+
+
+def _axes(
+    index_map: IndexMap, before: tuple[IterVar, ...], shape: Sequence[Extent]
+) -> tuple[IterVar, ...]:
+    names = dict(zip(index_map.initial_indices, (axis.name for axis in before), strict=True))
+    taken: set[str] = set()
+    axes = []
+    for k, (result, extent) in enumerate(zip(index_map.final_indices, shape, strict=True)):
+        name = _axis_name(result, names) or f"axis{k}"
+        name = name if name not in taken else f"{name}.{k}"
+        taken.add(name)
+        axes.append(IterVar(name, dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA))
+    return tuple(axes)
+
+
+def _axis_name(result: Expr, names: dict[Var, str]) -> str | None:
+    """`i` for `i`, `i.outer` for `i // 4`, `i.inner` for `i % 4`, nothing for the rest."""
+    match result:
+        case Cast(_, value):
+            return _axis_name(value, names)
+        case Var():
+            return names.get(result)
+        case Binary(BinOp.FLOORDIV, Var() as var, Const()) if var in names:
+            return f"{names[var]}.outer"
+        case Binary(BinOp.MOD, Var() as var, Const()) if var in names:
+            return f"{names[var]}.inner"
+    return None
+
+
+def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
+    """`stage` with the loops over its data axes replaced by those over physical axes."""
+    old = set(transform.before)
+    missing = [axis.name for axis in transform.before if axis not in set(stage.leaves)]
+    if missing:
+        raise ScheduleError(
+            f"{where}: axis {missing[0]} of {stage.name} was split or fused already, so its loops "
+            "cannot follow the new layout; call transform_layout first and split the axes that "
+            "it returns, or keep the loops with loops='logical'"
+        )
+    if not transform.index_map.initial_indices:
+        return replace(stage, layout_axes=transform.after)
+    if transform.index_map.inverse_or_none([axis.extent for axis in transform.before]) is None:
+        raise ScheduleError(
+            f"{where}: no expression for the inverse of this map was found, so loops cannot "
+            "follow it; keep them with loops='logical'"
+        )
+    first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
+    kept = [leaf for leaf in stage.leaves if leaf not in old]
+    leaves = (*kept[:first], *transform.after, *kept[first:])
+    return replace(
+        stage,
+        leaves=leaves,
+        relations=(*stage.relations, transform),
+        layout_axes=transform.after,
+    )
+
+
+def _brackets(shape: Sequence[Extent]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+

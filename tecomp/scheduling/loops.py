@@ -1,0 +1,241 @@
+"""Primitives that change the loops of one stage: split, fuse, reorder, tile and how loops run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import ScheduleError
+from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.stmt import Extent, ForKind, Range
+from tecomp.scheduling.relations import ceil_div, shorter
+from tecomp.scheduling.state import (
+    Fuse,
+    Split,
+    StageState,
+    State,
+    is_reduction,
+    leaf_position,
+)
+
+PARALLEL_THREADS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+SERIAL_THREADS = (
+    "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "vthread.x", "vthread.y", "vthread.z",
+)
+
+
+def split(
+    state: State,
+    key: Operation,
+    axis: IterVar,
+    factor: Extent | None = None,
+    nparts: Extent | None = None,
+) -> tuple[State, tuple[IterVar, IterVar]]:
+    """Cut a loop into two.
+
+        for i in range(E):    ->    for i_outer in range(ceil(E / factor)):
+            body(i)                     for i_inner in range(factor):
+                                            body(i_outer * factor + i_inner)
+
+    Where the factor does not divide the extent, the last outer iteration is shorter. With
+    `nparts` the outer loop gets that many iterations, and the factor follows.
+
+    Returns:
+        The new state; the outer and the inner loop.
+
+    Raises:
+        ScheduleError: both or none of factor and nparts, one below 1, or `axis` is no loop here.
+    """
+    stage = state.stage(key)
+    call = "split"
+    position = leaf_position(stage, axis, call)
+    where = f"s[{stage.name}].split({axis.name})"
+    if (factor is None) == (nparts is None):
+        given = "both" if factor is not None else "neither"
+        raise ScheduleError(f"{where}: give exactly one of factor= and nparts=, got {given}")
+    if factor is not None:
+        factor = _positive(factor, "factor", where)
+        inner_extent: Extent = shorter(factor, axis.extent)
+        outer_extent = ceil_div(axis.extent, factor)
+    else:
+        assert nparts is not None
+        nparts = _positive(nparts, "nparts", where)
+        outer_extent = nparts
+        inner_extent = ceil_div(axis.extent, nparts)
+    outer = _derived(f"{axis.name}.outer", outer_extent, axis.kind)
+    inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
+    leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
+    relation = Split(axis, outer, inner, factor, nparts)
+    changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
+    return state.update(_unmarked(changed, axis)), (outer, inner)
+
+
+def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
+    """Make one loop of several that are directly inside one another.
+
+        for i in range(I):        ->    for i_j_fused in range(I * J):
+            for j in range(J):              body(i_j_fused // J, i_j_fused % J)
+                body(i, j)
+
+    Without an axis it adds an innermost loop of one iteration.
+
+    Returns:
+        The new state; the fused loop. It is a reduction if one of its parts is.
+
+    Raises:
+        ScheduleError: the axes are not adjacent loops, outer to inner.
+    """
+    stage = state.stage(key)
+    if not axes:
+        fused = _derived("singleton", 1, IterKind.DATA)
+        stage.compute  # noqa: B018  (a placeholder is refused in its own words)
+        relation = Fuse((), fused)
+        return state.update(
+            replace(stage, leaves=(fused, *stage.leaves), relations=(*stage.relations, relation))
+        ), fused
+    positions = [leaf_position(stage, axis, "fuse") for axis in axes]
+    first = positions[0]
+    if positions != list(range(first, first + len(axes))):
+        loops = ", ".join(leaf.name for leaf in stage.leaves)
+        raise ScheduleError(
+            f"s[{stage.name}].fuse({_list(axes)}): the axes must be loops directly inside one "
+            f"another, outer to inner; the loops are {loops}; reorder them first"
+        )
+    if len(axes) == 1:
+        return state, axes[0]
+    extent: Extent = axes[0].extent
+    for axis in axes[1:]:
+        extent = extent * axis.extent
+    kind = IterKind.REDUCE if any(map(is_reduction, axes)) else IterKind.DATA
+    fused = _derived(".".join(axis.name for axis in axes) + ".fused", extent, kind)
+    leaves = (*stage.leaves[:first], fused, *stage.leaves[first + len(axes) :])
+    relation = Fuse(tuple(axes), fused)
+    changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
+    return state.update(_unmarked(changed, *axes)), fused
+
+
+def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
+    """Put loops in the order given, in the places that these loops have now.
+
+    Raises:
+        ScheduleError: an axis is no loop of this stage, or is named twice.
+    """
+    stage = state.stage(key)
+    positions = [leaf_position(stage, axis, "reorder") for axis in axes]
+    for k, position in enumerate(positions):
+        if position in positions[:k]:
+            raise ScheduleError(
+                f"s[{stage.name}].reorder({_list(axes)}): {axes[k].name} is named twice; "
+                "name every loop once"
+            )
+    leaves = list(stage.leaves)
+    for position, axis in zip(sorted(positions), axes, strict=True):
+        leaves[position] = axis
+    return state.update(replace(stage, leaves=tuple(leaves))), None
+
+
+def tile(
+    state: State,
+    key: Operation,
+    x_parent: IterVar,
+    y_parent: IterVar,
+    x_factor: Extent,
+    y_factor: Extent,
+) -> tuple[State, tuple[IterVar, IterVar, IterVar, IterVar]]:
+    """Split two loops and put the two inner ones innermost.
+
+    Returns:
+        The new state; x outer, y outer, x inner, y inner.
+    """
+    if x_parent is y_parent:
+        name = state.stage(key).name
+        raise ScheduleError(
+            f"s[{name}].tile({x_parent.name}, {y_parent.name}): the two axes are one; "
+            "use split for a single loop"
+        )
+    state, (xo, xi) = split(state, key, x_parent, factor=x_factor)
+    state, (yo, yi) = split(state, key, y_parent, factor=y_factor)
+    state, _ = reorder(state, key, xo, yo, xi, yi)
+    return state, (xo, yo, xi, yi)
+
+
+def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[State, None]:
+    """Run a loop in parallel, as a vector, or unrolled.
+
+    Raises:
+        ScheduleError: a reduction axis would be vectorized or run in parallel: its iterations
+            all update the same elements.
+    """
+    call = {
+        ForKind.VECTORIZED: "vectorize", ForKind.PARALLEL: "parallel", ForKind.UNROLLED: "unroll",
+    }[kind]
+    stage = state.stage(key)
+    leaf_position(stage, axis, call)
+    if is_reduction(axis) and kind is not ForKind.UNROLLED:
+        raise ScheduleError(
+            f"s[{stage.name}].{call}({axis.name}): {axis.name} is a reduction axis, and its "
+            f"iterations update the same element of {stage.name}; use rfactor to make partial "
+            f"results that can run side by side, then {call} the axis of those"
+        )
+    marks = MappingProxyType({**stage.marks, axis: kind})
+    return state.update(replace(stage, marks=marks)), None
+
+
+def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, None]:
+    """Bind a loop to a thread axis.
+
+    A `blockIdx` loop runs in parallel where loops do; `threadIdx` and `vthread` loops run one
+    iteration after another, which computes the same.
+
+    Raises:
+        ScheduleError: there is no such thread axis, or `axis` is no loop of this stage.
+    """
+    stage = state.stage(key)
+    leaf_position(stage, axis, "bind")
+    known = (*PARALLEL_THREADS, *SERIAL_THREADS)
+    if tag not in known:
+        raise ScheduleError(
+            f"s[{stage.name}].bind({axis.name}): there is no thread axis {tag!r}; "
+            f"they are {', '.join(known)}"
+        )
+    if is_reduction(axis) and tag in PARALLEL_THREADS:
+        raise ScheduleError(
+            f"s[{stage.name}].bind({axis.name}): {axis.name} is a reduction axis, and blocks "
+            "cannot update one element together; use rfactor first, or bind it to threadIdx.x"
+        )
+    threads = MappingProxyType({**stage.threads, axis: tag})
+    return state.update(replace(stage, threads=threads)), None
+
+
+def _positive(value: object, what: str, where: str) -> Extent:
+    if isinstance(value, Expr) and value.dtype.is_integer:
+        return value if not isinstance(value, Const) else _positive(value.value, what, where)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ScheduleError(f"{where}: {what} must be a positive integer, got {value!r}")
+    number = value.__index__()
+    if number < 1:
+        raise ScheduleError(f"{where}: {what} must be a positive integer, got {number}")
+    return int(number)
+
+
+def _derived(name: str, extent: Extent, kind: IterKind) -> IterVar:
+    return IterVar(name, dom=Range(Const(0), index_value(extent)), kind=kind)
+
+
+def _unmarked(stage: StageState, *axes: IterVar) -> StageState:
+    """`stage` without the marks of axes that are no loops any more."""
+    gone = set(axes)
+    if not gone & {*stage.marks, *stage.threads}:
+        return stage
+    return replace(
+        stage,
+        marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
+        threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
+    )
+
+
+def _list(axes: Sequence[IterVar]) -> str:
+    return ", ".join(axis.name for axis in axes)

@@ -1,0 +1,145 @@
+"""Primitives that say where a stage is computed and which memory it uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import ScheduleError
+from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, leaf_position
+
+
+def compute_at(
+    state: State, key: Operation, consumer: Operation, axis: IterVar
+) -> tuple[State, None]:
+    """Compute a stage anew in each iteration of a loop of a consumer, as much as it reads there.
+
+        for i in range(I): P[i] = ...    ->    for i in range(I):
+        for i in range(I):                         P[i] = ...
+            C[i] = P[i] + 1                        C[i] = P[i] + 1
+
+    Raises:
+        ScheduleError: `axis` is no loop of the consumer, the consumer reads nothing of this
+            stage, or it is itself computed inside this stage.
+    """
+    stage, parent = state.stage(key), state.stage(consumer)
+    where = f"s[{stage.name}].compute_at(s[{parent.name}])"
+    _computed(stage, "compute_at")
+    if stage.key is parent.key:
+        raise ScheduleError(f"{where}: a stage cannot be computed inside itself")
+    leaf_position(parent, axis, f"compute_at target of {stage.name}")
+    if parent.key not in consumers_below(state, stage.key):
+        readers = ", ".join(s.name for s in direct_consumers(state, stage)) or "nothing"
+        raise ScheduleError(
+            f"{where}: {parent.name} does not read {stage.name}, directly or through other "
+            f"stages; {stage.name} is read by {readers}"
+        )
+    seen = parent
+    while isinstance(seen.attach, At):
+        seen = state.stage(seen.attach.stage)
+        if seen.key is stage.key:
+            raise ScheduleError(
+                f"{where}: {parent.name} is computed inside {stage.name} already; "
+                f"call s[{parent.name}].compute_root() first"
+            )
+    return state.update(replace(stage, attach=At(parent.key, axis))), None
+
+
+def compute_inline(state: State, key: Operation) -> tuple[State, None]:
+    """Write the stage's expression wherever it is read; it gets no memory.
+
+    Raises:
+        ScheduleError: the stage is an output, or a reduction.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].compute_inline"
+    _computed(stage, "compute_inline")
+    if stage.is_output:
+        raise ScheduleError(f"{where}: {stage.name} is an output and needs its memory")
+    if stage.compute.reduce_axis or stage.compute.num_outputs > 1:
+        what = "a reduction" if stage.compute.reduce_axis else "several outputs"
+        raise ScheduleError(
+            f"{where}: {stage.name} is {what}, which needs memory for its results; "
+            "use compute_at with an inner loop of its consumer instead"
+        )
+    return state.update(replace(stage, attach=Inline())), None
+
+
+def compute_root(state: State, key: Operation) -> tuple[State, None]:
+    """Compute the whole stage before its first consumer."""
+    stage = state.stage(key)
+    _computed(stage, "compute_root")
+    return state.update(replace(stage, attach=AtRoot())), None
+
+
+def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
+    """Keep the stage's elements in memory `scope`.
+
+    Raises:
+        ScheduleError: `scope` is no name.
+    """
+    stage = state.stage(key)
+    _check_scope(scope, f"s[{stage.name}].set_scope")
+    return state.update(replace(stage, scope=scope)), None
+
+
+def storage_align(
+    state: State, key: Operation, axis: IterVar, factor: int, offset: int
+) -> tuple[State, None]:
+    """Pad rows so that the stride of `axis` is `offset` modulo `factor` elements.
+
+    Raises:
+        ScheduleError: `axis` is no axis of the stored tensor, or factor is below 1.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].storage_align"
+    _computed(stage, "storage_align")
+    position = next((k for k, a in enumerate(stage.layout_axes) if a is axis), None)
+    if position is None:
+        names = ", ".join(a.name for a in stage.layout_axes)
+        raise ScheduleError(
+            f"{where}: expected an axis of the stored tensor ({names}), got {axis!r}"
+        )
+    if factor < 1 or not 0 <= offset < factor:
+        raise ScheduleError(
+            f"{where}: needs factor >= 1 and 0 <= offset < factor, "
+            f"got factor {factor} and offset {offset}"
+        )
+    kept = tuple(a for a in stage.aligns if a[0] != position)
+    return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
+
+
+def _check_scope(scope: object, where: str) -> None:
+    if not isinstance(scope, str) or not scope:
+        raise ScheduleError(f"{where}: a scope is the name of a memory, got {scope!r}")
+
+
+def _computed(stage: StageState, call: str) -> None:
+    if stage.is_placeholder:
+        raise ScheduleError(
+            f"s[{stage.name}].{call}: {stage.name} is a placeholder, which the caller passes in; "
+            f"use s.cache_read({stage.name}, ...) for a copy that can be placed"
+        )
+
+
+def direct_consumers(state: State, stage: StageState) -> list[StageState]:
+    """The stages whose definitions read `stage`."""
+    return [
+        other
+        for other in state
+        if not other.is_placeholder
+        and any(state.find(t.op) is stage for t in other.op.input_tensors)
+    ]
+
+
+def consumers_below(state: State, key: Operation) -> set[Operation]:
+    """All stages that read `key`, directly or through others."""
+    found: set[Operation] = set()
+    todo = [state.stage(key)]
+    while todo:
+        for reader in direct_consumers(state, todo.pop()):
+            if reader.key not in found:
+                found.add(reader.key)
+                todo.append(reader)
+    return found

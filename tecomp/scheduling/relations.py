@@ -1,0 +1,124 @@
+"""Loops in terms of root axes and back: what split, fuse and transform_layout did, as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.axis import IterVar
+from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.stmt import Extent
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.state import Fuse, Relation, Split, Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where an axis starts and how far it runs; its loops count from 0 at `base`."""
+
+    base: Expr
+    extent: Extent
+
+
+Frames = dict[IterVar, Frame]
+BoxOf = Callable[[Transform, Frames, Mapping[IterVar, Expr]], Sequence[Frame]]
+
+
+def derive_frames(
+    relations: Sequence[Relation], roots: Frames, box_of: BoxOf
+) -> tuple[Frames, dict[IterVar, Expr]]:
+    """Frame of every axis, and each axis, relative to its base, as a function of the roots.
+
+    `roots` are the frames of the root axes, which are what the functions are in terms of.
+    `box_of` gives the frames that the results of a layout map have.
+    """
+    frames: Frames = dict(roots)
+    values: dict[IterVar, Expr] = {
+        axis: index_value(axis) - frame.base for axis, frame in roots.items()
+    }
+    for relation in relations:
+        match relation:
+            case Split(parent, outer, inner):
+                factor = split_factor(relation, frames[parent].extent)
+                extent = frames[parent].extent
+                frames[outer] = Frame(Const(0), _outer_extent(relation, extent, factor))
+                frames[inner] = Frame(Const(0), shorter(factor, extent))
+                values[outer] = values[parent] // factor
+                values[inner] = values[parent] % factor
+            case Fuse(parts, fused):
+                extent, value = 1, index_value(0)
+                for part in parts:
+                    value = value * frames[part].extent + values[part]
+                    extent = extent * frames[part].extent
+                frames[fused] = Frame(Const(0), extent)
+                values[fused] = value
+            case Transform(before, after, index_map):
+                absolute = [values[axis] + frames[axis].base for axis in before]
+                boxes = box_of(relation, frames, values)
+                for axis, place, frame in zip(
+                    after, index_map.map_indices(absolute), boxes, strict=True
+                ):
+                    frames[axis] = frame
+                    values[axis] = place - frame.base
+    return frames, values
+
+
+def recover(
+    relations: Sequence[Relation],
+    frames: Frames,
+    leaves: Mapping[IterVar, Expr],
+    inverse_of: Callable[[IndexMap, Sequence[Extent]], IndexMap],
+) -> dict[IterVar, Expr]:
+    """Every axis that the given loops determine, relative to its base, as a function of them.
+
+    `inverse_of(map, extents of its domain)` gives the inverse of a layout map.
+    """
+    values: dict[IterVar, Expr] = dict(leaves)
+    for relation in reversed(relations):
+        match relation:
+            case Split(parent, outer, inner) if outer in values and inner in values:
+                factor = split_factor(relation, frames[parent].extent)
+                values[parent] = values[outer] * factor + values[inner]
+            case Fuse(parts, fused) if fused in values:
+                rest = values[fused]
+                for part in reversed(parts[1:]):
+                    extent = frames[part].extent
+                    values[part] = rest % extent
+                    rest = rest // extent
+                if parts:
+                    values[parts[0]] = rest
+            case Transform(before, after, index_map) if all(axis in values for axis in after):
+                inverse = inverse_of(index_map, [axis.extent for axis in before])
+                places = [values[axis] + frames[axis].base for axis in after]
+                for axis, index in zip(before, inverse.map_indices(places), strict=True):
+                    values[axis] = index - frames[axis].base
+    return values
+
+
+def split_factor(relation: Split, extent: Extent) -> Extent:
+    """The extent of the inner loop."""
+    if relation.factor is not None:
+        return relation.factor
+    assert relation.nparts is not None
+    factor = ceil_div(extent, relation.nparts)
+    return max(factor, 1) if isinstance(factor, int) else factor
+
+
+def _outer_extent(relation: Split, extent: Extent, factor: Extent) -> Extent:
+    if relation.nparts is not None and not (isinstance(extent, int) and isinstance(factor, int)):
+        return relation.nparts
+    return ceil_div(extent, factor)
+
+
+def ceil_div(extent: Extent, factor: Extent) -> Extent:
+    """`extent / factor`, rounded up."""
+    if isinstance(extent, int) and isinstance(factor, int):
+        return -(-extent // factor)
+    return (index_value(extent) + (factor - 1)) // factor
+
+
+def shorter(factor: Extent, extent: Extent) -> Extent:
+    """The inner extent of a split: no longer than the loop that is split."""
+    if isinstance(factor, int) and isinstance(extent, int):
+        return min(factor, extent) if extent else factor
+    return factor

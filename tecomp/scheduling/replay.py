@@ -1,0 +1,129 @@
+"""A stored trace run again on the same computation."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import ParseError, ScheduleError
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.parser import parse_index_map, parse_pad_value
+from tecomp.ir.rewrite import substitute, walk
+from tecomp.ir.stmt import PadValue
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
+from tecomp.scheduling.trace import VERSION
+
+
+def replay(text: str, outputs: Handle | Sequence[Handle]) -> Schedule:
+    """The schedule whose `trace.to_json()` is `text`, for the computation that makes `outputs`.
+
+    Raises:
+        ParseError: `text` is no trace.
+        ScheduleError: the computation has no such stages, or a primitive refuses.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> s = te.create_schedule(B)
+    >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+    >>> replay(s.trace.to_json(), B).trace.to_json() == s.trace.to_json()
+    True
+    """
+    document = _document(text)
+    schedule = create_schedule(outputs)
+    if list(schedule.trace.outputs) != document["outputs"]:
+        raise ScheduleError(
+            f"replay: the trace is for outputs {document['outputs']}, "
+            f"got {list(schedule.trace.outputs)}"
+        )
+    values: dict[str, Any] = {}
+    for step in document["steps"]:
+        for need in step["needs"]:
+            values.update(_needed(schedule, need))
+        owner = schedule if step["stage"] is None else schedule[_tensor(schedule, step["stage"])]
+        args = [_decode(schedule, values, value) for value in step["args"]]
+        kwargs = {name: _decode(schedule, values, v) for name, v in step["kwargs"].items()}
+        result = getattr(owner, step["call"])(*args, **kwargs)
+        made = result if isinstance(result, tuple) else (result,)
+        values.update(zip(step["results"], made, strict=False))
+    return schedule
+
+
+_CALLS = frozenset({
+    "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
+    "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
+    "cache_read", "cache_write", "rfactor",
+})
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ParseError(f"replay: the text is no JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("tecomp_trace") != VERSION:
+        raise ParseError(f"replay: the text is no trace of version {VERSION}")
+    for step in document["steps"]:
+        if step["call"] not in _CALLS:
+            raise ParseError(f"replay: there is no primitive {step['call']!r}")
+    return document
+
+
+def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
+    if need["kind"] not in ("axis", "reduce_axis"):
+        return {}
+    op: Operation = schedule[_tensor(schedule, need["owner"])].op
+    return dict(zip(need["names"], getattr(op, need["kind"]), strict=True))
+
+
+def _tensor(schedule: Schedule, name: str) -> Tensor:
+    return schedule.tensor(name)
+
+
+def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
+    match value:
+        case {"axis": name}:
+            return values[name]
+        case {"stage": name}:
+            return schedule.tensor(name)
+        case {"tensor": name, "output": output}:
+            return schedule.tensor(name, output)
+        case {"map": text}:
+            return IndexMap.lift(parse_index_map(text))
+        case {"value": text}:
+            return _pad_function(parse_pad_value(text))
+        case {"expr": text}:
+            return _expression(schedule, text)
+        case list():
+            return [_decode(schedule, values, item) for item in value]
+    return value
+
+
+def _pad_function(pad: PadValue) -> Callable[..., Expr]:
+    def value(*indices: Expr) -> Expr:
+        return substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
+
+    return value
+
+
+def _expression(schedule: Schedule, text: str) -> Expr:
+    """An expression of the size variables of the computation."""
+    names = sorted({node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)})
+    sizes = {
+        node.name: node
+        for stage in schedule.state
+        for extent in stage.op.shape
+        for node in (() if isinstance(extent, int) else walk(extent))
+        if isinstance(node, Var)
+    }
+    missing = [name for name in names if name not in sizes]
+    if missing:
+        raise ParseError(f"replay: `{text}` names {missing[0]}, which is no size here")
+    parsed = parse_pad_value(f"lambda {', '.join(names)}: {text}")
+    values = dict(zip(parsed.indices, (sizes[name] for name in names), strict=True))
+    return substitute(parsed.value, values)

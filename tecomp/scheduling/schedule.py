@@ -1,0 +1,291 @@
+"""What the user holds: `s[T].split(...)` on top of the primitives, each call kept in a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.compute.topology import post_order
+from tecomp.errors import ScheduleError
+from tecomp.ir.stmt import Extent, ForKind
+from tecomp.scheduling import caches, loops, place
+from tecomp.scheduling.layout import transform_layout
+from tecomp.scheduling.state import StageState, State, initial_stage
+from tecomp.scheduling.threads import ThreadAxis
+from tecomp.scheduling.trace import Trace
+
+Handle = Tensor | Operation
+"""How a stage is named: by its operation or by a tensor that the operation makes."""
+
+
+def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
+    """A schedule of everything that `ops` need: each stage computed once, its axes in order.
+
+    Args:
+        ops: the outputs: an operation, a tensor, or a list of them.
+
+    Raises:
+        ScheduleError: there is no operation, or one is not an operation or tensor.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> te.create_schedule(B.op)
+    Schedule(A, B)
+    """
+    given = list(ops) if isinstance(ops, list | tuple) else [ops]
+    if not given:
+        raise ScheduleError("create_schedule: expected at least one operation, got none")
+    outputs = tuple(dict.fromkeys(_operation(op, "create_schedule") for op in given))
+    stages = tuple(
+        initial_stage(op, is_output=op in set(outputs)) for op in post_order(outputs)
+    )
+    return Schedule(State(stages, outputs))
+
+
+def _operation(handle: object, where: str) -> Operation:
+    if isinstance(handle, Tensor):
+        return handle.op
+    if isinstance(handle, Operation):
+        return handle
+    raise ScheduleError(f"{where}: expected a tensor or an operation, got {handle!r}")
+
+
+class Schedule:
+    """Decisions about a computation; every call either takes effect as a whole or not at all.
+
+    Attributes:
+        state: the decisions, a frozen value; a primitive replaces it.
+        trace: the calls so far, as JSON or Python text that makes the same schedule again.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.trace = Trace.start(state)
+
+    def __getitem__(self, handle: Handle) -> Stage:
+        """The stage that computes a tensor.
+
+        Raises:
+            ScheduleError: the schedule has no such stage.
+        """
+        return Stage(self, self.state.stage(_operation(handle, "s[...]")).key)
+
+    def __repr__(self) -> str:
+        return f"Schedule({', '.join(stage.name for stage in self.state)})"
+
+    @property
+    def outputs(self) -> tuple[Operation, ...]:
+        """The operations that the schedule was made for."""
+        return self.state.outputs
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All stages, producers before consumers."""
+        return tuple(Stage(self, stage.key) for stage in self.state)
+
+    def tensor(self, name: str, output: int = 0) -> Tensor:
+        """The tensor that the trace calls `name`.
+
+        Raises:
+            ScheduleError: there is none.
+        """
+        return self.trace.operation(name).output(output)
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]) -> Tensor:
+        """Copy `tensor` into memory `scope`, to be read by `readers`; see `caches.cache_read`."""
+        many = readers if isinstance(readers, list | tuple) else [readers]
+        keys = [self.state.stage(_operation(r, "s.cache_read")).key for r in many]
+        made: Tensor = self._apply(
+            caches.cache_read, "cache_read", None, (_tensor(tensor, "s.cache_read"), scope, keys)
+        )
+        return made
+
+    def cache_write(
+        self, tensor: Tensor | Sequence[Tensor], scope: str
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Compute `tensor` in memory `scope` first and copy it; see `caches.cache_write`."""
+        many = isinstance(tensor, list | tuple)
+        tensors = [_tensor(t, "s.cache_write") for t in (tensor if many else [tensor])]
+        if not tensors:
+            raise ScheduleError("s.cache_write: expected at least one tensor, got none")
+        made: tuple[Tensor, ...] = self._apply(
+            caches.cache_write, "cache_write", None, (tensors, scope)
+        )
+        return made if many else made[0]
+
+    def rfactor(
+        self, tensor: Tensor, axis: IterVar, factor_axis: int = 0
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Partial results for each iteration of a reduction loop; see `caches.rfactor`."""
+        arguments = (_tensor(tensor, "s.rfactor"), axis, factor_axis)
+        made: tuple[Tensor, ...] = self._apply(caches.rfactor, "rfactor", None, arguments)
+        return made if len(made) > 1 else made[0]
+
+    def _apply(
+        self,
+        primitive: Callable[..., tuple[State, Any]],
+        name: str,
+        stage: Operation | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run a primitive; the state and the trace change together or not at all."""
+        before = self.state
+        first = () if stage is None else (stage,)
+        state, result = primitive(before, *first, *args, **(kwargs or {}))
+        self.trace = self.trace.then(before, state, name, stage, args, kwargs or {}, result)
+        self.state = state
+        return result
+
+
+class Stage:
+    """One stage of a schedule: `s[T]`."""
+
+    def __init__(self, schedule: Schedule, key: Operation) -> None:
+        self._schedule = schedule
+        self._key = key
+
+    @property
+    def _state(self) -> StageState:
+        return self._schedule.state.stage(self._key)
+
+    @property
+    def op(self) -> Operation:
+        """The operation as it is now, with its `axis` and `reduce_axis`."""
+        return self._state.op
+
+    @property
+    def scope(self) -> str:
+        """The memory that the tensor lives in."""
+        return self._state.scope
+
+    @property
+    def leaf_iter_vars(self) -> tuple[IterVar, ...]:
+        """The loops, outermost first."""
+        return self._state.leaves
+
+    @property
+    def all_iter_vars(self) -> tuple[IterVar, ...]:
+        """Every axis that this stage has or had: roots, and what primitives made of them."""
+        state = self._state
+        roots = (*state.op.axis, *state.op.reduce_axis) if isinstance(state.op, ComputeOp) else ()
+        made = [axis for relation in state.relations for axis in _results(relation)]
+        return (*roots, *made)
+
+    def __repr__(self) -> str:
+        loops_ = ", ".join(axis.name for axis in self._state.leaves)
+        return f"Stage({self._state.name}: {loops_})"
+
+    def split(
+        self, parent: IterVar, factor: Extent | None = None, nparts: Extent | None = None
+    ) -> tuple[IterVar, IterVar]:
+        """Cut a loop into an outer and an inner one; see `loops.split`."""
+        kwargs = {k: v for k, v in (("factor", factor), ("nparts", nparts)) if v is not None}
+        made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
+        return made
+
+    def fuse(self, *axes: IterVar) -> IterVar:
+        """Make one loop of adjacent ones; see `loops.fuse`."""
+        made: IterVar = self._apply(loops.fuse, "fuse", *axes)
+        return made
+
+    def reorder(self, *axes: IterVar) -> None:
+        """Put loops in the order given; see `loops.reorder`."""
+        self._apply(loops.reorder, "reorder", *axes)
+
+    def tile(
+        self,
+        x_parent: IterVar,
+        y_parent: IterVar,
+        x_factor: Extent,
+        y_factor: Extent,
+    ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
+        """Split two loops; returns x outer, y outer, x inner, y inner; see `loops.tile`."""
+        made: tuple[IterVar, IterVar, IterVar, IterVar] = self._apply(
+            loops.tile, "tile", x_parent, y_parent, x_factor, y_factor
+        )
+        return made
+
+    def vectorize(self, var: IterVar) -> None:
+        """Run a loop as vector operations; see `loops.mark`."""
+        self._mark("vectorize", var, ForKind.VECTORIZED)
+
+    def unroll(self, var: IterVar) -> None:
+        """Write a loop out; see `loops.mark`."""
+        self._mark("unroll", var, ForKind.UNROLLED)
+
+    def parallel(self, var: IterVar) -> None:
+        """Share a loop among threads; see `loops.mark`."""
+        self._mark("parallel", var, ForKind.PARALLEL)
+
+    def bind(self, ivar: IterVar, thread_ivar: ThreadAxis | str) -> None:
+        """Bind a loop to a thread axis; see `loops.bind`."""
+        tag = thread_ivar.tag if isinstance(thread_ivar, ThreadAxis) else thread_ivar
+        self._apply(loops.bind, "bind", ivar, tag)
+
+    def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:
+        """Compute this stage inside loop `scope` of `parent`; see `place.compute_at`."""
+        if isinstance(parent, Stage) and parent._schedule is not self._schedule:
+            raise ScheduleError(
+                f"s[{self._state.name}].compute_at: {parent!r} belongs to another schedule"
+            )
+        op = parent._key if isinstance(parent, Stage) else _operation(parent, "compute_at")
+        self._apply(place.compute_at, "compute_at", self._schedule.state.stage(op).key, scope)
+
+    def compute_inline(self) -> None:
+        """Write this stage's expression where it is read; see `place.compute_inline`."""
+        self._apply(place.compute_inline, "compute_inline")
+
+    def compute_root(self) -> None:
+        """Compute this stage once, before its first consumer."""
+        self._apply(place.compute_root, "compute_root")
+
+    def set_scope(self, scope: str) -> None:
+        """Keep this stage's elements in memory `scope`."""
+        self._apply(place.set_scope, "set_scope", scope)
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Make the stride of `axis` equal `offset` modulo `factor`; see `place.storage_align`."""
+        self._apply(place.storage_align, "storage_align", axis, factor, offset)
+
+    def transform_layout(
+        self, mapping_function: object, pad_value: object = None, loops: str = "physical"
+    ) -> tuple[IterVar, ...]:
+        """Store the tensor at `mapping_function(*index)`; see `layout.transform_layout`."""
+        kwargs: dict[str, Any] = {} if loops == "physical" else {"loops": loops}
+        if pad_value is not None:
+            kwargs["pad_value"] = pad_value
+        made: tuple[IterVar, ...] = self._apply(
+            transform_layout, "transform_layout", mapping_function, **kwargs
+        )
+        return made
+
+    def _mark(self, name: str, axis: IterVar, kind: ForKind) -> None:
+        def primitive(state: State, key: Operation, marked: IterVar) -> tuple[State, None]:
+            return loops.mark(state, key, marked, kind)
+
+        self._apply(primitive, name, axis)
+
+    def _apply(
+        self, primitive: Callable[..., tuple[State, Any]], name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        return self._schedule._apply(primitive, name, self._key, args, kwargs)
+
+
+def _results(relation: Any) -> tuple[IterVar, ...]:
+    match relation:
+        case caches.Split():
+            return (relation.outer, relation.inner)
+        case caches.Fuse():
+            return (relation.fused,)
+    return tuple(relation.after)
+
+
+def _tensor(value: object, where: str) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    raise ScheduleError(f"{where}: expected a tensor, got {value!r}")

@@ -1,0 +1,229 @@
+"""What a schedule has decided so far: frozen values that primitives map to new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.errors import ScheduleError
+from tecomp.ir.stmt import Extent, ForKind, PadValue
+from tecomp.poly.index_map import IndexMap
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`parent` is `outer * factor + inner`; one of `factor` and `nparts` is given."""
+
+    parent: IterVar
+    outer: IterVar
+    inner: IterVar
+    factor: Extent | None
+    nparts: Extent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """`fused` counts through `parts`, the last of them fastest; without parts it is one 0."""
+
+    parts: tuple[IterVar, ...]
+    fused: IterVar
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """`after` are the results of `index_map` at `before`."""
+
+    before: tuple[IterVar, ...]
+    after: tuple[IterVar, ...]
+    index_map: IndexMap
+
+
+Relation: TypeAlias = "Split | Fuse | Transform"
+
+
+@dataclass(frozen=True, slots=True)
+class AtRoot:
+    """Computed once, before its first consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Computed inside each expression that reads it; has no memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Computed anew in each iteration of a loop of another stage."""
+
+    stage: Operation
+    axis: IterVar
+
+
+Attach: TypeAlias = "AtRoot | Inline | At"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the elements of a stage live.
+
+    Attributes:
+        maps: what `transform_layout` was given, in order; each starts from the last one's axes.
+        axis_separators: of the last map that had any.
+        pad_value: what places without an element contain, if that matters.
+    """
+
+    maps: tuple[IndexMap, ...] = ()
+    axis_separators: tuple[int, ...] = ()
+    pad_value: PadValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """One operation and what was decided about it.
+
+    Attributes:
+        key: the operation as the user first saw it; tensors are looked up by it.
+        op: the operation as it is now; `cache_read` and the like rewrite its body.
+        relations: how root axes became leaves, in the order of the calls.
+        leaves: the loops, outermost first.
+        marks: how marked leaves run.
+        threads: thread tags of bound leaves.
+        layout_axes: the axes that a further `transform_layout` starts from.
+    """
+
+    key: Operation
+    op: Operation
+    is_output: bool
+    leaves: tuple[IterVar, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    marks: Mapping[IterVar, ForKind] = field(default_factory=dict)
+    threads: Mapping[IterVar, str] = field(default_factory=dict)
+    attach: Attach = AtRoot()
+    scope: str = "global"
+    layout: Layout = Layout()
+    layout_axes: tuple[IterVar, ...] = ()
+    aligns: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the operation."""
+        return self.op.name
+
+    @property
+    def compute(self) -> ComputeOp:
+        """The operation, which must be a computed one."""
+        if not isinstance(self.op, ComputeOp):
+            raise ScheduleError(
+                f"s[{self.name}]: {self.name} is a placeholder; only computed stages have loops"
+            )
+        return self.op
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether the caller passes it in."""
+        return not isinstance(self.op, ComputeOp)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All stages, producers before consumers."""
+
+    stages: tuple[StageState, ...]
+    outputs: tuple[Operation, ...]
+    aliases: Mapping[Operation, Operation] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[StageState]:
+        return iter(self.stages)
+
+    def find(self, op: Operation) -> StageState | None:
+        """The stage of `op`, or None."""
+        key = self.aliases.get(op, op)
+        return next((stage for stage in self.stages if stage.key is key), None)
+
+    def stage(self, op: Operation) -> StageState:
+        """The stage of `op`.
+
+        Raises:
+            ScheduleError: this schedule has no such operation.
+        """
+        stage = self.find(op)
+        if stage is None:
+            names = ", ".join(s.name for s in self.stages)
+            raise ScheduleError(
+                f"s[{op.name}]: {op.name} is not part of this schedule; its stages are {names}"
+            )
+        return stage
+
+    def update(self, stage: StageState) -> State:
+        """This state with one stage replaced."""
+        return replace(
+            self, stages=tuple(stage if s.key is stage.key else s for s in self.stages)
+        )
+
+    def insert(self, stage: StageState, *, before: Operation) -> State:
+        """This state with a stage added in front of another."""
+        at = next(k for k, s in enumerate(self.stages) if s.key is before)
+        return replace(self, stages=(*self.stages[:at], stage, *self.stages[at:]))
+
+    def redefine(self, stage: StageState, op: ComputeOp) -> State:
+        """This state with the definition of a stage replaced; tensors of both find it."""
+        aliases = {**self.aliases, op: stage.key}
+        return replace(self.update(replace(stage, op=op)), aliases=MappingProxyType(aliases))
+
+
+def initial_stage(op: Operation, *, is_output: bool, scope: str = "global") -> StageState:
+    """A stage as it is before any primitive: its axes are its loops, reductions innermost."""
+    if not isinstance(op, ComputeOp):
+        return StageState(op, op, is_output, scope=scope)
+    return StageState(
+        op, op, is_output, leaves=(*op.axis, *op.reduce_axis), scope=scope, layout_axes=op.axis
+    )
+
+
+def leaf_position(stage: StageState, axis: object, call: str) -> int:
+    """Where `axis` is among the loops of `stage`.
+
+    Raises:
+        ScheduleError: it is no axis, belongs to another stage, or is no loop any more.
+    """
+    if not isinstance(axis, IterVar):
+        raise ScheduleError(
+            f"s[{stage.name}].{call}: expected an axis of {stage.name}, got {axis!r}; "
+            f"the loops are {_names(stage.leaves)}"
+        )
+    stage.compute  # noqa: B018  (a placeholder is refused in its own words)
+    for position, leaf in enumerate(stage.leaves):
+        if leaf is axis:
+            return position
+    raise ScheduleError(f"s[{stage.name}].{call}: {_why_no_leaf(stage, axis)}")
+
+
+def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
+    loops = f"its loops are now {_names(stage.leaves)}"
+    for relation in stage.relations:
+        match relation:
+            case Split(parent, outer, inner) if parent is axis:
+                return (
+                    f"axis {axis.name} was split into {outer.name} and {inner.name} already; {loops}"
+                )
+            case Fuse(parts, fused) if any(part is axis for part in parts):
+                return f"axis {axis.name} was fused into {fused.name} already; {loops}"
+            case Transform(before, after) if any(old is axis for old in before):
+                return (
+                    f"axis {axis.name} was replaced by {_names(after)} in transform_layout; "
+                    "use the axes that it returned"
+                )
+    return f"axis {axis.name} does not belong to {stage.name}; {loops}"
+
+
+def _names(axes: tuple[IterVar, ...]) -> str:
+    return ", ".join(axis.name for axis in axes) or "none"
+
+
+def is_reduction(axis: IterVar) -> bool:
+    """Whether the loop runs over a reduction."""
+    return axis.kind is IterKind.REDUCE

@@ -1,0 +1,304 @@
+"""The record of a schedule's calls: JSON for storing, Python text for reading and running."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import ScheduleError
+from tecomp.ir.expr import Const, Expr
+from tecomp.scheduling.state import State
+
+VERSION = 1
+Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Names that a call uses for the first time: a tensor, or the `kind` axes of a stage."""
+
+    owner: str
+    kind: str
+    names: tuple[str, ...]
+
+    def to_json(self) -> Json:
+        """The names as plain data."""
+        return {"owner": self.owner, "kind": self.kind, "names": list(self.names)}
+
+    def to_python(self) -> str:
+        """The assignment that gives the names."""
+        if self.kind == "tensor":
+            return f'{self.owner} = s.tensor("{self.owner}")'
+        comma = "," if len(self.names) == 1 else ""
+        return f"{', '.join(self.names)}{comma} = s[{self.owner}].op.{self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call.
+
+    Attributes:
+        call: name of the primitive.
+        stage: the stage it was called on; None for a method of the schedule.
+        args: positional arguments; axes and tensors by name.
+        kwargs: named arguments.
+        results: names given to what the call returned.
+        needs: what the arguments refer to for the first time.
+        returns_many: whether the results come as a tuple.
+    """
+
+    call: str
+    stage: str | None
+    args: tuple[Json, ...]
+    kwargs: tuple[tuple[str, Json], ...]
+    results: tuple[str, ...]
+    needs: tuple[Need, ...]
+    returns_many: bool
+
+    def to_json(self) -> Json:
+        """The call as plain data."""
+        return {
+            "needs": [need.to_json() for need in self.needs],
+            "call": self.call,
+            "stage": self.stage,
+            "args": list(self.args),
+            "kwargs": dict(self.kwargs),
+            "results": list(self.results),
+        }
+
+    def to_python(self) -> str:
+        """The call as a line of Python."""
+        owner = "s" if self.stage is None else f"s[{self.stage}]"
+        arguments = [_python(a) for a in self.args]
+        arguments += [f"{name}={_python(value)}" for name, value in self.kwargs]
+        call = f"{owner}.{self.call}({', '.join(arguments)})"
+        if not self.results:
+            return call
+        comma = "," if self.returns_many and len(self.results) == 1 else ""
+        return f"{', '.join(self.results)}{comma} = {call}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The calls of one schedule in order, with the names of its tensors and axes.
+
+    `print(s.trace)` shows a Python function that makes the schedule again from its outputs.
+    """
+
+    outputs: tuple[str, ...]
+    operations: Mapping[str, Operation]
+    axes: Mapping[IterVar, str]
+    said: frozenset[str]
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def start(cls, state: State) -> Trace:
+        """The trace of a schedule without decisions."""
+        names = _Names({}, set())
+        for stage in state:
+            names.operation(stage.key, stage.name)
+        outputs = tuple(names.of(op) for op in state.outputs)
+        return cls(outputs, names.operations, {}, frozenset(outputs))
+
+    def operation(self, name: str) -> Operation:
+        """The operation called `name` here.
+
+        Raises:
+            ScheduleError: there is none.
+        """
+        if name not in self.operations:
+            known = ", ".join(self.operations)
+            raise ScheduleError(f"the schedule has no tensor {name!r}; it has {known}")
+        return self.operations[name]
+
+    def then(
+        self,
+        before: State,
+        after: State,
+        call: str,
+        stage: Operation | None,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result: Any,
+    ) -> Trace:
+        """This trace with one more call."""
+        writer = _Writer(self, before, after, stage)
+        owner = None if stage is None else writer.operation(stage)
+        encode = writer.layout_argument if call == "transform_layout" else writer.encode_named
+        plain_args = tuple(encode(k, value) for k, value in enumerate(args))
+        plain_kwargs = tuple((name, encode(name, value)) for name, value in kwargs.items())
+        results = writer.results(result)
+        step = Step(
+            call, owner, plain_args, plain_kwargs, results, tuple(writer.needs),
+            isinstance(result, tuple) and (len(result) > 1 or call == "transform_layout"),
+        )
+        return replace(
+            self,
+            operations=writer.names.operations,
+            axes=writer.axes,
+            said=frozenset(writer.said),
+            steps=(*self.steps, step),
+        )
+
+    def to_json(self) -> str:
+        """The calls as JSON text, for `replay`."""
+        steps = [step.to_json() for step in self.steps]
+        document = {"tecomp_trace": VERSION, "outputs": list(self.outputs), "steps": steps}
+        return json.dumps(document, indent=1)
+
+    def to_python(self) -> str:
+        """A function that makes the schedule from its outputs; it needs `te` only."""
+        outputs = ", ".join(self.outputs)
+        ops = ", ".join(f"{name}.op" for name in self.outputs)
+        lines = [
+            f"def schedule({outputs}):",
+            f"    s = te.create_schedule({ops if len(self.outputs) == 1 else f'[{ops}]'})",
+        ]
+        for step in self.steps:
+            lines += [f"    {part.to_python()}" for part in (*step.needs, step)]
+        return "\n".join([*lines, "    return s"]) + "\n"
+
+    def __str__(self) -> str:
+        return self.to_python()
+
+
+class _Names:
+    """Unique identifiers for operations and axes."""
+
+    def __init__(self, operations: Mapping[str, Operation], taken: set[str]) -> None:
+        self.operations = dict(operations)
+        self.taken = {"s", "te", "schedule", *operations, *taken}
+
+    def fresh(self, wish: str) -> str:
+        base = re.sub(r"\W", "_", wish)
+        base = base if base.isidentifier() else f"v_{base}"
+        name, k = base, 0
+        while name in self.taken:
+            k += 1
+            name = f"{base}_{k}"
+        self.taken.add(name)
+        return name
+
+    def operation(self, op: Operation, wish: str) -> str:
+        name = self.fresh(wish)
+        self.operations[name] = op
+        return name
+
+    def of(self, op: Operation) -> str:
+        return next(name for name, known in self.operations.items() if known is op)
+
+
+class _Writer:
+    """Turns the arguments of one call into plain data, naming what is new."""
+
+    def __init__(
+        self, trace: Trace, before: State, after: State, stage: Operation | None
+    ) -> None:
+        self.names = _Names(trace.operations, set(trace.axes.values()))
+        self.axes = dict(trace.axes)
+        self.said = set(trace.said)
+        self.needs: list[Need] = []
+        self.before = before
+        self.layout = None if stage is None else after.stage(stage).layout
+
+    def operation(self, op: Operation) -> str:
+        name = self.names.of(self.before.stage(op).key)
+        if name not in self.said:
+            self.said.add(name)
+            self.needs.append(Need(name, "tensor", (name,)))
+        return name
+
+    def encode_named(self, name: str | int, value: Any) -> Json:
+        del name
+        return self.encode(value)
+
+    def encode(self, value: Any) -> Json:
+        match value:
+            case IterVar():
+                return self._axis(value)
+            case Tensor():
+                name = self.operation(value.op)
+                return {"tensor": name, "output": value.value_index}
+            case Operation():
+                return {"stage": self.operation(value)}
+            case list() | tuple():
+                return [self.encode(item) for item in value]
+            case None | bool() | int() | float() | str():
+                return value
+            case Const():
+                return value.value
+            case Expr():
+                return {"expr": str(value)}
+        raise AssertionError(f"{value!r} is no argument of a primitive")
+
+    def _axis(self, axis: IterVar) -> Json:
+        if axis in self.axes:
+            return {"axis": self.axes[axis]}
+        for stage in self.before:
+            if not isinstance(stage.op, ComputeOp):
+                continue
+            for kind in ("axis", "reduce_axis"):
+                family: tuple[IterVar, ...] = getattr(stage.op, kind)
+                if axis in set(family):
+                    self._introduce(stage.key, kind, family)
+                    return {"axis": self.axes[axis]}
+        raise AssertionError(f"{axis} belongs to no stage")
+
+    def _introduce(self, key: Operation, kind: str, family: tuple[IterVar, ...]) -> None:
+        owner = self.operation(key)
+        names = tuple(self.names.fresh(axis.name) for axis in family)
+        self.axes.update(zip(family, names, strict=True))
+        self.needs.append(Need(owner, kind, names))
+
+    def layout_argument(self, name: str | int, value: Any) -> Json:
+        """An argument of transform_layout: functions as they were understood."""
+        assert self.layout is not None
+        if name == 0:
+            return {"map": str(self.layout.maps[-1])}
+        if name == "pad_value" and callable(value):
+            assert self.layout.pad_value is not None
+            return {"value": str(self.layout.pad_value)}
+        return self.encode(value)
+
+    def results(self, result: Any) -> tuple[str, ...]:
+        made = result if isinstance(result, tuple) else (result,)
+        names = []
+        for item in made:
+            if isinstance(item, IterVar):
+                if item not in self.axes:
+                    self.axes[item] = self.names.fresh(item.name)
+                names.append(self.axes[item])
+            elif isinstance(item, Tensor):
+                name = self.names.operation(item.op, item.op.name)
+                self.said.add(name)
+                names.append(name)
+        return tuple(names)
+
+
+_LITERAL = re.compile(r'\b((?:bfloat|float|u?int)\d+)\(("?[-+.\w]+"?)\)')
+_CALL = re.compile(r"(?<![.\w])([a-z]\w+)\(")
+
+
+def _user_text(text: str) -> str:
+    """A printed lambda as te code: typed literals and functions by their te names."""
+    text = _LITERAL.sub(r'te.const(\2, "\1")', text)
+    return _CALL.sub(r"te.\1(", text).replace("AXIS_SEPARATOR", "te.AXIS_SEPARATOR")
+
+
+def _python(value: Json) -> str:
+    match value:
+        case {"axis": name} | {"stage": name}:
+            return str(name)
+        case {"tensor": name, "output": output}:
+            return str(name) if output == 0 else f'{name}.op.output({output})'
+        case {"map": text} | {"value": text} | {"expr": text}:
+            return _user_text(str(text))
+        case list():
+            return f"[{', '.join(map(_python, value))}]"
+    return repr(value)
