@@ -1,0 +1,99 @@
+"""The innermost statements of a stage: a store, or the start and the steps of a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.ir.dtype import BOOL
+from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var, index_value, logical_and
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.stmt import BufferStore, IfThenElse, Let, Stmt, seq
+from tecomp.lowering.index import value_of
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.reads import Check
+
+
+@dataclass(frozen=True)
+class StageBody:
+    """Makes the statements of one stage.
+
+    Attributes:
+        program: knows the buffers.
+        definition: the stage.
+        checks: run-time index checks, by the identity of the read.
+    """
+
+    program: Program
+    definition: Definition
+    checks: Mapping[int, tuple[Check, ...]]
+
+    def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
+        """Store what a reduction starts from."""
+        reduce = self.definition.reduce
+        assert reduce is not None
+        start = reduce.init or reduce.combiner.identity
+        return self._store([self._value(value, roots) for value in start], roots)
+
+    def update(self, roots: Mapping[IterVar, Expr], loops: Mapping[IterVar, Expr]) -> Stmt:
+        """Store the element, or combine one more value into it."""
+        del loops
+        reduce = self.definition.reduce
+        if reduce is None:
+            return self._store([self._value(e, roots) for e in self.definition.body], roots)
+        return self._combine(reduce, roots)
+
+    def _combine(self, reduce: Reduce, roots: Mapping[IterVar, Expr]) -> Stmt:
+        combiner = reduce.combiner
+        indices = self._indices(roots)
+        old = [BufferLoad(buffer, indices) for buffer in self.definition.buffers]
+        new = [self._value(value, roots) for value in reduce.source]
+        # A value used more than once by the combiner is computed once.
+        lets: list[tuple[Var, Expr]] = []
+        if len(combiner.result) > 1:
+            lets = [
+                (Var(var.name, value.dtype), value)
+                for var, value in zip((*combiner.lhs, *combiner.rhs), (*old, *new), strict=True)
+            ]
+            old_new: list[Expr] = [var for var, _ in lets]
+        else:
+            old_new = [*old, *new]
+        operands = dict(zip((*combiner.lhs, *combiner.rhs), old_new, strict=True))
+        results = [substitute(result, operands) for result in combiner.result]
+        statement = self._store(results, roots)
+        for var, value in reversed(lets):
+            statement = Let(var, value, statement)
+        condition = self._value(reduce.condition, roots)
+        if isinstance(condition, Const) and condition.value is True:
+            return statement
+        return IfThenElse(condition, statement)
+
+    def _store(self, values: list[Expr], roots: Mapping[IterVar, Expr]) -> Stmt:
+        indices = self._indices(roots)
+        return seq(
+            *(
+                BufferStore(buffer, value, indices)
+                for buffer, value in zip(self.definition.buffers, values, strict=True)
+            )
+        )
+
+    def _indices(self, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
+        return tuple(roots[axis] for axis in self.definition.axis)
+
+    def _value(self, expr: Expr, roots: Mapping[IterVar, Expr]) -> Expr:
+        return value_of(expr, dict(roots), self._load)
+
+    def _load(self, load: TensorLoad, indices: tuple[Expr, ...]) -> BufferLoad:
+        buffer = self.program.buffer_of(load.tensor)
+        checks = [
+            Call(
+                "check_index",
+                (indices[c.axis], index_value(c.extent), Const(c.site)),
+                BOOL,
+            )
+            for c in self.checks.get(id(load), ())
+        ]
+        return BufferLoad(buffer, indices, logical_and(*checks) if checks else None)

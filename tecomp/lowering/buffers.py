@@ -1,0 +1,74 @@
+"""Replace buffers, or the variables in their shapes, in every statement and access that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tecomp.ir.expr import BufferLoad, Expr, Var
+from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
+from tecomp.ir.stmt import Allocate, Buffer, BufferRealize, BufferStore, DeclBuffer, Extent
+
+N = TypeVar("N")
+
+
+def with_buffer(node: Any, buffer: Buffer) -> Any:
+    """`node`, a statement or a read that has a buffer, with another one."""
+    match node:
+        case BufferLoad(_, indices, predicate):
+            return BufferLoad(buffer, indices, predicate)
+        case BufferStore(_, value, indices, predicate):
+            return BufferStore(buffer, value, indices, predicate)
+        case Allocate(_, body):
+            return Allocate(buffer, body)
+        case DeclBuffer(_, body):
+            return DeclBuffer(buffer, body)
+        case BufferRealize(_, bounds, body, aligns):
+            return BufferRealize(buffer, bounds, body, aligns)
+    return node
+
+
+def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
+    """`root` with every buffer replaced by what `f` makes of it."""
+    done: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def rule(node: Any) -> Any:
+        buffer = getattr(node, "buffer", None)
+        if buffer is None:
+            return None
+        if id(buffer) not in done:
+            done[id(buffer)] = buffer, f(buffer)
+        new = done[id(buffer)][1]
+        return None if new is buffer else with_buffer(node, new)
+
+    return bottom_up(root, rule)
+
+
+def replace_variables(root: N, values: Mapping[Var, Expr]) -> N:
+    """As `substitute`, in the shapes and strides of buffers too."""
+
+    def extent(value: Extent) -> Extent:
+        return value if isinstance(value, int) else substitute(value, values)
+
+    def shaped(buffer: Buffer) -> Buffer:
+        if not any(var in values for var in extent_variables(buffer)):
+            return buffer
+        strides = None if buffer.strides is None else tuple(map(extent, buffer.strides))
+        return replace(buffer, shape=tuple(map(extent, buffer.shape)), strides=strides)
+
+    return map_buffers(substitute(root, values), shaped)
+
+
+def extent_variables(buffer: Buffer) -> dict[Var, None]:
+    """Variables in the shape and the strides of a buffer."""
+    found: dict[Var, None] = {}
+    for value in (*buffer.shape, *(buffer.strides or ())):
+        if isinstance(value, Expr):
+            found.update(free_variables(value))
+    return found
+
+
+def buffers_in(root: Any) -> dict[Buffer, None]:
+    """Every buffer that occurs, once for each memory and form."""
+    return {node.buffer: None for node in walk(root) if getattr(node, "buffer", None) is not None}

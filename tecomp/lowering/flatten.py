@@ -1,0 +1,177 @@
+"""Flatten buffers to one index for each physical axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeVar
+
+from tecomp.errors import LowerError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Const,
+    Expr,
+    Ramp,
+    binary,
+    cast,
+    index_value,
+)
+from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.rewrite import bottom_up, walk
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    PrimFunc,
+)
+
+T = TypeVar("T")
+
+
+def flatten_buffer(func: PrimFunc) -> PrimFunc:
+    """Merge each group of axes of every buffer into one axis.
+
+    Groups end at `axis_separators`; without any, a buffer becomes 1-d. Within a group elements
+    lie in row-major order, or as the strides of the buffer say. The separators of the result are
+    `range(N - 1)`, which tells a flattened buffer of N axes from one that is not flattened yet:
+    flattening again changes nothing. Parameters are flattened too.
+
+    Raises:
+        LowerError: layout maps, pad values or realized regions are left; their passes come first.
+
+    Source:
+        transform_layout RFC, "FlattenBuffer/StorageFlatten".
+    """
+    _check_ready(func)
+    terms = Terms()
+    done: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def physical(buffer: Buffer) -> Buffer:
+        if id(buffer) not in done:
+            done[id(buffer)] = buffer, flattened(buffer)
+        return done[id(buffer)][1]
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices, predicate) if not is_flat(buffer):
+                return BufferLoad(physical(buffer), _flat(terms, buffer, indices), predicate)
+            case BufferStore(buffer, value, indices, predicate) if not is_flat(buffer):
+                flat = _flat(terms, buffer, indices)
+                return BufferStore(physical(buffer), value, flat, predicate)
+            case Allocate(buffer, body) | DeclBuffer(buffer, body) if not is_flat(buffer):
+                return type(node)(physical(buffer), body)
+        return None
+
+    params = tuple(physical(p) if isinstance(p, Buffer) else p for p in func.params)
+    return replace(func, params=params, body=bottom_up(func.body, rule))
+
+
+def _check_ready(func: PrimFunc) -> None:
+    if func.layout_maps or func.pad_values:
+        data = (func.layout_maps or func.pad_values)[0][0]
+        kind, step = ("layout maps", "apply_buffer_transforms") if func.layout_maps else (
+            "a pad value", "fill_padding")
+        raise LowerError(f"flatten_buffer: `{data.name}` still has {kind}; run {step} first")
+    for node in walk(func.body):
+        if isinstance(node, BufferRealize):
+            raise LowerError(
+                f"flatten_buffer: `{node.buffer.name}` is realized in a region; run "
+                "lower_storage first"
+            )
+
+
+def is_flat(buffer: Buffer) -> bool:
+    """Whether each axis is a physical one: every axis has its own group, packed densely."""
+    return len(buffer.shape) == len(buffer.axis_separators) + 1 and buffer.strides is None
+
+
+def flattened(buffer: Buffer) -> Buffer:
+    """`buffer` with each group of axes merged into one; one of rank 0 has 1 element."""
+    if is_flat(buffer):
+        return buffer
+    shape = tuple(_extent(*group) for group in zip(
+        _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
+    separators = tuple(range(len(shape) - 1))
+    return replace(buffer, shape=shape, axis_separators=separators, strides=None)
+
+
+def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
+    """How many elements from the first to the last of a group, and the rest of its last row."""
+    if not strides:
+        return _product(shape)
+    spans = [_product(pair) for pair in zip(shape, strides, strict=True)]
+    if 0 in shape:
+        return 0
+    known = [span for span in spans if isinstance(span, int)]
+    return max(known) if len(known) == len(spans) else spans[0]
+
+
+def _product(factors: Sequence[Extent]) -> Extent:
+    known = prod(factor for factor in factors if isinstance(factor, int))
+    result: Extent = known
+    for factor in factors:
+        if isinstance(factor, Expr):
+            first = isinstance(result, int) and result == 1
+            result = factor if first else binary(BinOp.MUL, index_value(result), factor)
+    return 0 if known == 0 else result
+
+
+def _flat(terms: Terms, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Index within each group of axes."""
+    strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple(
+        stride for group in _groups(buffer, buffer.shape) for stride in _row_major(group))
+    return tuple(
+        _dot(terms, *group)
+        for group in zip(_groups(buffer, indices), _groups(buffer, strides), strict=True)
+    )
+
+
+def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:
+    return [_product(shape[axis + 1:]) for axis in range(len(shape))]
+
+
+def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -> Expr:
+    """The sum of index times stride; a ramp in the last index stays one."""
+    total = Linear()
+    for index, stride in zip(indices, strides, strict=True):
+        if index.dtype.lanes > 1:
+            return _across(terms, total, index, stride)
+        total = total.plus(terms.linear(_times(cast(INT64, index), stride)))
+    return terms.expr(total)
+
+
+def _across(terms: Terms, total: Linear, index: Expr, stride: Extent) -> Expr:
+    """`total + index * stride` where the index, the last one, is a vector."""
+    lanes = index.dtype.lanes
+    match index:
+        case Ramp(base, step):
+            start = total.plus(terms.linear(_times(cast(INT64, base), stride)))
+            wide = terms.linear(_times(cast(INT64, step), stride))
+            return Ramp(terms.expr(start), terms.expr(wide), lanes)
+    scaled = index
+    if stride != 1 if isinstance(stride, int) else True:
+        scaled = binary(BinOp.MUL, cast(INT64, index), Broadcast(index_value(stride), lanes))
+    if not total.terms and not total.const:
+        return scaled
+    return Binary(BinOp.ADD, Broadcast(terms.expr(total), lanes), cast(INT64, scaled))
+
+
+def _times(index: Expr, stride: Extent) -> Expr:
+    if isinstance(stride, int):
+        return Const(0, INT64) if stride == 0 else (
+            index if stride == 1 else binary(BinOp.MUL, index, index_value(stride)))
+    return binary(BinOp.MUL, index, stride)
+
+
+def _groups(buffer: Buffer, axes: tuple[T, ...]) -> list[tuple[T, ...]]:
+    cuts = [0, *(last + 1 for last in buffer.axis_separators), len(buffer.shape)]
+    return [axes[start:stop] for start, stop in pairwise(cuts)]

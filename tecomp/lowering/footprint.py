@@ -1,0 +1,123 @@
+"""Which elements of a producer a part of the program needs: exactly, as a set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.compute.operation import Operation
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Expr, Var, index_value
+from tecomp.lowering.index import index_of
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.reads import domain_ranges, reads_of
+from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.regions import Scope, extend, image
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements of a tensor, before and after the part outside of its shape is cut off."""
+
+    points: Any
+    unclipped: Any
+
+
+def whole(program: Program, definition: Definition, scope: Scope) -> Any:
+    """All elements of a stage's tensors."""
+    space = scope.space(definition.axis)
+    return space.box([(index_value(0), program.extent(axis.extent)) for axis in definition.axis])
+
+
+def with_reduction(
+    program: Program, definition: Definition, points: Any, scope: Scope
+) -> tuple[Any, Space]:
+    """The points at which the body is evaluated to make the elements `points`."""
+    axes = (*definition.axis, *definition.reduce_axis)
+    space = scope.space(axes)
+    if not definition.reduce_axis:
+        return points, space
+    ranges = domain_ranges(program, definition)
+    reduced = scope.space(definition.reduce_axis).box(
+        [(ranges[axis].min, ranges[axis].extent) for axis in definition.reduce_axis]
+    )
+    return points.flat_product(reduced), space
+
+
+def needed(
+    program: Program,
+    producer: Definition,
+    instances: Mapping[Operation, Any],
+    scope: Scope,
+) -> Region | None:
+    """The elements of `producer` that `instances` of its consumers read, None if none do.
+
+    Args:
+        program: the definitions.
+        producer: whose elements are asked for.
+        instances: for consumers, the points at which their bodies are evaluated.
+        scope: what the sets depend on.
+    """
+    region: Any = None
+    for key, points in instances.items():
+        consumer = program.definitions[key]
+        space = scope.space((*consumer.axis, *consumer.reduce_axis))
+        for read in reads_of(consumer):
+            if program.producer(read.load.tensor) is not producer.stage.key:
+                continue
+            touched = _touched(read.load.indices, read.conditions, points, space)
+            region = touched if region is None else region.union(touched)
+    if region is None:
+        return None
+    region = region.coalesce()
+    clipped = region.intersect(whole(program, producer, scope)).coalesce()
+    return Region(clipped, region)
+
+
+def _touched(
+    indices: tuple[Expr, ...],
+    conditions: tuple[Expr, ...],
+    points: Any,
+    space: Space,
+) -> Any:
+    """The elements at `indices`; an index that is not affine may be anything."""
+    for condition in conditions:
+        points = points.intersect(condition_hull(condition, space)[0])
+    exprs: list[Expr] = []
+    unknown: list[Var] = []
+    for index in indices:
+        wide = index_of(index, {})
+        try:
+            pw_aff(wide, space)
+        except NotAffine:
+            wide = Var("any")
+            unknown.append(wide)
+        exprs.append(wide)
+    if unknown:
+        points = extend(points, len(unknown))
+        space = Space((*space.dims, *unknown), space.params)
+    return image(points, exprs, space)
+
+
+def check_consumers(program: Program, producer: Definition, inside: Mapping[Operation, Any]) -> None:
+    """Every reader of an attached stage is computed where the stage exists.
+
+    Raises:
+        LowerError: one is not.
+    """
+    attach = producer.stage.attach
+    for definition in program.definitions.values():
+        if definition.stage.key in inside:
+            continue
+        for read in reads_of(definition):
+            if program.producer(read.load.tensor) is producer.stage.key:
+                parent = program.state.stage(attach.stage)  # type: ignore[union-attr]
+                axis = attach.axis.name  # type: ignore[union-attr]
+                raise LowerError(
+                    f"s[{producer.stage.name}].compute_at(s[{parent.name}], {axis}): "
+                    f"{definition.stage.name} reads {producer.stage.name} too but is not computed "
+                    f"inside that loop; attach it there as well, or compute {producer.stage.name} "
+                    "further out"
+                )
+

@@ -1,0 +1,115 @@
+"""The loops of a stage for one region: where its axes start, and how loops and axes correspond."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Const, Expr
+from tecomp.ir.stmt import Extent
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.reads import domain_ranges
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.index_map import IndexMap
+from tecomp.poly.regions import Scope, box_around, image
+from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
+from tecomp.scheduling.state import Relation, Transform, is_reduction
+
+
+@dataclass(frozen=True)
+class StageFrame:
+    """How the loops of a stage run through one region.
+
+    Attributes:
+        frames: start and extent of every axis.
+        values: every axis as a function of the root axes.
+        relations: how the loops were made.
+        roots: the root axes, data first.
+        data_loops_suffice: whether the data loops alone say which element is meant.
+    """
+
+    frames: Frames
+    values: Mapping[IterVar, Expr]
+    relations: tuple[Relation, ...]
+    roots: tuple[IterVar, ...]
+    data_loops_suffice: bool
+
+    def leaf_values(self, leaves: Sequence[IterVar]) -> list[Expr]:
+        """Loops as functions of the root axes."""
+        return [self.values[leaf] for leaf in leaves]
+
+    def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
+        """The data loops among `leaves`, as functions of the root axes."""
+        return [(leaf, self.values[leaf]) for leaf in leaves if not is_reduction(leaf)]
+
+    def root_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+        """Root axes, as they are in the definition, for given values of loops."""
+        relative = recover(self.relations, self.frames, loops, _inverse)
+        return {
+            axis: relative[axis] + self.frames[axis].base
+            for axis in self.roots
+            if axis in relative
+        }
+
+
+def frame_of(
+    program: Program,
+    definition: Definition,
+    bounds: Sequence[tuple[Expr, Extent]],
+    region: Any,
+    scope: Scope,
+) -> StageFrame:
+    """The frame of a stage for the elements `region`, which `bounds` enclose."""
+    stage = definition.stage
+    roots: Frames = {
+        axis: Frame(start, extent)
+        for axis, (start, extent) in zip(definition.axis, bounds, strict=True)
+    }
+    for axis in definition.reduce_axis:
+        own = domain_ranges(program, definition)[axis]
+        roots[axis] = Frame(own.min, program.extent(axis.extent))
+
+    def box_of(
+        relation: Transform, frames: Frames, values: Mapping[IterVar, Expr]
+    ) -> Sequence[Frame]:
+        absolute = [values[axis] + frames[axis].base for axis in relation.before]
+        places = relation.index_map.map_indices(absolute)
+        shape = [program.extent(axis.extent) for axis in relation.after]
+        try:
+            stored = image(region, places, scope.space(definition.axis))
+        except NotAffine:
+            return [Frame(Const(0), extent) for extent in shape]
+        boxes = box_around(stored, stored, scope, shape)
+        return [Frame(start, extent) for start, extent in boxes]
+
+    frames, values = derive_frames(stage.relations, roots, box_of)
+    mixed = any(
+        is_reduction(leaf) and _touches_data(leaf, stage.relations) for leaf in stage.leaves
+    )
+    return StageFrame(frames, values, stage.relations, tuple(roots), not mixed)
+
+
+def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
+    """Whether a reduction loop was fused with a data loop."""
+    made_of = {leaf}
+    for relation in reversed(relations):
+        match relation:
+            case Transform():
+                continue
+        sources = [relation.parent] if hasattr(relation, "parent") else list(relation.parts)
+        results = (
+            [relation.outer, relation.inner] if hasattr(relation, "parent") else [relation.fused]
+        )
+        if made_of & set(results):
+            made_of |= set(sources)
+    return any(not is_reduction(axis) for axis in made_of)
+
+
+def _inverse(index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
+    inverse = index_map.inverse_or_none(shape)
+    if inverse is None:
+        raise LowerError(f"transform_layout: no expression for the inverse of {index_map} is known")
+    return inverse

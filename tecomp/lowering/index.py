@@ -1,0 +1,89 @@
+"""Expressions of a definition as expressions of the function: int64 indices, loads of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.tensor import TensorLoad
+from tecomp.ir.dtype import BOOL, INT32, INT64
+from tecomp.ir.expr import (
+    Binary,
+    BufferLoad,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    Select,
+    Var,
+    binary,
+    cast,
+    compare,
+    if_then_else,
+    select,
+)
+from tecomp.ir.rewrite import bottom_up, substitute, top_down, walk
+
+LoadOf = Callable[[TensorLoad, tuple[Expr, ...]], BufferLoad]
+
+
+def value_of(expr: Expr, values: Mapping[Var, Expr], load: LoadOf) -> Expr:
+    """`expr` with axes replaced by `values`, and reads by what `load` makes of them.
+
+    Comparisons of indices are made in int64, where they can be decided when loops are known.
+    """
+
+    def rule(node: Any) -> Expr | None:
+        match node:
+            case TensorLoad():
+                return load(node, tuple(index_of(index, values, load) for index in node.indices))
+            case Compare(op, a, b) if _is_index(a) and _is_index(b):
+                return compare(op, index_of(a, values), index_of(b, values))
+        return None
+
+    return substitute(top_down(expr, rule), values)
+
+
+def index_of(expr: Expr, values: Mapping[Var, Expr], load: LoadOf | None = None) -> Expr:
+    """`expr`, an index, as an int64 expression.
+
+    Index arithmetic is carried out in int64 whatever its declared type, so it cannot wrap;
+    what is computed from data keeps its type until it meets an index.
+    """
+    if load is not None:
+        expr = top_down(expr, lambda node: value_of(node, values, load)
+                        if isinstance(node, TensorLoad) else None)
+
+    def rule(node: Any) -> Expr | None:
+        match node:
+            case Var() if node in values:
+                return values[node]
+            case Binary(op, a, b) if a.dtype != b.dtype:
+                return binary(op, a, b)
+            case Compare(op, a, b) if a.dtype != b.dtype:
+                return compare(op, a, b)
+            case Select(condition, a, b) if a.dtype != b.dtype:
+                return select(condition, a, b)
+            case Call("if_then_else", (condition, a, b)) if a.dtype != b.dtype:
+                return if_then_else(condition, a, b)
+            case Call(name, (a, *_)) if name == "if_then_else" and node.dtype != node.args[1].dtype:
+                return Call(name, node.args, node.args[1].dtype)
+            case Cast(dtype, inner) if dtype.is_integer and dtype.bits >= 32 and _is_pure(inner):
+                return inner if inner.dtype.is_integer else None
+        return None
+
+    return cast(INT64, bottom_up(expr, rule))
+
+
+def _is_index(expr: Expr) -> bool:
+    """Whether `expr` is computed from axes and sizes alone, in a type that indices have."""
+    return expr.dtype in (INT32, INT64) and all(
+        node.dtype in (INT32, INT64, BOOL) and not isinstance(node, TensorLoad)
+        for node in distinct_nodes(expr)
+    )
+
+
+def _is_pure(expr: Expr) -> bool:
+    """Whether `expr` is made of indices alone."""
+    return expr.dtype == INT64 and not any(isinstance(n, BufferLoad) for n in walk(expr))

@@ -1,0 +1,415 @@
+"""From a schedule to loop nests over logical tensors: each stage's points, in its loop order.
+
+A stage's loops are made in bands: pieces of its loop order between places where something else
+happens (a reduction starts, a producer is computed). For each band isl scans the exact set of
+values of its loops, given the loops around it.
+
+Source:
+    docs/decisions/0002, which says why this is not one schedule tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.stmt import BufferRealize, Extent, ForKind, PrimFunc, Range, Stmt, seq
+from tecomp.lowering.body import StageBody
+from tecomp.lowering.boxed import BoxedLoops
+from tecomp.lowering.footprint import (
+    Region,
+    check_consumers,
+    needed,
+    whole,
+    with_reduction,
+)
+from tecomp.lowering.frame import StageFrame, frame_of
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.reads import ReadChecker
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.regions import (
+    Scope,
+    box_around,
+    covers,
+    first_dims,
+    fix,
+    full_tiles,
+    image,
+    where_equal,
+)
+from tecomp.poly.scan import scan
+from tecomp.scheduling.loops import PARALLEL_THREADS
+from tecomp.scheduling.state import At, StageState, is_reduction
+
+
+def build_nest(program: Program, name: str) -> PrimFunc:
+    """The function of `program`: loops over logical tensors, layouts still to be applied.
+
+    Raises:
+        LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
+    """
+    checker = ReadChecker(program)
+    checker.run()
+    scope = Scope.of_sizes(tuple(program.sizes.values()))
+    body = _Nests(program, checker).roots(scope)
+    scalars = {p for p in program.params if not hasattr(p, "shape")}
+    maps = [
+        (buffer.data, stage.layout.maps)
+        for stage, buffer in _stored(program)
+        if stage.layout.maps
+    ]
+    pads = [
+        (buffer.data, stage.layout.pad_value)
+        for stage, buffer in _stored(program)
+        if stage.layout.pad_value is not None
+    ]
+    sizes = tuple(size for size in program.sizes.values() if size not in scalars)
+    return PrimFunc(
+        name, program.params, body, sizes, tuple(maps), tuple(pads), tuple(checker.sites)
+    )
+
+
+def _stored(program: Program) -> list[tuple[StageState, Any]]:
+    """Every buffer of the function with its stage."""
+    found = []
+    for stage in program.state:
+        if stage.key in program.placeholders:
+            found.append((stage, program.placeholders[stage.key]))
+        elif stage.key in program.definitions:
+            found += [(stage, b) for b in program.definitions[stage.key].buffers]
+    return found
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One stage while its loops are made.
+
+    Attributes:
+        definition: what it computes.
+        frame: its axes and loops for the region that is computed here.
+        body: makes its innermost statements.
+        region: the elements to compute.
+        first_reduction: position of the first reduction loop; None for no reduction.
+        cuts: positions in the loop order where something else comes in, ascending.
+        attached: stages computed inside, by the position after their loop.
+    """
+
+    definition: Definition
+    frame: StageFrame
+    body: StageBody
+    region: Any
+    first_reduction: int | None
+    cuts: tuple[int, ...]
+    attached: Mapping[int, tuple[Definition, ...]]
+
+    @property
+    def leaves(self) -> tuple[IterVar, ...]:
+        """The loops, outermost first."""
+        return self.definition.stage.leaves
+
+
+@dataclass(frozen=True)
+class _Nests:
+    program: Program
+    checker: ReadChecker
+
+    def roots(self, scope: Scope) -> Stmt:
+        """All stages that are computed once; memory lives from its stage to the end."""
+        statement: Stmt = seq()
+        for definition in reversed(self.program.roots()):
+            region = whole(self.program, definition, scope)
+            nest = self.stage(definition, Region(region, region), scope)
+            statement = seq(nest, statement)
+            if not definition.is_argument:
+                bounds = [
+                    (Const(0), self.program.extent(axis.extent)) for axis in definition.axis
+                ]
+                statement = _realize(definition, bounds, statement)
+        return statement
+
+    def stage(self, definition: Definition, region: Region, scope: Scope) -> Stmt:
+        """The loops that compute `region` of one stage."""
+        stage = definition.stage
+        attached = self._attached_by_position(stage)
+        first_reduction = next(
+            (k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)), None
+        )
+        if definition.reduce_axis and first_reduction is None:
+            first_reduction = len(stage.leaves)
+        cuts = sorted({len(stage.leaves), *attached, *([] if first_reduction is None else
+                                                       [first_reduction])})
+        shape = [self.program.extent(axis.extent) for axis in definition.axis]
+        bounds = box_around(region.points, region.unclipped, scope, shape)
+        frame = frame_of(self.program, definition, bounds, region.points, scope)
+        body = StageBody(self.program, definition, self.checker.checks)
+        work = _Stage(
+            definition, frame, body, region.points, first_reduction, tuple(cuts), attached
+        )
+        points, space = with_reduction(self.program, definition, region.points, scope)
+        data = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
+        data_space = scope.space(definition.axis)
+        try:
+            all_leaves = image(points, frame.leaf_values(stage.leaves), space)
+            data_leaves = image(region.points, frame.leaf_values(data), data_space)
+        except NotAffine:
+            return self._boxed(work, scope)
+        return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+
+    def _boxed(self, work: _Stage, scope: Scope) -> Stmt:
+        """The loops of a stage whose loops are no affine functions of its axes."""
+
+        def producers(
+            position: int, values: Mapping[IterVar, Expr], inside: Scope, statement: Stmt
+        ) -> Stmt:
+            return self._with_producers(work, position, values, inside, statement)
+
+        loops = BoxedLoops(
+            self.program, work.definition, work.frame, work.body, work.region,
+            self._kinds(work), producers,
+        )
+        return loops.build(scope, work.first_reduction)
+
+    def _attached_by_position(self, stage: StageState) -> dict[int, tuple[Definition, ...]]:
+        found: dict[int, tuple[Definition, ...]] = {}
+        for axis, definition in self.program.attached(stage.key):
+            position = next(k for k, leaf in enumerate(stage.leaves) if leaf is axis) + 1
+            found[position] = (*found.get(position, ()), definition)
+        return found
+
+    def _band(
+        self,
+        work: _Stage,
+        start: int,
+        values: Mapping[IterVar, Expr],
+        points: Any,
+        data: Any,
+        scope: Scope,
+    ) -> Stmt:
+        """Loops from position `start` on.
+
+        Args:
+            work: the stage.
+            start: how many loops are open already.
+            values: their values.
+            points: values of the remaining loops at which the body is evaluated.
+            data: values of the remaining data loops for which there is an element.
+            scope: what the sets depend on.
+        """
+        stop = next(cut for cut in work.cuts if cut >= start)
+        before_reduction = work.first_reduction is not None and start < work.first_reduction
+        dims = work.leaves[start:stop]
+        walked = data if before_reduction else points
+        band = first_dims(walked, len(dims))
+
+        def inner(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+            chosen = [point[dim] for dim in dims]
+            inside = scope.enter(chosen, copy)
+            now = {**values, **dict(zip(dims, chosen, strict=True))}
+            rest = fix(points, chosen, inside)
+            data_values = [point[dim] for dim in dims if not is_reduction(dim)]
+            rest_data = fix(data, data_values, inside)
+            return self._at_cut(work, stop, now, rest, rest_data, inside)
+
+        tiled = [
+            (k - start, extent)
+            for k, extent in self._tiles(work)
+            if start <= k and not (before_reduction and is_reduction(work.leaves[k]))
+        ]
+        if before_reduction:
+            tiled = self._data_positions(work, start, tiled)
+        return scan(
+            band, scope.space(dims), inner,
+            kinds=self._kinds(work), isolated=full_tiles(walked, tiled, len(dims)),
+            context=scope.context,
+        )
+
+    def _data_positions(
+        self, work: _Stage, start: int, tiled: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """Positions among the data loops, for positions among all loops."""
+        rest = work.leaves[start:]
+        return [
+            (sum(not is_reduction(leaf) for leaf in rest[:k]), extent) for k, extent in tiled
+        ]
+
+    def _at_cut(
+        self,
+        work: _Stage,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        points: Any,
+        data: Any,
+        scope: Scope,
+    ) -> Stmt:
+        """What happens inside the first `position` loops: producers, initial values, the rest."""
+        parts: list[Stmt] = []
+        if position == work.first_reduction:
+            parts.append(self._initialise(work, position, values, data, scope))
+        if position < len(work.leaves):
+            rest = _Stage(
+                work.definition, work.frame, work.body, work.region, work.first_reduction,
+                tuple(c for c in work.cuts if c > position), work.attached,
+            )
+            parts.append(self._band(rest, position, values, points, data, scope))
+        else:
+            parts.append(work.body.update(work.frame.root_values(values), values))
+        return self._with_producers(work, position, values, scope, seq(*parts))
+
+    def _with_producers(
+        self,
+        work: _Stage,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        statement: Stmt,
+    ) -> Stmt:
+        """`statement` after the stages that are computed inside the first `position` loops."""
+        producers = self._producers(work, position, values, scope)
+        for definition, region, bounds in reversed(producers):
+            nest = seq(self.stage(definition, region, scope), statement)
+            is_passed = definition.is_argument
+            statement = nest if is_passed else _realize(definition, bounds, nest)
+        return statement
+
+    def _initialise(
+        self, work: _Stage, position: int, values: Mapping[IterVar, Expr], data: Any, scope: Scope
+    ) -> Stmt:
+        """Loops that store the initial values of a reduction."""
+        dims = tuple(leaf for leaf in work.leaves[position:] if not is_reduction(leaf))
+        if not work.frame.data_loops_suffice:
+            return self._initialise_roots(work, values, scope)
+
+        def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+            del copy
+            now = {**values, **{dim: point[dim] for dim in dims}}
+            return work.body.initial(work.frame.root_values(now))
+
+        return scan(
+            data, scope.space(dims), store, kinds=self._kinds(work), context=scope.context,
+            isolated=full_tiles(data, self._init_tiles(work, dims), len(dims)),
+        )
+
+    def _init_tiles(self, work: _Stage, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
+        position = {leaf: k for k, leaf in enumerate(dims)}
+        return [
+            (position[work.leaves[k]], extent)
+            for k, extent in self._tiles(work)
+            if work.leaves[k] in position
+        ]
+
+    def _initialise_roots(
+        self, work: _Stage, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Stmt:
+        """Initial values where a loop runs over data and reduction at once: by root axes."""
+        axes = work.definition.axis
+        space = scope.space(axes)
+        pairs = [
+            (value, values[leaf])
+            for leaf, value in work.frame.values_of_data(tuple(values))
+        ]
+        points = where_equal(work.region, space, pairs)
+
+        def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+            del copy
+            return work.body.initial({axis: point[axis] for axis in axes})
+
+        return scan(points, space, store, context=scope.context)
+
+    def _kinds(self, work: _Stage) -> dict[IterVar, ForKind]:
+        stage = work.definition.stage
+        kinds = dict(stage.marks)
+        for leaf, tag in stage.threads.items():
+            kinds.setdefault(
+                leaf, ForKind.PARALLEL if tag in PARALLEL_THREADS else ForKind.SERIAL
+            )
+        return kinds
+
+    def _tiles(self, work: _Stage) -> list[tuple[int, int]]:
+        """Position and extent of the loops that want to run through their whole extent."""
+        marks = work.definition.stage.marks
+        tiles = []
+        for k, leaf in enumerate(work.leaves):
+            extent = work.frame.frames[leaf].extent
+            wanted = marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
+            if wanted and isinstance(extent, int) and extent > 1:
+                tiles.append((k, extent))
+        return tiles
+
+    def _producers(
+        self, work: _Stage, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> list[tuple[Definition, Region, Sequence[tuple[Expr, Extent]]]]:
+        """The stages to compute at this position, with the elements that are needed there."""
+        here = work.attached.get(position, ())
+        if not here:
+            return []
+        key = work.definition.stage.key
+        points, space = with_reduction(
+            self.program, work.definition, work.region, scope
+        )
+        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
+        instances: dict[Operation, Any] = {key: where_equal(points, space, pairs)}
+        self._needed_inside(work, position, instances, scope)
+        found = []
+        for definition in here:
+            check_consumers(self.program, definition, instances)
+            region = needed(self.program, definition, instances, scope)
+            if region is None:
+                continue
+            shape = [self.program.extent(axis.extent) for axis in definition.axis]
+            bounds = box_around(region.points, region.unclipped, scope, shape)
+            if definition.is_argument:
+                self._check_complete(definition, region, scope)
+            found.append((definition, region, bounds))
+        return found
+
+    def _needed_inside(
+        self, work: _Stage, position: int, instances: dict[Operation, Any], scope: Scope
+    ) -> None:
+        """Add, for every stage computed inside this position, where its body is evaluated."""
+        subtree = self._subtree(work, position)
+        for definition in reversed([d for d in self.program.definitions.values()
+                                    if d.stage.key in subtree]):
+            region = needed(self.program, definition, instances, scope)
+            if region is not None:
+                points, _ = with_reduction(self.program, definition, region.points, scope)
+                instances[definition.stage.key] = points
+
+    def _subtree(self, work: _Stage, position: int) -> set[Operation]:
+        """The stages computed inside loop number `position` of a stage, however deep."""
+        found = {d.stage.key for p, ds in work.attached.items() if p >= position for d in ds}
+        grown = True
+        while grown:
+            more = {
+                d.stage.key
+                for d in self.program.definitions.values()
+                if isinstance(d.stage.attach, At) and d.stage.attach.stage in found
+            }
+            grown = not more <= found
+            found |= more
+        return found
+
+    def _check_complete(self, definition: Definition, region: Region, scope: Scope) -> None:
+        outer = Scope.of_sizes(scope.params[: scope.n_sizes])
+        everything = whole(self.program, definition, outer)
+        if covers(region.points, everything, scope):
+            return
+        name = definition.stage.name
+        raise LowerError(
+            f"s[{name}].compute_at: {name} is passed by the caller, but the stage that it is "
+            "computed in reads only a part of it, so the rest would never be written; "
+            f"compute {name} at the root"
+        )
+
+
+def _realize(
+    definition: Definition, bounds: Sequence[tuple[Expr, Extent]], body: Stmt
+) -> Stmt:
+    ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
+    for buffer in reversed(definition.buffers):
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns)
+    return body

@@ -1,0 +1,133 @@
+"""From a schedule to flat IR: the passes, in order, with a check after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tecomp.errors import LowerError
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.verify import verify
+from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
+from tecomp.lowering.flatten import flatten_buffer
+from tecomp.lowering.nest import build_nest
+from tecomp.lowering.padding import fill_padding
+from tecomp.lowering.program import prepare
+from tecomp.lowering.storage import lower_storage
+from tecomp.lowering.unroll import unroll_loops
+from tecomp.lowering.vectorize import vectorize_loops
+from tecomp.poly.context import isl_work
+from tecomp.scheduling.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A step of lowering: its name, and whether buffers are physical after it."""
+
+    name: str
+    run: Callable[[PrimFunc], PrimFunc]
+    flat: bool = False
+
+
+PASSES = (
+    # Layout maps are applied to every access; buffers get the shapes that callers pass.
+    Pass("apply_buffer_transforms", apply_buffer_transforms),
+    # Places that hold no element get their pad value.
+    Pass("fill_padding", fill_padding),
+    # Regions that exist for a while become allocations of their own size.
+    Pass("lower_storage", lower_storage),
+    # One index for each physical axis.
+    Pass("flatten_buffer", flatten_buffer, flat=True),
+    # Loops marked so become vector operations; tails are masked.
+    Pass("vectorize_loops", vectorize_loops, flat=True),
+    # Loops marked so are written out.
+    Pass("unroll_loops", unroll_loops, flat=True),
+    # Indices in their shortest form, conditions decided where they can be.
+    Pass("simplify", simplify, flat=True),
+)
+
+STAGES = ("nest", *(p.name for p in PASSES))
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function after each pass, in order: `functions["flatten_buffer"]`."""
+
+    functions: dict[str, PrimFunc]
+
+    @property
+    def final(self) -> PrimFunc:
+        """After the last pass that ran."""
+        return next(reversed(self.functions.values()))
+
+    @property
+    def signature(self) -> PrimFunc:
+        """With the parameters in the shapes that callers pass."""
+        return self.functions.get("apply_buffer_transforms", self.final)
+
+    def dump(self) -> str:
+        """The printed function after every pass that changed it."""
+        parts = []
+        before = ""
+        for name, func in self.functions.items():
+            text = str(func)
+            parts.append(f"# after {name}\n{text}" if text != before else f"# after {name}: same\n")
+            before = text
+        return "\n".join(parts)
+
+
+def lower_all(
+    schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None
+) -> Lowered:
+    """The function of a schedule after every pass.
+
+    Args:
+        schedule: what to lower.
+        args: tensors and size variables, in the order of the function's parameters.
+        name: of the function.
+        stop_after: the last pass to run, by name; all of them if None.
+
+    Raises:
+        LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
+    """
+    if stop_after is not None and stop_after not in STAGES:
+        raise LowerError(
+            f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}"
+        )
+    if not isinstance(name, str) or not name.isidentifier():
+        raise LowerError(f"lower: name is an identifier, got {name!r}")
+    if not isinstance(schedule, Schedule):
+        raise LowerError(f"lower: expected a schedule, got {schedule!r}")
+    with isl_work("lower"):
+        func = simplify(build_nest(prepare(schedule, args), name))
+        verify(func)
+        functions = {"nest": func}
+        for step in PASSES:
+            if stop_after is not None and stop_after in functions:
+                break
+            func = step.run(func)
+            verify(func, flat=step.flat)
+            functions[step.name] = func
+    return Lowered(functions)
+
+
+def lower(
+    schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None
+) -> PrimFunc:
+    """The loops of a schedule as a function over buffers.
+
+    Args:
+        schedule: what to lower.
+        args: tensors and size variables, in the order of the function's parameters.
+        name: of the function.
+        stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
+            `lower_storage`, `flatten_buffer`, `vectorize_loops`, `unroll_loops` or `simplify`.
+
+    Returns:
+        The function; `print` shows it.
+
+    Raises:
+        LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
+    """
+    return lower_all(schedule, args, name, stop_after).final

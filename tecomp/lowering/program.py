@@ -1,0 +1,310 @@
+"""A schedule prepared for lowering: definitions with inlining done, buffers, sizes, attachments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import bottom_up, substitute, walk
+from tecomp.ir.stmt import Buffer, Extent
+from tecomp.ir.text import identifier
+from tecomp.lowering.index import index_of
+from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
+
+Argument = Tensor | Var
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A computed stage as it will be generated.
+
+    Attributes:
+        stage: its schedule.
+        body: one expression for each output; inlined stages are written out.
+        buffers: one for each output.
+        is_argument: whether the caller passes the memory.
+    """
+
+    stage: StageState
+    body: tuple[Expr, ...]
+    buffers: tuple[Buffer, ...]
+    is_argument: bool
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Axes of the outputs."""
+        return self.stage.compute.axis
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """The reduction, if it is one."""
+        return self.body[0] if isinstance(self.body[0], Reduce) else None
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """Axes of the reduction."""
+        return self.reduce.axis if self.reduce is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that the loop nests are made from.
+
+    Attributes:
+        state: the schedule.
+        params: the function's parameters.
+        sizes: the user's size variables -> int64 variables of the function.
+        definitions: computed stages that have memory, producers first.
+        placeholders: memory of the tensors that are passed in.
+    """
+
+    state: State
+    params: tuple[Buffer | Var, ...]
+    sizes: Mapping[Var, Var]
+    definitions: Mapping[Operation, Definition]
+    placeholders: Mapping[Operation, Buffer]
+
+    def buffer_of(self, tensor: Tensor) -> Buffer:
+        """Where the elements of `tensor` are."""
+        key = self.state.stage(tensor.op).key
+        if key in self.placeholders:
+            return self.placeholders[key]
+        return self.definitions[key].buffers[tensor.value_index]
+
+    def producer(self, tensor: Tensor) -> Operation:
+        """The stage that makes `tensor`."""
+        return self.state.stage(tensor.op).key
+
+    def extent(self, extent: Extent) -> Extent:
+        """An extent of the computation in terms of the function's sizes."""
+        return extent if isinstance(extent, int) else index_of(extent, dict(self.sizes))
+
+    def attached(self, key: Operation) -> list[tuple[IterVar, Definition]]:
+        """The stages computed in loops of `key`, with the loop, producers first."""
+        return [
+            (d.stage.attach.axis, d)
+            for d in self.definitions.values()
+            if isinstance(d.stage.attach, At) and d.stage.attach.stage is key
+        ]
+
+    def roots(self) -> list[Definition]:
+        """The stages that are computed once, producers first."""
+        return [d for d in self.definitions.values() if isinstance(d.stage.attach, AtRoot)]
+
+
+def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
+    """The program of `schedule` with the parameters `args`.
+
+    Raises:
+        LowerError: an argument is not in the schedule or given twice, or one is missing.
+    """
+    state = schedule.state
+    arguments = _check_arguments(state, args)
+    _check_attachments(state)
+    tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
+    bodies = _inlined_bodies(state)
+    _check_missing(state, bodies, tensors)
+    sizes = _sizes(state, arguments)
+    names = _BufferNames()
+    buffers = {
+        (stage.key, k): _buffer(stage, k, sizes, names)
+        for stage in state
+        if stage.is_placeholder or stage.key in bodies
+        for k in range(stage.op.num_outputs)
+    }
+    params = tuple(
+        sizes[a] if isinstance(a, Var) else buffers[state.stage(a.op).key, a.value_index]
+        for a in arguments
+    )
+    definitions = {
+        stage.key: Definition(
+            stage,
+            tuple(substitute(e, dict(sizes)) for e in bodies[stage.key]),
+            tuple(buffers[stage.key, k] for k in range(stage.op.num_outputs)),
+            (stage.key, 0) in tensors,
+        )
+        for stage in state
+        if stage.key in bodies
+    }
+    placeholders = {stage.key: buffers[stage.key, 0] for stage in state if stage.is_placeholder}
+    return Program(state, params, sizes, definitions, placeholders)
+
+
+def _check_arguments(state: State, args: Sequence[object]) -> list[Argument]:
+    if not isinstance(args, list | tuple):
+        raise LowerError(f"lower: the arguments are a list of tensors, got {args!r}")
+    seen: dict[object, int] = {}
+    checked: list[Argument] = []
+    for position, arg in enumerate(args):
+        if not isinstance(arg, Tensor | Var):
+            raise LowerError(
+                f"lower: argument {position} is {arg!r}; expected a tensor or a size variable"
+            )
+        if isinstance(arg, Tensor) and state.find(arg.op) is None:
+            names = ", ".join(stage.name for stage in state)
+            raise LowerError(
+                f"lower: argument {position}, {arg.name}, is not in the schedule, whose tensors "
+                f"are {names}; leave it out, or schedule the output that needs it"
+            )
+        if isinstance(arg, Tensor) and isinstance(state.stage(arg.op).attach, Inline):
+            raise LowerError(
+                f"lower: argument {position}, {arg.name}, is inlined and has no memory; "
+                "leave it out, or do not inline it"
+            )
+        key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
+        if key in seen:
+            raise LowerError(
+                f"lower: arguments {seen[key]} and {position} are both {arg.name}; "
+                "pass every tensor once"
+            )
+        seen[key] = position
+        checked.append(arg)
+    return checked
+
+
+def _check_missing(
+    state: State, bodies: Mapping[Operation, tuple[Expr, ...]], given: set[tuple[Operation, int]]
+) -> None:
+    for body in bodies.values():
+        for node in distinct_nodes(*body):
+            if not isinstance(node, TensorLoad):
+                continue
+            stage = state.stage(node.tensor.op)
+            if stage.is_placeholder and (stage.key, 0) not in given:
+                raise LowerError(
+                    f"lower: {stage.name} is read but is not among the arguments; add it",
+                    node.location,
+                )
+    for key in state.outputs:
+        stage = state.stage(key)
+        count = stage.op.num_outputs
+        missing = [k for k in range(count) if (key, k) not in given]
+        if missing and not stage.is_placeholder:
+            name = stage.op.output(missing[0]).name
+            raise LowerError(
+                f"lower: {name} is an output of the schedule but is not among the arguments; add it"
+            )
+    for key, body in bodies.items():
+        present = [(key, k) in given for k in range(len(body))]
+        if any(present) and not all(present):
+            name = state.stage(key).op.output(present.index(False)).name
+            raise LowerError(
+                f"lower: {name} is computed together with another argument but is not among "
+                "the arguments; add it"
+            )
+
+
+def _check_attachments(state: State) -> None:
+    for stage in state:
+        if not isinstance(stage.attach, At):
+            continue
+        parent = state.stage(stage.attach.stage)
+        axis = stage.attach.axis
+        where = f"s[{stage.name}].compute_at(s[{parent.name}], {axis.name})"
+        if isinstance(parent.attach, Inline):
+            raise LowerError(f"{where}: {parent.name} is inlined and has no loops")
+        if axis not in set(parent.leaves):
+            loops = ", ".join(leaf.name for leaf in parent.leaves)
+            raise LowerError(
+                f"{where}: {axis.name} is no loop of {parent.name} any more; its loops are "
+                f"{loops}; call compute_at after splitting and fusing"
+            )
+
+
+def _inlined_bodies(state: State) -> dict[Operation, tuple[Expr, ...]]:
+    """Bodies of the stages that have memory, without reads of those that have none."""
+    inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
+    bodies: dict[Operation, tuple[Expr, ...]] = {}
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        stage = state.stage(node.tensor.op)
+        if stage.key not in inline:
+            return None
+        axes, body = inline[stage.key]
+        return substitute(body, dict(zip(axes, node.indices, strict=True)))
+
+    for stage in state:
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        body = tuple(bottom_up(value, rule) for value in stage.op.body) if inline else stage.op.body
+        if isinstance(stage.attach, Inline):
+            inline[stage.key] = (stage.op.axis, body[0])
+        else:
+            bodies[stage.key] = body
+    return bodies
+
+
+def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
+    """A variable of the function for each size variable of the computation."""
+    found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
+    bound = set(found)
+    names = _BufferNames()
+    for argument in arguments:
+        for extent in argument.shape if isinstance(argument, Tensor) else ():
+            variables = _variables(extent)
+            found.update(dict.fromkeys(variables))
+            bound.update(variables)
+    for stage in state:
+        used: dict[Var, None] = {}
+        for extent in stage.op.shape:
+            used.update(dict.fromkeys(_variables(extent)))
+        if isinstance(stage.op, ComputeOp):
+            axes = {*stage.op.axis, *stage.op.reduce_axis}
+            for axis in stage.op.reduce_axis:
+                used.update(dict.fromkeys(_variables(axis.extent)))
+                used.update(dict.fromkeys(_variables(axis.dom.min)))
+            for node in distinct_nodes(*stage.op.body):
+                if type(node) is Var and node not in axes and node not in _bound_by_reducer(stage):
+                    used[node] = None
+        for var in used:
+            if var not in bound:
+                raise LowerError(
+                    f"lower: {stage.name} depends on {var.name}, which no argument determines; "
+                    f"add {var.name} itself to the arguments"
+                )
+        found.update(used)
+    return {var: Var(names.fresh(var.name), INT64) for var in found}
+
+
+def _bound_by_reducer(stage: StageState) -> set[Var]:
+    first = stage.compute.body[0]
+    return set(first.combiner.bound()) if isinstance(first, Reduce) else set()
+
+
+def _variables(extent: Extent) -> list[Var]:
+    return [] if isinstance(extent, int) else [n for n in walk(extent) if isinstance(n, Var)]
+
+
+def _buffer(stage: StageState, output: int, sizes: Mapping[Var, Var], names: _BufferNames) -> Buffer:
+    tensor = stage.op.output(output)
+    shape = tuple(n if isinstance(n, int) else index_of(n, dict(sizes)) for n in tensor.shape)
+    return Buffer(
+        names.fresh(tensor.name), shape, tensor.dtype, stage.scope, stage.layout.axis_separators
+    )
+
+
+class _BufferNames:
+    """Unique identifiers."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def fresh(self, wish: str) -> str:
+        base = name = identifier(wish)
+        k = 0
+        while name in self._taken:
+            k += 1
+            name = f"{base}_{k}"
+        self._taken.add(name)
+        return name

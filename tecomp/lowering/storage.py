@@ -1,0 +1,116 @@
+"""Turn realized regions into allocations of their own size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
+from tecomp.ir.rewrite import bottom_up, walk
+from tecomp.ir.simplify import constant_upper_bound, simplify
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    Extent,
+    PrimFunc,
+    Range,
+    Stmt,
+)
+from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
+
+
+def lower_storage(func: PrimFunc) -> PrimFunc:
+    """Replace every `BufferRealize` by an `Allocate` of just its region.
+
+    Indices count from the start of the region. An extent that has a constant bound, such as
+    `min(8, n - 8*io)`, is allocated at its bound, so that its memory has a size known at
+    compile time. `aligns` become strides: that of the axis is `offset` modulo `factor`. Scope
+    and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare.
+    """
+    if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
+        return func
+    body = rewrite_statements(func.body, _allocated, size_ranges(func))
+    return simplify(replace(func, body=body))
+
+
+def _allocated(node: Stmt, ranges: Ranges) -> Stmt | None:
+    if not isinstance(node, BufferRealize):
+        return None
+    shape = tuple(_extent(part, ranges) for part in node.bounds)
+    local = replace(node.buffer, shape=shape, strides=_strides(node, shape))
+    starts = [part.min for part in node.bounds]
+    return Allocate(local, _rebased(node.body, node.buffer, local, starts))
+
+
+def _extent(part: Range, ranges: Ranges) -> Extent:
+    """A constant that is large enough, or else the extent itself; never less than 0."""
+    most = constant_upper_bound(part.extent, ranges)
+    if most is not None:
+        return max(most, 0)
+    return binary(BinOp.MAX, part.extent, 0)
+
+
+def _rebased(body: Stmt, whole: Buffer, local: Buffer, starts: list[Expr]) -> Stmt:
+    """`body` with accesses to `whole` made to `local`, which begins at `starts`."""
+
+    def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(
+            index if isinstance(start, Const) and start.value == 0
+            else binary(BinOp.SUB, index, start)
+            for index, start in zip(indices, starts, strict=True)
+        )
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices, predicate) if _is_region(buffer, whole):
+                return BufferLoad(local, moved(indices), predicate)
+            case BufferStore(buffer, value, indices, predicate) if _is_region(buffer, whole):
+                return BufferStore(local, value, moved(indices), predicate)
+        return None
+
+    return bottom_up(body, rule)
+
+
+def _is_region(buffer: Buffer, whole: Buffer) -> bool:
+    return buffer is whole or (buffer.data is whole.data and buffer == whole)
+
+
+def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
+    """Distances between elements along each axis; None where they are packed densely.
+
+    Source:
+        `storage_align` of TVM: `StorageFlattener` adds the least padding from the inside out.
+    """
+    if not node.aligns:
+        return None
+    ends = {*node.buffer.axis_separators, len(shape) - 1}
+    strides: list[Extent] = []
+    dense: Extent = 1
+    for axis in reversed(range(len(shape))):
+        if axis in ends:
+            dense = 1
+        for aligned, factor, offset in node.aligns:
+            if aligned == axis:
+                # The least number that is not less and leaves `offset` modulo `factor`.
+                dense = _plus(dense, _modulo(_minus(offset, dense), factor))
+        strides.append(dense)
+        dense = _times(dense, shape[axis])
+    return tuple(reversed(strides))
+
+
+def _plus(a: Extent, b: Extent) -> Extent:
+    return a + b if isinstance(a, int) and isinstance(b, int) else index_value(a) + b
+
+
+def _minus(a: Extent, b: Extent) -> Extent:
+    return a - b if isinstance(a, int) and isinstance(b, int) else index_value(a) - b
+
+
+def _times(a: Extent, b: Extent) -> Extent:
+    return a * b if isinstance(a, int) and isinstance(b, int) else index_value(a) * b
+
+
+def _modulo(a: Extent, b: int) -> Extent:
+    return a % b

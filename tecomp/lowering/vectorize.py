@@ -1,0 +1,148 @@
+"""Turn loops that are marked so into vector operations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tecomp.ir.expr import BinOp, CmpOp, Compare, Expr, Var, binary, index_value
+from tecomp.ir.facts import Facts
+from tecomp.ir.rewrite import children, rebuild, walk
+from tecomp.ir.simplify import EMPTY, enter_loop, function_facts, simplify
+from tecomp.ir.simplify_expr import expression
+from tecomp.ir.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, seq
+from tecomp.ir.tasks import Task, run
+from tecomp.lowering.buffers import replace_variables
+from tecomp.lowering.vector_stmt import is_vectorizable, vector_body
+
+MAX_LANES = 64
+
+
+def vectorize_loops(func: PrimFunc, max_lanes: int = MAX_LANES) -> PrimFunc:
+    """Replace each `vectorized` loop by operations on all its turns at once.
+
+    The loop variable becomes a ramp. A load or store whose index is a vector moves a vector; what
+    is the same in all lanes stays scalar. Conditions that differ between lanes become masks of
+    stores and of loads, so nothing is read that the loop would not have read.
+
+    * An extent known only up to a bound, such as `min(8, n - 8*io)`, takes as many lanes as the
+      bound and masks those beyond the end. A constant extent has no mask.
+    * An extent beyond `max_lanes`, or without a bound, is run in pieces of `max_lanes`: a serial
+      loop over the full ones, and the rest.
+    * Of vectorized loops inside one another the innermost becomes a vector, the others serial.
+    * A loop inside whose bounds differ between lanes runs over all their values, masked.
+    * Memory allocated inside has a copy for each lane, side by side.
+    * A single statement that has no vector form (it stores to one place in all lanes, is of a
+      vector type already, or needs a vector in a physical axis that is not the last) runs lane by
+      lane, and only that statement.
+
+    Args:
+        func: a function with flat buffers.
+        max_lanes: the widest vector to make.
+    """
+    if not any(_is_vector(node) for node in walk(func.body)):
+        return func
+    func = simplify(func)
+    body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
+    return replace(func, body=body)
+
+
+def _is_vector(node: object) -> bool:
+    return isinstance(node, For) and node.kind is ForKind.VECTORIZED
+
+
+def _with_inner(body: Stmt) -> set[int]:
+    """Vectorized loops that have another one inside."""
+    found: set[int] = set()
+    todo: list[tuple[Any, tuple[int, ...]]] = [(body, ())]
+    while todo:
+        node, around = todo.pop()
+        if _is_vector(node):
+            found.update(around)
+            around = (*around, id(node))
+        todo.extend((child, around) for child in children(node) if isinstance(child, Stmt))
+    return found
+
+
+class _Pass:
+    """What the traversal carries: facts, the widest vector, and which loops stay serial."""
+
+    def __init__(self, facts: Facts, max_lanes: int, serial: set[int]) -> None:
+        self.facts = facts
+        self.max_lanes = max_lanes
+        self.serial = serial
+
+
+def _outside(work: _Pass, node: Stmt) -> Task:
+    """A statement that is in no vector; its facts are collected on the way."""
+    if isinstance(node, For):
+        if _is_vector(node) and id(node) not in work.serial:
+            return _vectorized(work, node)
+        return (yield _serial(work, node))
+    facts, done = work.facts, {}
+    for child in children(node):
+        if not isinstance(child, Stmt):
+            continue
+        state = facts.enter()
+        match node:
+            case IfThenElse(condition):
+                facts.assume(condition, holds=child is node.then_case)
+            case Let(var, value):
+                facts.let(var, value)
+        done[id(child)] = yield _outside(work, child)
+        facts.leave(state)
+    return rebuild(node, lambda child: done.get(id(child), child))
+
+
+def _serial(work: _Pass, loop: For) -> Task:
+    state = work.facts.enter()
+    enter_loop(work.facts, loop.loop_var, loop.min, loop.extent)
+    body = yield _outside(work, loop.body)
+    work.facts.leave(state)
+    kind = ForKind.SERIAL if _is_vector(loop) else loop.kind
+    return For(loop.loop_var, loop.min, loop.extent, kind, body)
+
+
+def _vectorized(work: _Pass, loop: For) -> Stmt:
+    if not is_vectorizable(loop):
+        return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
+    facts, width = work.facts, work.max_lanes
+    count = facts.terms.linear(loop.extent)
+    most = facts.greatest(count) if facts.is_exact(count) else None
+    if most is not None and most <= width:
+        return _piece(work, loop, loop.min, loop.extent, most)
+    outer = Var(f"{loop.loop_var.name}_outer")
+    n_full = _simple(work, binary(BinOp.FLOORDIV, loop.extent, width))
+    rest = _simple(work, binary(BinOp.MOD, loop.extent, width))
+    start = binary(BinOp.ADD, loop.min, binary(BinOp.MUL, outer, width))
+    state = facts.enter()
+    enter_loop(facts, outer, index_value(0), n_full)
+    full = _piece(work, loop, _simple(work, start), index_value(width), width)
+    facts.leave(state)
+    last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
+    bound = facts.greatest(facts.terms.linear(rest))
+    tail = _piece(work, loop, last, rest, width - 1 if bound is None else bound)
+    return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
+
+
+def _simple(work: _Pass, expr: Expr) -> Expr:
+    result: Expr = run(expression(work.facts, expr))
+    return result
+
+
+def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
+    """The turns from `start`, at most `lanes` of them, all at once."""
+    facts = work.facts
+    if lanes <= 0:
+        return EMPTY
+    count = facts.terms.linear(extent)
+    state = facts.enter()
+    some = facts.at_least(count, 1)
+    if not some:
+        facts.assume(Compare(CmpOp.GT, extent, index_value(0)))
+    if lanes == 1:
+        body = replace_variables(loop.body, {loop.loop_var: start})
+    else:
+        body = vector_body(facts, loop, start, extent, lanes)
+    facts.leave(state)
+    return body if some else IfThenElse(Compare(CmpOp.GT, extent, index_value(0)), body)

@@ -1,0 +1,99 @@
+"""Runs schedules through the interpreter, right after their loops are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tecomp.compute.tensor import Tensor
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import BufferLoad, Const
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import bottom_up, map_body, walk
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Buffer, BufferRealize, BufferStore, PrimFunc, seq
+from tecomp.ir.verify import verify
+from tecomp.lowering.nest import build_nest
+from tecomp.lowering.program import prepare
+from tecomp.scheduling.schedule import Schedule
+
+Array: TypeAlias = NDArray[Any]
+Nest: TypeAlias = Callable[[Schedule, Sequence[object]], PrimFunc]
+Run: TypeAlias = "Callable[..., PrimFunc]"
+Count: TypeAlias = "Callable[..., Array]"
+
+
+def _nest(schedule: Schedule, args: Sequence[object]) -> PrimFunc:
+    func = simplify(build_nest(prepare(schedule, args), "main"))
+    verify(func)
+    assert parse(str(func)) == func
+    return func
+
+
+@pytest.fixture
+def nest() -> Nest:
+    """Make the loops of a schedule, and check that they are well-formed and can be printed."""
+    return _nest
+
+
+@pytest.fixture
+def run() -> Run:
+    """Make the loops of a schedule and run them on arrays, which are written in place."""
+
+    def run_nest(schedule: Schedule, args: Sequence[object], *arrays: Any) -> PrimFunc:
+        func = _nest(schedule, args)
+        evaluate(func, arrays)
+        return func
+
+    return run_nest
+
+
+@pytest.fixture
+def count() -> Count:
+    """How often each element of a tensor is stored when the loops of a schedule run."""
+
+    def count_stores(
+        schedule: Schedule, args: Sequence[object], tensor: Tensor, *arrays: Any
+    ) -> Array:
+        func = _nest(schedule, args)
+        shape = tuple(int(str(extent)) for extent in tensor.shape)
+        counter = Buffer("counter", shape, "int32")
+
+        def rule(node: Any) -> Any:
+            if isinstance(node, BufferStore) and node.buffer.name == tensor.name:
+                more = BufferLoad(counter, node.indices) + Const(1)
+                return seq(node, BufferStore(counter, more, node.indices))
+            return None
+
+        counted = map_body(func, lambda body: bottom_up(body, rule))
+        counted = _with_parameter(counted, counter)
+        counts = np.zeros(shape, np.int32)
+        evaluate(counted, [*arrays, counts])
+        return counts
+
+    return count_stores
+
+
+def _with_parameter(func: PrimFunc, buffer: Buffer) -> PrimFunc:
+    return PrimFunc(
+        func.name, (*func.params, buffer), func.body, func.sizes, func.layout_maps,
+        func.pad_values, func.sites,
+    )
+
+
+@pytest.fixture
+def realized() -> Callable[[PrimFunc, str], list[str]]:
+    """The bounds, as text, of every region of a buffer that exists for a while."""
+
+    def bounds(func: PrimFunc, name: str) -> list[str]:
+        return [
+            ", ".join(f"{r.min}+{r.extent}" for r in node.bounds)
+            for node in walk(func.body)
+            if isinstance(node, BufferRealize) and node.buffer.name == name
+        ]
+
+    return bounds
