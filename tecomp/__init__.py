@@ -1,0 +1,57 @@
+"""tecomp: tensor expressions, schedules and memory layouts, compiled to native loops."""
+
+from __future__ import annotations
+
+from tecomp import te
+from tecomp.driver.build import build
+from tecomp.errors import (
+    CallError,
+    CapacityError,
+    DefinitionError,
+    InternalError,
+    LayoutError,
+    LowerError,
+    ParseError,
+    ScheduleError,
+    TargetError,
+    TecompError,
+    TypeMismatchError,
+)
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.parser import parse
+from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
+from tecomp.lowering.flatten import flatten_buffer
+from tecomp.lowering.pipeline import lower, lower_all
+from tecomp.machine.descriptor import Target
+from tecomp.machine.registry import list_targets
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.replay import replay
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CallError",
+    "CapacityError",
+    "DefinitionError",
+    "IndexMap",
+    "InternalError",
+    "LayoutError",
+    "LowerError",
+    "ParseError",
+    "ScheduleError",
+    "Target",
+    "TargetError",
+    "TecompError",
+    "TypeMismatchError",
+    "__version__",
+    "apply_buffer_transforms",
+    "build",
+    "evaluate",
+    "flatten_buffer",
+    "list_targets",
+    "lower",
+    "lower_all",
+    "parse",
+    "replay",
+    "te",
+]

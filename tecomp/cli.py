@@ -1,0 +1,53 @@
+"""The command `tecomp`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import tecomp
+from tecomp import demo as demonstration
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tecomp", message="%(prog)s %(version)s")
+def main() -> None:
+    """Tensor expressions, schedules and memory layouts, compiled to native code."""
+
+
+@main.command()
+def targets() -> None:
+    """List the machines that are described."""
+    for name in tecomp.list_targets():
+        memories = tecomp.Target.load(name).memories.values()
+        spaces = ", ".join(f"{memory.name} (rank {memory.rank})" for memory in memories)
+        click.echo(f"{name:<12}{spaces}")
+
+
+@main.command()
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    default=Path("tecomp-demo.png"),
+    show_default=True,
+    help="Where the picture of input and feature maps goes.",
+)
+def demo(output: Path) -> None:
+    """Filter a photograph, and compare numbers and time with NumPy and SciPy.
+
+    The exit status is 0 only if the numbers agree.
+    """
+    if not output.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
+    try:
+        agree = demonstration.run(output, click.echo)
+    except ModuleNotFoundError as error:
+        if error.name not in ("matplotlib", "scipy"):
+            raise
+        raise click.ClickException(
+            f"demo: {error.name} is not installed; "
+            "install the extra with it: pip install 'tecomp[demo]'"
+        ) from error
+    if not agree:
+        raise click.ClickException("demo: the compiled features differ from SciPy's")

@@ -1,0 +1,138 @@
+"""`build`: lower a schedule, check it against the target, compile it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.call import Kernel
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.packing import Packing
+from tecomp.errors import CallError
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import Allocate, Buffer, PrimFunc
+from tecomp.lowering.pipeline import Lowered, lower_all
+from tecomp.machine.descriptor import Target
+from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.state import State
+
+
+class ScheduledKernel(Kernel):
+    """A kernel that knows its schedule: it can show every pass and convert arrays to its layouts.
+
+    Attributes:
+        lowered: the function after each pass.
+    """
+
+    __slots__ = ("_packing", "_state", "lowered")
+
+    def __init__(self, schedule: Schedule, lowered: Lowered, **options: bool) -> None:
+        super().__init__(lowered.final, lowered.signature.params, **options)
+        self.lowered = lowered
+        self._state: State = schedule.state
+        self._packing: dict[Any, Packing] = {}
+
+    def pack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
+        """`array`, in the shape of the computation, as this kernel takes `tensor`.
+
+        Places that hold no element get the tensor's pad value, or 0.
+
+        Raises:
+            CallError: the tensor is no argument, or the array does not fit it.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((6,), name="A")
+        >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+        >>> s = te.create_schedule(B.op)
+        >>> s[A].transform_layout(lambda i: [i // 4, i % 4])
+        ()
+        >>> kernel = build(s, [A, B])
+        >>> kernel.pack(A, np.arange(6, dtype="float32"))
+        array([[0., 1., 2., 3.],
+               [4., 5., 0., 0.]], dtype=float32)
+        """
+        return self._packing_of(tensor).pack(array)
+
+    def unpack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
+        """The elements of `tensor`, as this kernel leaves it, in the shape of the computation.
+
+        Raises:
+            CallError: the tensor is no argument, or the array does not fit it.
+        """
+        return self._packing_of(tensor).unpack(array)
+
+    def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
+        """An array for `tensor` as this kernel takes it, contents undefined."""
+        return self._packing_of(tensor).empty(sizes)
+
+    def _packing_of(self, tensor: Tensor) -> Packing:
+        stage = self._state.find(tensor.op)
+        if stage is None:
+            raise CallError(f"{tensor.name} is not in the schedule of {self.name}")
+        key = (stage.key, tensor.value_index)
+        if key not in self._packing:
+            self._packing[key] = Packing(stage, tensor.value_index)
+        return self._packing[key]
+
+
+def build(
+    schedule: Schedule,
+    args: Sequence[object],
+    target: str | Path | Target = "cpu",
+    name: str = "main",
+    *,
+    check_bounds: bool = False,
+    fast_math: bool = False,
+    fp_contract: bool = True,
+) -> ScheduledKernel:
+    """A kernel that computes what a schedule describes.
+
+    Args:
+        schedule: from `te.create_schedule`.
+        args: tensors and size variables, in the order in which the kernel takes them.
+        target: the machine: its name, a description, or a path to one.
+        name: of the kernel.
+        check_bounds: check every access while it runs; for finding errors in this compiler.
+        fast_math: let sums be reordered and divisions become multiplications; changes results.
+        fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
+
+    Returns:
+        The kernel; call it with arrays: `kernel(a, b, c)`.
+
+    Raises:
+        LowerError: the schedule has no code that keeps its meaning.
+        TargetError: the target lacks a memory, or a rank, that the schedule uses.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    >>> kernel = build(te.create_schedule(B.op), [A, B])
+    >>> a, b = np.arange(4, dtype="float32"), np.empty(4, "float32")
+    >>> kernel(a, b)
+    >>> b
+    array([1., 2., 3., 4.], dtype=float32)
+    """
+    machine = target if isinstance(target, Target) else Target.load(target)
+    lowered = lower_all(schedule, args, name)
+    check_memories(lowered.final, machine)
+    return ScheduledKernel(
+        schedule, lowered,
+        check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract,
+    )
+
+
+def check_memories(func: PrimFunc, target: Target) -> None:
+    """Every buffer lives in a memory that the target has, at a rank that this memory has.
+
+    Raises:
+        TargetError: one does not; names the buffer, the memory and the rank.
+    """
+    for param in func.params:
+        if isinstance(param, Buffer):
+            target.check_buffer(param)
+    for node in walk(func.body):
+        if isinstance(node, Allocate):
+            target.check_buffer(node.buffer)

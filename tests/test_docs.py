@@ -1,0 +1,106 @@
+"""Every example in the documents runs, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def examples(text: str) -> str:
+    """All examples of a document as one program, at the lines where they stand."""
+    program = ""
+    for match in CODE.finditer(text):
+        start = text.count("\n", 0, match.start(1))
+        program += "\n" * (start - program.count("\n")) + match.group(1)
+    return program
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_readme_shows_how_it_is_used() -> None:
+    assert len(CODE.findall(text_of(ROOT / "README.md"))) >= 2
+
+
+@pytest.mark.parametrize(
+    "document", [path for path in DOCUMENTS if CODE.search(text_of(path))], ids=name_of
+)
+def test_examples_run(document: Path, tmp_path: Path) -> None:
+    """As a file of their own, since messages show the user's source."""
+    program = tmp_path / "example.py"
+    program.write_text(examples(text_of(document)), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", program.name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, f"{name_of(document)}:\n{done.stderr}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_between_files_lead_somewhere(document: Path) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", text_of(document))):
+        if "://" in link:
+            continue
+        file, _, place = link.partition("#")
+        target = document.parent / file if file else document
+        anchors = (
+            {anchor(heading) for heading in HEADING.findall(text_of(target))}
+            if place and target.is_file()
+            else {place}
+        )
+        if not target.exists() or place not in anchors:
+            broken.append(link)
+
+    assert broken == []
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    names = [path.name for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+
+    assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
+
+
+def test_comments_in_examples_tell_the_truth(tmp_path: Path) -> None:
+    """What the README says about the padded layout, as it says it."""
+    program = tmp_path / "layout.py"
+    lines = [
+        line
+        for line in examples(text_of(ROOT / "README.md")).splitlines()
+        if line.startswith(("import tecomp", "layout =", "print(layout"))
+    ]
+    program.write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, program.name], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    promised = [line.partition("# ")[2] for line in lines if "# " in line]
+
+    assert len(promised) == 2
+    for said, shown in zip(promised, done.stdout.splitlines(), strict=True):
+        assert said.startswith(shown)

@@ -1,0 +1,176 @@
+"""Imports only go down. The order below is the architecture; docs/architecture.md explains it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tecomp"
+
+# From the ground up. Rooms on one line do not know each other; `__init__` is the front door.
+LAYERS = [
+    {"errors"},
+    {"ir"},
+    {"compute", "machine", "poly"},
+    {"codegen", "scheduling"},
+    {"lowering"},
+    {"driver"},
+    {"te"},
+    {"__init__"},
+    {"demo"},
+    {"cli"},
+]
+HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
+
+# Who may touch a library that not everybody should have to know (or to wait for).
+OWNERS = {
+    "click": {"cli"},
+    "islpy": {"poly"},
+    "llvmlite": {"codegen"},
+    "matplotlib": {"demo"},
+    "scipy": {"demo"},
+}
+
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+ROOMS = sorted({path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES.values()})
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, and the line that asks for it."""
+
+    line: int
+    module: str
+    for_types: bool
+
+    @property
+    def room(self) -> str:
+        """The room of tecomp that it belongs to; the front door for `tecomp` itself."""
+        return self.module.split(".")[1] if "." in self.module else "__init__"
+
+
+def for_types_only(tree: ast.Module) -> set[ast.AST]:
+    """Every node under `if TYPE_CHECKING:`."""
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import of a file, also of those inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = for_types_only(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            where = f"{path.relative_to(ROOT)}:{node.lineno}"
+            assert node.level == 0, f"{where}: relative import; write the whole name"
+            assert node.module is not None
+            # `from package import module` asks for the module, where there is one.
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+            modules = {name if name in FILES else node.module for name in named}
+        elif isinstance(node, ast.Import):
+            modules = {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            given = (arg.value for arg in node.args if isinstance(arg, ast.Constant))
+            modules = {value for value in given if isinstance(value, str)}
+        else:
+            continue
+        for module in sorted(modules):
+            yield Import(node.lineno, module, node in typing_only)
+
+
+def inner_imports(path: Path) -> Iterator[Import]:
+    """The imports of a file that lead to tecomp itself."""
+    return (entry for entry in imports(path) if entry.module.split(".")[0] == "tecomp")
+
+
+def files_of(room: str) -> list[Path]:
+    return sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / f"{room}.py"]
+
+
+def test_every_room_has_its_layer() -> None:
+    assert sorted(HEIGHT) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_only_go_down(room: str) -> None:
+    upward = [
+        f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
+        for path in files_of(room)
+        for entry in inner_imports(path)
+        if entry.room != room and HEIGHT[entry.room] >= HEIGHT[room]
+    ]
+
+    assert upward == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_libraries_stay_in_their_room(room: str) -> None:
+    foreign = [
+        f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
+        for path in files_of(room)
+        for entry in imports(path)
+        if room not in OWNERS.get(entry.module.split(".")[0], {room})
+    ]
+
+    assert foreign == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_only_the_declared_packages_are_imported(room: str) -> None:
+    """What pyproject.toml installs, the `demo` extra, and the standard library."""
+    known = {"tecomp", "ml_dtypes", "numpy", *OWNERS, *sys.stdlib_module_names}
+    unknown = {
+        f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
+        for path in files_of(room)
+        for entry in imports(path)
+        if entry.module.split(".")[0] not in known
+    }
+
+    assert unknown == set()
+
+
+def test_no_module_waits_for_itself() -> None:
+    """No import cycle between modules, inside a room either (annotations may look around)."""
+    graph = {
+        module: {
+            entry.module
+            for entry in inner_imports(path)
+            if not entry.for_types and entry.module != module
+        }
+        for module, path in FILES.items()
+    }
+    cycle: list[str] = []
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+
+    assert cycle == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*FILES.values(), *sorted((ROOT / "targets").rglob("*.py"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_file_starts_by_saying_what_it_is_for(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    first = docstring.partition("\n")[0]
+
+    assert first.endswith((".", "?"))
+    assert len(first) > len("A file.")

@@ -1,0 +1,162 @@
+"""What is in the tree is what gets installed, from a wheel and from a source archive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LIBRARIES = {"tecomp.targets": ROOT / "targets"}
+TOP_FILES = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "MANIFEST.in",
+    "README.md",
+    "THIRD_PARTY.md",
+    "pyproject.toml",
+]
+FOLDERS = ["docs", "targets", "tecomp", "tests"]
+
+BUILD = """
+import sys
+from setuptools import build_meta
+print(getattr(build_meta, sys.argv[1])(sys.argv[2]))
+"""
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def sources(folder: Path) -> list[Path]:
+    """The files of a folder without what running them left there."""
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+    ]
+
+
+def package_files() -> set[str]:
+    """Every file that belongs into an installation, as a path inside the wheel."""
+    files = {str(path.relative_to(ROOT)) for path in sources(ROOT / "tecomp")}
+    for package, home in LIBRARIES.items():
+        inside = package.replace(".", "/")
+        files |= {f"{inside}/{path.relative_to(home)}" for path in sources(home)}
+    return files
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree, since building leaves files behind."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in TOP_FILES:
+        shutil.copy(ROOT / name, copy)
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def python(
+    *arguments: str, cwd: Path, path: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=os.environ | ({"PYTHONPATH": path} if path else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def build(checkout: Path, hook: str) -> Path:
+    out = checkout / hook
+    out.mkdir()
+    done = python("-c", BUILD, hook, str(out), cwd=checkout)
+    assert done.returncode == 0, done.stderr
+    return out / done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path) -> Path:
+    return build(checkout, "build_wheel")
+
+
+def test_the_list_of_packages_is_the_tree() -> None:
+    setuptools = project()["tool"]["setuptools"]
+    tree = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for path in (ROOT / "tecomp").rglob("__init__.py")
+    }
+
+    assert setuptools["packages"] == sorted(tree | LIBRARIES.keys())
+    assert setuptools["package-dir"] == {name: home.name for name, home in LIBRARIES.items()}
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    stray = {
+        path.parent.relative_to(ROOT)
+        for path in (ROOT / "tecomp").rglob("*.py")
+        if not (path.parent / "__init__.py").exists()
+    }
+
+    assert stray == set()
+
+
+def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    assert {name for name in names if ".dist-info/" not in name} == package_files()
+    assert {name.partition("/")[2] for name in names if ".dist-info/licenses/" in name} == {
+        "licenses/LICENSE",
+        "licenses/THIRD_PARTY.md",
+    }
+
+
+def test_an_installed_wheel_finds_its_targets(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    program = (
+        "import tecomp.targets as t\n"
+        "print(t.__file__)\n"
+        "print(*sorted(path.name for path in t.descriptions()))"
+    )
+    done = python("-W", "error", "-c", program, cwd=tmp_path, path=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        str(tmp_path / "tecomp" / "targets" / "__init__.py"),
+        " ".join(sorted(path.name for path in (ROOT / "targets").glob("*.toml"))),
+    ]
+
+
+def test_a_source_archive_holds_the_tests_and_the_documents(checkout: Path) -> None:
+    with tarfile.open(build(checkout, "build_sdist")) as archive:
+        names = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    expected = set(TOP_FILES) | {
+        str(path.relative_to(ROOT))
+        for folder in FOLDERS
+        for path in sources(ROOT / folder)
+    }
+
+    assert expected - names == set()
+
+
+def test_the_installed_libraries_do_not_answer_to_their_short_names() -> None:
+    """From the root of the repository `import targets` would make a second copy."""
+    done = python("-c", "import targets", cwd=ROOT)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: import tecomp.targets, not targets (run `pip install -e .` first)"
+    )
