@@ -32,6 +32,7 @@ from tecomp.ir.stmt import (
     DeclBuffer,
     Extent,
     PrimFunc,
+    check_separators,
 )
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
     Raises:
         LowerError: layout maps, pad values or realized regions are left; their passes come first.
+        DefinitionError: the separators of a buffer leave a group without an axis.
 
     Source:
         transform_layout RFC, "FlattenBuffer/StorageFlatten".
@@ -96,6 +98,7 @@ def is_flat(buffer: Buffer) -> bool:
 
 def flattened(buffer: Buffer) -> Buffer:
     """`buffer` with each group of axes merged into one; one of rank 0 has 1 element."""
+    check_separators(buffer.axis_separators, max(len(buffer.shape), 1))
     if is_flat(buffer):
         return buffer
     shape = tuple(_extent(*group) for group in zip(
@@ -117,12 +120,13 @@ def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
 
 def _product(factors: Sequence[Extent]) -> Extent:
     known = prod(factor for factor in factors if isinstance(factor, int))
-    result: Extent = known
+    result: Expr | None = None
     for factor in factors:
         if isinstance(factor, Expr):
-            first = isinstance(result, int) and result == 1
-            result = factor if first else binary(BinOp.MUL, index_value(result), factor)
-    return 0 if known == 0 else result
+            result = factor if result is None else binary(BinOp.MUL, result, factor)
+    if result is None or known == 0:
+        return known
+    return result if known == 1 else binary(BinOp.MUL, result, index_value(known))
 
 
 def _flat(terms: Terms, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -290,7 +290,8 @@ def _arithmetic(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr:
             return ramp
     wide = Binary(op, lanes.spread(a), lanes.spread(b))
     if op is BinOp.AND:
-        return joined(wide.a, wide.b) or wide
+        both = joined(wide.a, wide.b)
+        return wide if both is None else both
     return wide
 
 

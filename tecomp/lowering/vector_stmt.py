@@ -257,7 +257,8 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
         mask = Var("mask", kind)
         inside = at.then(Where(mask, guarded=True), stmt.condition)
         body = yield _statement(loop, stmt.then_case, inside)
-        return Let(mask, joined(outer, test) or test, body)
+        both = joined(outer, test)
+    return Let(mask, test if both is None else both, body)
     holds = Var("holds", kind)
     then = yield _statement(loop, stmt.then_case, at.then(at.where.also(holds), stmt.condition))
     other = yield _statement(

@@ -15,7 +15,7 @@ from tecomp.ir.expr import Const, Expr, cast, if_then_else, index_value, logical
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Range
 from tecomp.poly.index_map import IndexMap
-from tecomp.scheduling.place import direct_consumers
+from tecomp.scheduling.place import check_scope, direct_consumers
 from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
 from tecomp.scheduling.state import (
     Fuse,
@@ -47,9 +47,17 @@ def cache_read(
         ScheduleError: a reader does not read the tensor.
     """
     source = state.stage(tensor.op)
+    check_scope(scope, f"s.cache_read({source.name})")
     where = f"s.cache_read({source.name}, {scope!r})"
     if not readers:
         raise ScheduleError(f"{where}: name at least one stage that is to read the copy")
+    for key in readers:
+        reader = state.stage(key)
+        if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
+            names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
+            raise ScheduleError(
+                f"{where}: {reader.name} does not read {source.name}; it is read by {names}"
+            )
     copy = _copy_of(tensor, f"{source.name}.{scope}")
     cached = copy.output(0)
     after = _position(state, source) + 1
@@ -61,19 +69,14 @@ def cache_read(
     state = replace(state, stages=stages)
     for key in dict.fromkeys(readers):
         reader = state.stage(key)
-        if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
-            names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
-            raise ScheduleError(
-                f"{where}: {reader.name} does not read {source.name}; it is read by {names}"
-            )
         body = tuple(_read_instead(e, state, tensor, cached) for e in reader.compute.body)
         state = state.redefine(reader, _redefined(reader.compute, body))
     return state, cached
 
 
 def cache_write(
-    state: State, tensors: Sequence[Tensor], scope: str
-) -> tuple[State, tuple[Tensor, ...]]:
+    state: State, written: Tensor | Sequence[Tensor], scope: str
+) -> tuple[State, Tensor | tuple[Tensor, ...]]:
     """Compute a stage in memory `scope` first, and copy the result.
 
         C[i] = sum(A[i, k])    ->    C_local[i] = sum(A[i, k])
@@ -83,14 +86,15 @@ def cache_write(
     tensor.
 
     Returns:
-        The new state; the caches, one for each output.
+        The new state; the cache, or one for each output if a list was given.
 
     Raises:
         ScheduleError: the tensors are not the outputs of one stage, or a reduction axis of it has
             been split, fused or marked already.
     """
-    key = tensors[0].op
-    stage = state.stage(key)
+    tensors = [written] if isinstance(written, Tensor) else list(written)
+    stage = state.stage(tensors[0].op)
+    check_scope(scope, f"s.cache_write({stage.name})")
     where = f"s.cache_write({stage.name}, {scope!r})"
     compute = stage.compute
     if {state.stage(t.op).key for t in tensors} != {stage.key} or len(
@@ -124,12 +128,12 @@ def cache_write(
     )
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
     state = state.redefine(kept, _redefined(compute, copies))
-    return state, caches
+    return state, caches[0] if isinstance(written, Tensor) else caches
 
 
 def rfactor(
     state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0
-) -> tuple[State, tuple[Tensor, ...]]:
+) -> tuple[State, Tensor | tuple[Tensor, ...]]:
     """Make partial results, one for each iteration of a reduction loop, and combine them after.
 
         for i: for ko: for ki:           for ki: for i: for ko:
@@ -140,7 +144,7 @@ def rfactor(
     The partial results can run in parallel or as a vector.
 
     Returns:
-        The new state; the partial results, one tensor for each output.
+        The new state; the partial results, one tensor for each output if there are several.
 
     Raises:
         ScheduleError: the stage is no reduction, has `init=`, or `axis` is no reduction loop.
@@ -159,8 +163,13 @@ def rfactor(
     leaf_position(stage, axis, "rfactor")
     if not is_reduction(axis):
         raise ScheduleError(f"{where}: {axis.name} is no reduction axis")
+    if mixed := [leaf for leaf in stage.leaves if leaf in _over_data_too(stage)]:
+        raise ScheduleError(
+            f"{where}: {mixed[0].name} runs over data and reduction at once, so its iterations "
+            "belong to no one partial result; call rfactor before fusing them"
+        )
     rank = len(compute.axis)
-    if not -rank - 1 <= factor_axis <= rank:
+    if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
             f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis}"
         )
@@ -183,7 +192,8 @@ def rfactor(
         threads={a: t for a, t in stage.threads.items() if not is_reduction(a)},
     )
     state = state.insert(initial_stage(factored, is_output=False), before=stage.key)
-    return state.redefine(kept, _redefined(compute, body)), partial
+    state = state.redefine(kept, _redefined(compute, body))
+    return state, partial if len(partial) > 1 else partial[0]
 
 
 def _factored_op(
@@ -221,6 +231,19 @@ def _factored_op(
     axes = (*data[:at], factor, *data[at:])
     name = f"{stage.name}.rf"
     return ComputeOp(name, axes, body, compute.tag, compute.attrs, compute.location)
+
+
+def _over_data_too(stage: StageState) -> set[IterVar]:
+    """The reduction loops that were fused with data loops, and what was made of them."""
+    mixed: set[IterVar] = set()
+    for relation in stage.relations:
+        match relation:
+            case Split(parent, outer, inner) if parent in mixed:
+                mixed |= {outer, inner}
+            case Fuse(parts, fused) if is_reduction(fused):
+                if any(part in mixed or not is_reduction(part) for part in parts):
+                    mixed.add(fused)
+    return mixed
 
 
 def _is_reduction_relation(relation: Relation) -> bool:

@@ -58,9 +58,9 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     if stage.is_output:
         raise ScheduleError(f"{where}: {stage.name} is an output and needs its memory")
     if stage.compute.reduce_axis or stage.compute.num_outputs > 1:
-        what = "a reduction" if stage.compute.reduce_axis else "several outputs"
+        what = "is a reduction" if stage.compute.reduce_axis else "has several outputs"
         raise ScheduleError(
-            f"{where}: {stage.name} is {what}, which needs memory for its results; "
+            f"{where}: {stage.name} {what} and needs memory for its results; "
             "use compute_at with an inner loop of its consumer instead"
         )
     return state.update(replace(stage, attach=Inline())), None
@@ -80,7 +80,7 @@ def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
         ScheduleError: `scope` is no name.
     """
     stage = state.stage(key)
-    _check_scope(scope, f"s[{stage.name}].set_scope")
+    check_scope(scope, f"s[{stage.name}].set_scope")
     return state.update(replace(stage, scope=scope)), None
 
 
@@ -101,6 +101,10 @@ def storage_align(
         raise ScheduleError(
             f"{where}: expected an axis of the stored tensor ({names}), got {axis!r}"
         )
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
+        raise ScheduleError(
+            f"{where}: factor and offset are integers, got {factor!r} and {offset!r}"
+        )
     if factor < 1 or not 0 <= offset < factor:
         raise ScheduleError(
             f"{where}: needs factor >= 1 and 0 <= offset < factor, "
@@ -110,7 +114,12 @@ def storage_align(
     return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
 
 
-def _check_scope(scope: object, where: str) -> None:
+def check_scope(scope: object, where: str) -> None:
+    """Refuse what is no name of a memory.
+
+    Raises:
+        ScheduleError: `scope` is no text, or empty.
+    """
     if not isinstance(scope, str) or not scope:
         raise ScheduleError(f"{where}: a scope is the name of a memory, got {scope!r}")
 

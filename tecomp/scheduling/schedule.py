@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
@@ -104,26 +104,35 @@ class Schedule:
         )
         return made
 
+    @overload
+    def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...
+
+    @overload
+    def cache_write(self, tensor: Sequence[Tensor], scope: str) -> tuple[Tensor, ...]: ...
+
     def cache_write(
         self, tensor: Tensor | Sequence[Tensor], scope: str
     ) -> Tensor | tuple[Tensor, ...]:
         """Compute `tensor` in memory `scope` first and copy it; see `caches.cache_write`."""
-        many = isinstance(tensor, list | tuple)
-        tensors = [_tensor(t, "s.cache_write") for t in (tensor if many else [tensor])]
-        if not tensors:
+        given = list(tensor) if isinstance(tensor, list | tuple) else [tensor]
+        if not given:
             raise ScheduleError("s.cache_write: expected at least one tensor, got none")
-        made: tuple[Tensor, ...] = self._apply(
-            caches.cache_write, "cache_write", None, (tensors, scope)
+        checked = [_tensor(t, "s.cache_write") for t in given]
+        written = checked if isinstance(tensor, list | tuple) else checked[0]
+        made: Tensor | tuple[Tensor, ...] = self._apply(
+            caches.cache_write, "cache_write", None, (written, scope)
         )
-        return made if many else made[0]
+        return made
 
     def rfactor(
         self, tensor: Tensor, axis: IterVar, factor_axis: int = 0
     ) -> Tensor | tuple[Tensor, ...]:
         """Partial results for each iteration of a reduction loop; see `caches.rfactor`."""
         arguments = (_tensor(tensor, "s.rfactor"), axis, factor_axis)
-        made: tuple[Tensor, ...] = self._apply(caches.rfactor, "rfactor", None, arguments)
-        return made if len(made) > 1 else made[0]
+        made: Tensor | tuple[Tensor, ...] = self._apply(
+            caches.rfactor, "rfactor", None, arguments
+        )
+        return made
 
     def _apply(
         self,

@@ -136,7 +136,7 @@ class Trace:
         results = writer.results(result)
         step = Step(
             call, owner, plain_args, plain_kwargs, results, tuple(writer.needs),
-            isinstance(result, tuple) and (len(result) > 1 or call == "transform_layout"),
+            isinstance(result, tuple),
         )
         return replace(
             self,
