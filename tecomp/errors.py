@@ -55,7 +55,7 @@ class Location:
 
 
 def user_location() -> Location | None:
-    """The innermost place on the call stack that is not inside tecomp."""
+    """The innermost place on the call stack that is the user's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
@@ -63,8 +63,10 @@ def user_location() -> Location | None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    # By module name: a dataclass's generated methods have no file.
-    return str(frame.f_globals.get("__name__", "")).split(".")[0] == "tecomp"
+    # By module name: a dataclass's generated methods have no file. The standard library is
+    # between two of our own frames where a cached property computes its value.
+    top = str(frame.f_globals.get("__name__", "")).split(".")[0]
+    return top == "tecomp" or top in sys.stdlib_module_names
 
 
 class TecompError(Exception):

@@ -130,7 +130,8 @@ def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
 
 def _as_function(pad: Any) -> Any:
     def value(*indices: Expr) -> Expr:
-        return substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
+        filled: Expr = substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
+        return filled
 
     return value
 

@@ -20,6 +20,7 @@ from tecomp.ir.text import (
     Pieces,
     Release,
     comma,
+    quoted,
     render,
     tuple_of,
 )
@@ -232,7 +233,7 @@ def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
     """What a buffer is, without its name; with the memory that it is in for a view."""
     yield from (f'Buffer("{buffer.dtype}", ', *tuple_of(buffer.shape))
     if buffer.scope != "global":
-        yield f", scope={buffer.scope!r}"
+        yield f", scope={quoted(buffer.scope)}"
     if buffer.axis_separators:
         yield f", axis_separators={buffer.axis_separators}"
     if buffer.strides is not None:

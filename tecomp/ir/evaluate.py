@@ -47,7 +47,8 @@ def evaluate(func: PrimFunc, args: Sequence[Any]) -> None:
         func: any function that `tecomp.ir.verify.verify` accepts.
         args: one for each parameter: a number for a variable; for a buffer a NumPy array of its
             shape and type, a vector type such as `float32x4` as an array of the scalars with the
-            4 lanes as an extra last axis. Sizes come from the arrays' shapes.
+            4 lanes as an extra last axis. Row-major and without gaps, unless the buffer has
+            strides. Sizes come from the arrays' shapes.
 
     Raises:
         CallError: an argument does not fit, or a run-time index check failed.
@@ -81,8 +82,8 @@ def _parameters(scope: Scope, func: PrimFunc) -> list[_Array | tuple[Var, int]]:
     for param in func.params:
         if isinstance(param, Buffer):
             slots = scope.declare_view(param), scope.declare(param.data)
-            shape = _extents(scope, param.shape)
-            found.append(_Array(param, *slots, shape, _extents(scope, param.strides or ())))
+            shape, strides = _extents(scope, param.shape), _strides(scope, param)
+            found.append(_Array(param, *slots, shape, strides))
         else:
             found.append((param, scope.slot_of(param)))
     return found
@@ -92,6 +93,13 @@ def _extents(scope: Scope, entries: Sequence[Extent]) -> Extents:
     """Extents or strides as a function of the values in the slots."""
     closures = [compile_expr(scope, index_value(entry)) for entry in entries]
     return lambda env: tuple([closure(env) for closure in closures])
+
+
+def _strides(scope: Scope, buffer: Buffer) -> Extents:
+    if buffer.strides is not None:
+        return _extents(scope, buffer.strides)
+    shape = _extents(scope, buffer.shape)
+    return lambda env: compact(shape(env))
 
 
 def _bind(
@@ -135,13 +143,14 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
 
 
 def _check_strides(func: PrimFunc, param: _Array, array: NDArray[Any], env: Environment) -> None:
-    if param.buffer.strides is None or array.size == 0:
-        return
+    name, element = param.buffer.name, param.buffer.dtype
     wanted = param.strides(env)
-    found = tuple(step // param.buffer.dtype.bytes for step in array.strides[: len(wanted)])
-    axes = zip(array.shape, wanted, found, strict=False)
-    if any(extent > 1 and want != have for extent, want, have in axes):
-        raise CallError(f"{func.name}: {param.buffer.name} has strides {wanted}, not {found}")
+    if element.lanes > 1:
+        wanted = (*(step * element.lanes for step in wanted), 1)
+    found = tuple(step // array.itemsize for step in array.strides)
+    axes = zip(array.shape, wanted, found, strict=True)
+    if array.size and any(extent > 1 and want != have for extent, want, have in axes):
+        raise CallError(f"{func.name}: {name} has strides {wanted}, not {found}")
 
 
 def _number(var: Var, arg: Any) -> Any:
@@ -208,12 +217,10 @@ def _realize(scope: Scope, node: BufferRealize) -> Action:
 
 
 def _allocate(scope: Scope, node: Allocate) -> Action:
-    extents = _extents(scope, node.buffer.shape)
-    steps = None if node.buffer.strides is None else _extents(scope, node.buffer.strides)
+    extents, strides = _extents(scope, node.buffer.shape), _strides(scope, node.buffer)
 
     def memory(env: Environment) -> tuple[View, Bytes]:
-        shape = extents(env)
-        return _allocated(node.buffer, shape, compact(shape) if steps is None else steps(env))
+        return _allocated(node.buffer, extents(env), strides(env))
 
     return _within(scope, node, memory)
 
@@ -243,16 +250,14 @@ def _within(
 
 def _declare(scope: Scope, node: DeclBuffer) -> Action:
     buffer, memory = node.buffer, scope.slot_of(node.buffer.data)
-    extents = _extents(scope, buffer.shape)
-    steps = None if buffer.strides is None else _extents(scope, buffer.strides)
+    extents, strides = _extents(scope, buffer.shape), _strides(scope, buffer)
     slot = scope.declare_view(buffer)
     body = _compile(scope, node.body)
     scope.forget_view(buffer)
 
     def run(env: Environment) -> None:
-        shape = extents(env)
-        strides = compact(shape) if steps is None else steps(env)
-        env[slot] = view_of(buffer.name, bytes_of(env[memory]), buffer.dtype, shape, strides)
+        region = bytes_of(env[memory])
+        env[slot] = view_of(buffer.name, region, buffer.dtype, extents(env), strides(env))
         body(env)
 
     return run

@@ -18,7 +18,7 @@ import numpy as np
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType, promote
 from tecomp.ir.intrinsics import result_type
-from tecomp.ir.text import Level, Name, Operand, Piece, Pieces, comma, operands, render
+from tecomp.ir.text import Level, Name, Operand, Piece, Pieces, comma, operands, quoted, render
 
 if TYPE_CHECKING:
     from tecomp.ir.stmt import Buffer
@@ -371,7 +371,7 @@ class Call(Expr):
         if follows != self.dtype:
             arguments.append(f'dtype="{self.dtype}"')
         if follows is None:
-            arguments.insert(0, repr(self.name))
+            arguments.insert(0, quoted(self.name))
         return ("call(" if follows is None else f"{self.name}(", *comma(arguments), ")")
 
 

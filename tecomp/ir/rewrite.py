@@ -14,6 +14,7 @@ from tecomp.ir.expr import Broadcast, Expr, Var, cast
 from tecomp.ir.stmt import PrimFunc, Range, Stmt
 
 N = TypeVar("N")
+V = TypeVar("V", bound=Var)
 
 _INNER = (Expr, Stmt, Range)
 
@@ -117,18 +118,19 @@ def top_down(root: N, rule: Callable[[Any], Any]) -> N:
     return final
 
 
-def substitute(root: N, values: Mapping[Var, Expr]) -> N:
+def substitute(root: N, values: Mapping[V, Expr]) -> N:
     """`root` with variables replaced; a value of another type is converted to the variable's.
 
     Binding places (a loop's own variable) are left alone.
     """
     if not values:
         return root
+    known: Mapping[Any, Expr] = values
 
     def rule(node: Any) -> Any:
-        if not isinstance(node, Var) or node not in values:
+        if not isinstance(node, Var) or node not in known:
             return None
-        value = values[node]
+        value = known[node]
         lanes = max(value.dtype.lanes, node.dtype.lanes)
         fitted = cast(node.dtype.with_lanes(lanes), value)
         return fitted if fitted.dtype.lanes == lanes else Broadcast(fitted, lanes)

@@ -34,6 +34,7 @@ from tecomp.ir.text import (
     comma,
     identifier,
     operands,
+    quoted,
     render,
     tuple_of,
 )
@@ -350,7 +351,7 @@ class PrimFunc:
             yield from (", " if count else "@pad_value(", Name(data), "=", Operand(pad))
         yield from (")", NEWLINE) if self.pad_values else ()
         if self.sites:
-            yield from (f"@sites({', '.join(map(repr, self.sites))})", NEWLINE)
+            yield from (f"@sites({', '.join(map(quoted, self.sites))})", NEWLINE)
 
     def _signature(self) -> Pieces:
         known: set[Var] = set()

@@ -135,6 +135,11 @@ def tuple_of(nodes: tuple[Any, ...]) -> Iterator[Piece]:
     yield ",)" if len(nodes) == 1 else ")"
 
 
+def quoted(text: str) -> str:
+    """`text` as a Python literal, in double quotes where it holds none."""
+    return repr(text) if '"' in text or "'" in text else f'"{repr(text)[1:-1]}"'
+
+
 def identifier(name: str) -> str:
     """`name` with everything that a Python identifier cannot have replaced.
 

@@ -312,7 +312,7 @@ def _check_index(checker: _Checker, node: Call) -> str:
     known = range(len(checker.func.sites))
     if not isinstance(number, Const) or number.value not in known:
         return f"a site is a literal below {len(known)}"
-    fits = index.dtype.is_integer and extent.dtype.scalar == index.dtype.scalar
+    fits = index.dtype.is_integer and extent.dtype.is_integer
     lanes = extent.dtype.lanes in (1, index.dtype.lanes)
     return "" if fits and lanes else f"checks {index.dtype} against {extent.dtype}"
 

@@ -84,7 +84,7 @@ class StageBody:
         return tuple(roots[axis] for axis in self.definition.axis)
 
     def _value(self, expr: Expr, roots: Mapping[IterVar, Expr]) -> Expr:
-        return value_of(expr, dict(roots), self._load)
+        return value_of(expr, roots, self._load)
 
     def _load(self, load: TensorLoad, indices: tuple[Expr, ...]) -> BufferLoad:
         buffer = self.program.buffer_of(load.tensor)

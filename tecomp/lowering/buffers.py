@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tecomp.ir.expr import BufferLoad, Expr, Var
 from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
+from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Allocate, Buffer, BufferRealize, BufferStore, DeclBuffer, Extent
 
 N = TypeVar("N")
@@ -46,10 +47,10 @@ def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
 
 
 def replace_variables(root: N, values: Mapping[Var, Expr]) -> N:
-    """As `substitute`, in the shapes and strides of buffers too."""
+    """As `substitute`, in the shapes and strides of buffers too, which stay simple."""
 
     def extent(value: Extent) -> Extent:
-        return value if isinstance(value, int) else substitute(value, values)
+        return value if isinstance(value, int) else simplify(substitute(value, values))
 
     def shaped(buffer: Buffer) -> Buffer:
         if not any(var in values for var in extent_variables(buffer)):

@@ -16,7 +16,7 @@ from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.regions import Scope, box_around, image
 from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
-from tecomp.scheduling.state import Relation, Transform, is_reduction
+from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_reduction
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,10 @@ def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
     made_of = {leaf}
     for relation in reversed(relations):
         match relation:
-            case Transform():
-                continue
-        sources = [relation.parent] if hasattr(relation, "parent") else list(relation.parts)
-        results = (
-            [relation.outer, relation.inner] if hasattr(relation, "parent") else [relation.fused]
-        )
-        if made_of & set(results):
-            made_of |= set(sources)
+            case Split(parent, outer, inner) if made_of & {outer, inner}:
+                made_of.add(parent)
+            case Fuse(parts, fused) if fused in made_of:
+                made_of |= set(parts)
     return any(not is_reduction(axis) for axis in made_of)
 
 

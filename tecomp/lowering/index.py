@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.tensor import TensorLoad
@@ -25,10 +25,11 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.rewrite import bottom_up, substitute, top_down, walk
 
+V = TypeVar("V", bound=Var)
 LoadOf = Callable[[TensorLoad, tuple[Expr, ...]], BufferLoad]
 
 
-def value_of(expr: Expr, values: Mapping[Var, Expr], load: LoadOf) -> Expr:
+def value_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf) -> Expr:
     """`expr` with axes replaced by `values`, and reads by what `load` makes of them.
 
     Comparisons of indices are made in int64, where they can be decided when loops are known.
@@ -45,7 +46,7 @@ def value_of(expr: Expr, values: Mapping[Var, Expr], load: LoadOf) -> Expr:
     return substitute(top_down(expr, rule), values)
 
 
-def index_of(expr: Expr, values: Mapping[Var, Expr], load: LoadOf | None = None) -> Expr:
+def index_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf | None = None) -> Expr:
     """`expr`, an index, as an int64 expression.
 
     Index arithmetic is carried out in int64 whatever its declared type, so it cannot wrap;
@@ -55,10 +56,12 @@ def index_of(expr: Expr, values: Mapping[Var, Expr], load: LoadOf | None = None)
         expr = top_down(expr, lambda node: value_of(node, values, load)
                         if isinstance(node, TensorLoad) else None)
 
+    known: Mapping[Any, Expr] = values
+
     def rule(node: Any) -> Expr | None:
         match node:
-            case Var() if node in values:
-                return values[node]
+            case Var() if node in known:
+                return known[node]
             case Binary(op, a, b) if a.dtype != b.dtype:
                 return binary(op, a, b)
             case Compare(op, a, b) if a.dtype != b.dtype:

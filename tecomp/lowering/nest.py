@@ -85,6 +85,9 @@ def _stored(program: Program) -> list[tuple[StageState, Any]]:
     return found
 
 
+_Producer = tuple[Definition, Region, Sequence[tuple[Expr, Extent]]]
+
+
 @dataclass(frozen=True)
 class _Stage:
     """One stage while its loops are made.
@@ -342,7 +345,7 @@ class _Nests:
 
     def _producers(
         self, work: _Stage, position: int, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> list[tuple[Definition, Region, Sequence[tuple[Expr, Extent]]]]:
+    ) -> list[_Producer]:
         """The stages to compute at this position, with the elements that are needed there."""
         here = work.attached.get(position, ())
         if not here:
@@ -354,7 +357,7 @@ class _Nests:
         pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
         instances: dict[Operation, Any] = {key: where_equal(points, space, pairs)}
         self._needed_inside(work, position, instances, scope)
-        found = []
+        found: list[_Producer] = []
         for definition in here:
             check_consumers(self.program, definition, instances)
             region = needed(self.program, definition, instances, scope)

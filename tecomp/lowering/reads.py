@@ -167,7 +167,8 @@ class _Domain:
     def surely_inside(self, index: Expr, extent: Extent) -> bool:
         """Whether plain interval arithmetic shows that `index` is in range."""
         if not isinstance(extent, int):
-            own = self.ranges.get(self.wide.get(index)) if isinstance(index, Var) else None
+            wide = self.wide.get(index) if isinstance(index, Var) else None
+            own = self.ranges.get(wide) if isinstance(wide, Var) else None
             return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
         known = {
             var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)

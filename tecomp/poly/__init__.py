@@ -1,0 +1,1 @@
+"""Integer sets: domains, accesses, layouts. The only room that knows isl."""

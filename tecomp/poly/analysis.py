@@ -234,7 +234,7 @@ class Analysis:
             met = [part for part in parts if not used.isdisjoint(part[0])]
             if len(met) != 1:
                 parts = [part for part in parts if used.isdisjoint(part[0])]
-                met = [(sum((p[0] for p in met), []), sum((p[1] for p in met), []))]
+                met = [([k for p in met for k in p[0]], [k for p in met for k in p[1]])]
                 parts += met
             met[0][1].append(result)
         shape = tuple(1 if is_empty((n,)) else n for n in self.shape)

@@ -113,16 +113,18 @@ def _binary_bits(op: BinOp, a: Bits, b: Bits) -> Bits | None:
         return [bit if number >> k & 1 else 0 for k, bit in enumerate(a)]
     if op in (BinOp.SHL, BinOp.SHR):
         number = 1 << number if number < 63 else 0
-    if number <= 0 or number & (number - 1):
-        return None
-    shift = number.bit_length() - 1
+    is_power = number > 0 and number & (number - 1) == 0
+    return _shifted(op, a, number.bit_length() - 1) if is_power else None
+
+
+def _shifted(op: BinOp, a: Bits, distance: int) -> Bits | None:
     match op:
         case BinOp.MUL | BinOp.SHL:
-            return [0] * shift + a
+            return [0] * distance + a
         case BinOp.FLOORDIV | BinOp.SHR:
-            return a[shift:]
+            return a[distance:]
         case BinOp.MOD:
-            return a[:shift]
+            return a[:distance]
     return None
 
 

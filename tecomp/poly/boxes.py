@@ -121,7 +121,7 @@ class _Window:
             window = self._quotient(part.parts[0], part.number)
             if window is not None and (anywhere is None or window[1] < anywhere):
                 return window
-        return (None, None) if anywhere is None else (Const(low, INT64), anywhere)
+        return (None, None) if low is None or anywhere is None else (Const(low, INT64), anywhere)
 
     def _quotient(self, form: Form, divisor: int) -> tuple[Expr, int] | None:
         fixed = [(p, n) for p, n in form.terms if not self._touches_inside(p)]

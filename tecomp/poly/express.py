@@ -12,7 +12,6 @@ import islpy as isl
 
 from tecomp.ir.dtype import BOOL, INT64
 from tecomp.ir.expr import (
-    Binary,
     BinOp,
     CmpOp,
     Compare,
@@ -80,7 +79,7 @@ def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:
     todo: list[tuple[isl.AstExpr, list[Expr], list[Expr] | None]] = [(expr, root, None)]
     while todo:
         node, into, operands = todo.pop()
-        kind = node.get_type()
+        kind = isl.ast_expr_type(node.get_type())
         if kind == isl.ast_expr_type.int:
             into.append(index_value(node.get_val().to_python()))
         elif kind == isl.ast_expr_type.id:
@@ -97,7 +96,7 @@ def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:
 
 def _operation(node: isl.AstExpr, operands: list[Expr]) -> Expr:
     op = isl.ast_expr_op_type
-    kind = node.get_op_type()
+    kind = isl.ast_expr_op_type(node.get_op_type())
     if kind in (op.cond, op.select):
         return Select(*operands)
     if kind == op.minus:
@@ -123,6 +122,7 @@ def _compare(op: CmpOp) -> Callable[[Expr, Expr], Expr]:
 
 
 _OP = isl.ast_expr_op_type
+# The stubs of islpy leave out the two whose names are Python's own.
 _BINARY: dict[isl.ast_expr_op_type, Callable[[Expr, Expr], Expr]] = {
     _OP.add: _arithmetic(BinOp.ADD),
     _OP.sub: _arithmetic(BinOp.SUB),
@@ -134,15 +134,15 @@ _BINARY: dict[isl.ast_expr_op_type, Callable[[Expr, Expr], Expr]] = {
     _OP.pdiv_r: _arithmetic(BinOp.MOD),
     _OP.min: _arithmetic(BinOp.MIN),
     _OP.max: _arithmetic(BinOp.MAX),
-    _OP.and_: _arithmetic(BinOp.AND),
     _OP.and_then: _arithmetic(BinOp.AND),
-    _OP.or_: _arithmetic(BinOp.OR),
     _OP.or_else: _arithmetic(BinOp.OR),
     _OP.eq: _compare(CmpOp.EQ),
     _OP.le: _compare(CmpOp.LE),
     _OP.lt: _compare(CmpOp.LT),
     _OP.ge: _compare(CmpOp.GE),
     _OP.gt: _compare(CmpOp.GT),
+    _OP(0): _arithmetic(BinOp.AND),
+    _OP(2): _arithmetic(BinOp.OR),
 }
 
 
@@ -185,7 +185,7 @@ def _one_sum(aff: isl.Aff, names: Mapping[str, Expr], floors: list[Sum], sums: S
         for k in range(whole.dim(kind)):
             if factor := whole.get_coefficient_val(kind, k).to_python():
                 name = f"d{k}" if kind == isl.dim_type.in_ else whole.get_dim_name(kind, k)
-                total = total.plus(sums.leaf(names[name]), factor)
+                total = total.plus(sums.leaf(names[str(name)]), factor)
     for k, floor in enumerate(floors):
         if factor := whole.get_coefficient_val(isl.dim_type.div, k).to_python():
             total = total.plus(floor, factor)
@@ -203,7 +203,8 @@ def _comparison(value: Sum, is_equality: bool, sums: Sums) -> Expr:
         op = CmpOp.EQ if is_equality else CmpOp.GE
         return Compare(op, sums.expr(up), Const(-value.const, INT64))
     if is_equality:
-        return Compare(CmpOp.EQ, sums.expr(up), sums.expr(down.plus(Sum(-value.const))))
+        left, right = (down, up) if value.const > 0 else (up, down)
+        return Compare(CmpOp.EQ, sums.expr(left), sums.expr(right.plus(Sum(abs(value.const)))))
     if value.const == -1:
         return Compare(CmpOp.LT, sums.expr(down), sums.expr(up))
     if value.const < 0:

@@ -90,10 +90,12 @@ def _first_negative(
             return LayoutSet((expr,), some, sizes).first_below_zero(0)
     except NotAffine:
         # Bit operations of numbers that are not negative.
-        (values,) = elements.over_box([expr], some, elements.few_enough(some, sizes))
+        constant = elements.few_enough(some, sizes)
+        (values,) = elements.over_box([expr], some, constant)
         below = np.flatnonzero(values < 0)
-        point = elements.unravel(int(below[0]), sizes) if below.size else ()
-        return dict(zip(some, point, strict=True)) if below.size else None
+        if not below.size:
+            return None
+        return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
 
 
 def count(form: Form, shape: Sequence[Extent]) -> Extent | None:

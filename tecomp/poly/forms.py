@@ -257,7 +257,7 @@ class Reader:
 
     def _is_within(self, form: Form, end: int) -> bool:
         low, high = self.range(form)
-        return low is not None and high is not None and 0 <= low and high < end
+        return low is not None and high is not None and low >= 0 and high < end
 
     def range(self, form: Form) -> Bounds:
         """Bounds of a form, taking its parts as independent."""
@@ -281,7 +281,7 @@ class Reader:
         low, high = self.bounds[part.axis]
         low = None if low is None else low // part.low
         high = None if high is None else high // part.low
-        if size is None or (low is not None and high is not None and 0 <= low and high < size):
+        if size is None or (low is not None and high is not None and low >= 0 and high < size):
             return low, high
         return 0, size - 1
 

@@ -11,13 +11,11 @@ import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
-from tecomp.ir.equal import same
 from tecomp.ir.expr import Const, Expr, Var, index_value
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import Ranges, simplify
-from tecomp.ir.stmt import Extent
+from tecomp.ir.stmt import Extent, Range
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.ir.stmt import Range
 from tecomp.poly.affine import Space, index_relation
 from tecomp.poly.analysis import Analysis, Index
 from tecomp.poly.boxes import box_of
@@ -276,7 +274,8 @@ class IndexMap(PlainIndexMap):
             first, second = analysis.collision
             raise LayoutError(
                 f"index map: elements {first} and {second} of {_list(analysis.shape)} share one "
-                f"place under {self}, so {so}keep every index in the map, e.g. both i // 4 and i % 4"
+                f"place under {self}, so {so}keep every index in the map, "
+                "e.g. both i // 4 and i % 4"
             )
 
 

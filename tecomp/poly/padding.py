@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tecomp.ir.expr import BinOp, Expr, Var, binary
+from tecomp.ir.expr import Expr, Var
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import For, ForKind, IfThenElse, Range, Stmt
 from tecomp.poly.affine import NotAffine, Space, condition
@@ -28,13 +28,13 @@ def padding_loops(
         bounds: first place and extent along each axis.
         body: makes the statement for a place.
     """
-    ends = [(part.min, binary(BinOp.ADD, part.min, part.extent)) for part in bounds]
+    box = [(part.min, part.extent) for part in bounds]
     used: dict[Var, None] = {}
-    for expr in (where, *(end for pair in ends for end in pair)):
+    for expr in (where, *(end for pair in box for end in pair)):
         used.update(free_variables(expr))
     space = Space(tuple(indices), tuple(var for var in used if var not in set(indices)))
     try:
-        points = condition(where, space).intersect(space.box(ends)).coalesce()
+        points = condition(where, space).intersect(space.box(box)).coalesce()
     except NotAffine:
         return _asking(where, indices, bounds, body)
     return scan(points, space, lambda at, _: body(tuple(at[index] for index in indices)))

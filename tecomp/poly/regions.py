@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -173,7 +173,7 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     return None if extent is None else (to_expr(start, names), extent)
 
 
-def _greatest(widths: isl.Set, names: dict[str, Expr]) -> Extent | None:
+def _greatest(widths: isl.Set, names: Mapping[str, Expr]) -> Extent | None:
     """The greatest element, as a number or in terms of the sizes."""
     if not widths.dim_is_bounded(_DIM, 0):
         return None

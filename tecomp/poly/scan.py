@@ -18,6 +18,8 @@ from tecomp.poly.express import ast_expr, set_to_condition
 
 _PARAM = isl.dim_type.param
 
+# The type stubs lack the names that are keywords.
+_BLOCK, _IF, _FOR = (getattr(isl.ast_node_type, name) for name in ("block", "if_", "for_"))
 Body: TypeAlias = Callable[[Mapping[Var, Expr], isl.Set], Stmt]
 
 
@@ -26,7 +28,7 @@ def scan(
     space: Space,
     body: Body,
     *,
-    kinds: Mapping[Var, ForKind] | None = None,
+    kinds: Mapping[Any, ForKind] | None = None,
     isolated: isl.Set | None = None,
     context: isl.Set | None = None,
 ) -> Stmt:
@@ -94,7 +96,7 @@ def _box_loops(
     points: isl.Set,
     space: Space,
     body: Body,
-    kinds: Mapping[Var, ForKind],
+    kinds: Mapping[Any, ForKind],
 ) -> Stmt:
     loops: list[tuple[Var, Var, int, int]] = []
     values: dict[Var, Expr] = {}
@@ -133,7 +135,7 @@ class _Emitter:
     """Turns one AST into statements."""
 
     def __init__(
-        self, space: Space, body: Body, kinds: Mapping[Var, ForKind], copies: list[isl.Set]
+        self, space: Space, body: Body, kinds: Mapping[Any, ForKind], copies: list[isl.Set]
     ) -> None:
         self.space = space
         self.body = body
@@ -143,18 +145,18 @@ class _Emitter:
 
     def emit(self, node: isl.AstNode, values: Mapping[str, Expr]) -> Stmt:
         """The statement for `node`, inside loops with the given values."""
-        kind = node.get_type()
-        if kind == isl.ast_node_type.block:
+        kind: Any = node.get_type()
+        if kind is _BLOCK:
             parts = node.block_get_children()
             return seq(*(self.emit(parts.get_at(k), values) for k in range(parts.n_ast_node())))
-        if kind == isl.ast_node_type.if_:
+        if kind is _IF:
             condition = self._expr(node.if_get_cond(), values)
             then = self.emit(node.if_get_then_node(), values)
             otherwise = None
             if node.if_has_else_node():
                 otherwise = self.emit(node.if_get_else_node(), values)
             return IfThenElse(condition, then, otherwise)
-        if kind == isl.ast_node_type.for_:
+        if kind is _FOR:
             return self._loop(node, values)
         call = node.user_get_expr()
         arguments = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 
 from tecomp.ir.equal import same
@@ -188,7 +189,7 @@ class _State:
         for tile in tiles:
             cuts |= {cut for cut in (tile.low, tile.high) if _covers(span, cut)}
         inner = sorted(cut for cut in cuts if cut is not None)
-        steps = [*zip(inner, inner[1:], strict=False)]
+        steps = [*pairwise(inner)]
         if any(b % a for a, b in steps):
             return None
         pieces = [*steps, (inner[-1], None)] if span.high is None else steps

@@ -30,7 +30,7 @@ class Value:
         """Least and greatest value."""
         low = None if self.low is None else self.low // self.div
         high = None if self.high is None else self.high // self.div
-        if self.mod is None or (low is not None and high is not None and 0 <= low
+        if self.mod is None or (low is not None and high is not None and low >= 0
                                 and high < self.mod):
             return low, high
         return 0, self.mod - 1
@@ -48,7 +48,7 @@ class Value:
     def is_below(self, end: int) -> bool:
         """Whether it is known to lie in `[0, end)`."""
         low, high = self.range
-        return low is not None and high is not None and 0 <= low and high < end
+        return low is not None and high is not None and low >= 0 and high < end
 
     def floordiv(self, divisor: int) -> Value:
         """`self // divisor`."""
@@ -170,7 +170,7 @@ def xor(a: Value, b: Value) -> Value:
     if (number := b.is_const()) == 0:
         return a
     expr = Binary(BinOp.BITXOR, a.expr, Const(number, INT64) if number is not None else b.expr)
-    lows, highs = zip(a.range, b.range, strict=True)
-    if any(n is None or n < 0 for n in lows) or any(n is None for n in highs):
+    (low, high), (least, most) = a.range, b.range
+    if low is None or least is None or high is None or most is None or min(low, least) < 0:
         return Value(expr, None, None)
-    return Value(expr, 0, (1 << max(n.bit_length() for n in highs)) - 1)
+    return Value(expr, 0, (1 << max(high, most).bit_length()) - 1)

@@ -112,7 +112,7 @@ def cache_write(
     axes = tuple(
         IterVar(f"{axis.name}.c", dom=axis.dom, kind=IterKind.DATA) for axis in compute.axis
     )
-    moved = dict(zip(compute.axis, axes, strict=True))
+    moved: dict[IterVar, Expr] = dict(zip(compute.axis, axes, strict=True))
     body = tuple(substitute(value, moved) for value in compute.body)
     cache_op = ComputeOp(
         f"{stage.name}.{scope}", axes, body, compute.tag, compute.attrs, compute.location
@@ -269,7 +269,7 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
         for k, extent in enumerate(tensor.shape)
     )
     load = TensorLoad(tensor, axes, tensor.op.location)
-    return ComputeOp(name, axes, (load,), "", None, tensor.op.location)
+    return ComputeOp(name, axes, (load,), location=tensor.op.location)
 
 
 def _redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:

@@ -10,9 +10,9 @@ from typing import Any
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ParseError, ScheduleError
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.expr import Expr
 from tecomp.ir.parser import parse_index_map, parse_pad_value
-from tecomp.ir.rewrite import substitute, walk
+from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import PadValue
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
@@ -36,22 +36,38 @@ def replay(text: str, outputs: Handle | Sequence[Handle]) -> Schedule:
     """
     document = _document(text)
     schedule = create_schedule(outputs)
-    if list(schedule.trace.outputs) != document["outputs"]:
+    said = _field(document, "outputs")
+    if list(schedule.trace.outputs) != said:
         raise ScheduleError(
-            f"replay: the trace is for outputs {document['outputs']}, "
-            f"got {list(schedule.trace.outputs)}"
+            f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}"
         )
     values: dict[str, Any] = {}
-    for step in document["steps"]:
-        for need in step["needs"]:
-            values.update(_needed(schedule, need))
-        owner = schedule if step["stage"] is None else schedule[_tensor(schedule, step["stage"])]
-        args = [_decode(schedule, values, value) for value in step["args"]]
-        kwargs = {name: _decode(schedule, values, v) for name, v in step["kwargs"].items()}
-        result = getattr(owner, step["call"])(*args, **kwargs)
-        made = result if isinstance(result, tuple) else (result,)
-        values.update(zip(step["results"], made, strict=False))
+    for step in _field(document, "steps"):
+        _run(schedule, values, step)
     return schedule
+
+
+def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
+    """Make one call, and name what it returns."""
+    call, stage = _field(step, "call"), _field(step, "stage")
+    if call not in _CALLS:
+        raise ParseError(f"replay: there is no primitive {call!r}")
+    for need in _field(step, "needs"):
+        values.update(_needed(schedule, need))
+    owner = schedule if stage is None else schedule[_tensor(schedule, stage)]
+    args = [_decode(schedule, values, value) for value in _field(step, "args")]
+    kwargs = {
+        name: _decode(schedule, values, v) for name, v in _field(step, "kwargs").items()
+    }
+    result = getattr(owner, call)(*args, **kwargs)
+    made = result if isinstance(result, tuple) else (result,)
+    values.update(zip(_field(step, "results"), made, strict=False))
+
+
+def _field(document: Any, name: str) -> Any:
+    if not isinstance(document, dict) or name not in document:
+        raise ParseError(f"replay: the trace is malformed: it has no {name!r}")
+    return document[name]
 
 
 _CALLS = frozenset({
@@ -68,9 +84,6 @@ def _document(text: str) -> dict[str, Any]:
         raise ParseError(f"replay: the text is no JSON: {error}") from None
     if not isinstance(document, dict) or document.get("tecomp_trace") != VERSION:
         raise ParseError(f"replay: the text is no trace of version {VERSION}")
-    for step in document["steps"]:
-        if step["call"] not in _CALLS:
-            raise ParseError(f"replay: there is no primitive {step['call']!r}")
     return document
 
 
@@ -88,7 +101,9 @@ def _tensor(schedule: Schedule, name: str) -> Tensor:
 def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
     match value:
         case {"axis": name}:
-            return values[name]
+            return _field(values, name)
+        case {"float": text}:
+            return float(text)
         case {"stage": name}:
             return schedule.tensor(name)
         case {"tensor": name, "output": output}:
@@ -113,17 +128,13 @@ def _pad_function(pad: PadValue) -> Callable[..., Expr]:
 
 def _expression(schedule: Schedule, text: str) -> Expr:
     """An expression of the size variables of the computation."""
-    names = sorted({node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)})
-    sizes = {
-        node.name: node
-        for stage in schedule.state
-        for extent in stage.op.shape
-        for node in (() if isinstance(extent, int) else walk(extent))
-        if isinstance(node, Var)
-    }
-    missing = [name for name in names if name not in sizes]
-    if missing:
-        raise ParseError(f"replay: `{text}` names {missing[0]}, which is no size here")
-    parsed = parse_pad_value(f"lambda {', '.join(names)}: {text}")
-    values = dict(zip(parsed.indices, (sizes[name] for name in names), strict=True))
-    return substitute(parsed.value, values)
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    except SyntaxError:
+        raise ParseError(f"replay: `{text}` is no expression") from None
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called}
+    sizes = [schedule.size(name) for name in sorted(names)]
+    typed = ", ".join(f'{size.name}="{size.dtype}"' for size in sizes)
+    parsed = parse_pad_value(f"lambda {typed}: {text}")
+    return substitute(parsed.value, dict(zip(parsed.indices, sizes, strict=True)))

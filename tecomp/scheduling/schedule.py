@@ -10,10 +10,18 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
+from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Extent, ForKind
 from tecomp.scheduling import caches, loops, place
 from tecomp.scheduling.layout import transform_layout
-from tecomp.scheduling.state import StageState, State, initial_stage
+from tecomp.scheduling.state import (
+    Fuse,
+    Relation,
+    Split,
+    StageState,
+    State,
+    initial_stage,
+)
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace
 
@@ -94,6 +102,18 @@ class Schedule:
             ScheduleError: there is none.
         """
         return self.trace.operation(name).output(output)
+
+    def size(self, name: str) -> Var:
+        """The size variable called `name` in the shapes of this computation.
+
+        Raises:
+            ScheduleError: there is none.
+        """
+        known = self.state.sizes
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ScheduleError(f"the schedule has no size {name!r}; it has {names}")
+        return known[name]
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]) -> Tensor:
         """Copy `tensor` into memory `scope`, to be read by `readers`; see `caches.cache_read`."""
@@ -285,13 +305,13 @@ class Stage:
         return self._schedule._apply(primitive, name, self._key, args, kwargs)
 
 
-def _results(relation: Any) -> tuple[IterVar, ...]:
+def _results(relation: Relation) -> tuple[IterVar, ...]:
     match relation:
-        case caches.Split():
-            return (relation.outer, relation.inner)
-        case caches.Fuse():
-            return (relation.fused,)
-    return tuple(relation.after)
+        case Split(_, outer, inner):
+            return (outer, inner)
+        case Fuse(_, fused):
+            return (fused,)
+    return relation.after
 
 
 def _tensor(value: object, where: str) -> Tensor:

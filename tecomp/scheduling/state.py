@@ -10,6 +10,8 @@ from typing import TypeAlias
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.errors import ScheduleError
+from tecomp.ir.expr import Var
+from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent, ForKind, PadValue
 from tecomp.poly.index_map import IndexMap
 
@@ -138,6 +140,16 @@ class State:
 
     def __iter__(self) -> Iterator[StageState]:
         return iter(self.stages)
+
+    @property
+    def sizes(self) -> dict[str, Var]:
+        """The size variables in the shapes of the computation, by name."""
+        return {
+            var.name: var
+            for stage in self.stages
+            for extent in stage.op.shape
+            for var in (() if isinstance(extent, int) else free_variables(extent))
+        }
 
     def find(self, op: Operation) -> StageState | None:
         """The stage of `op`, or None."""

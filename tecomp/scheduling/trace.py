@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import keyword
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr
+from tecomp.ir.rewrite import free_variables
 from tecomp.scheduling.state import State
+from tecomp.scheduling.te_text import float_text, te_text
 
 VERSION = 1
 Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
@@ -21,7 +27,7 @@ Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Names that a call uses for the first time: a tensor, or the `kind` axes of a stage."""
+    """Names that a call uses for the first time: a tensor, a size, or the `kind` axes of a stage."""
 
     owner: str
     kind: str
@@ -33,8 +39,8 @@ class Need:
 
     def to_python(self) -> str:
         """The assignment that gives the names."""
-        if self.kind == "tensor":
-            return f'{self.owner} = s.tensor("{self.owner}")'
+        if self.kind in ("tensor", "size"):
+            return f'{self.owner} = s.{self.kind}("{self.owner}")'
         comma = "," if len(self.names) == 1 else ""
         return f"{', '.join(self.names)}{comma} = s[{self.owner}].op.{self.kind}"
 
@@ -95,16 +101,18 @@ class Trace:
     operations: Mapping[str, Operation]
     axes: Mapping[IterVar, str]
     said: frozenset[str]
+    sizes: frozenset[str]
     steps: tuple[Step, ...] = ()
 
     @classmethod
     def start(cls, state: State) -> Trace:
         """The trace of a schedule without decisions."""
-        names = _Names({}, set())
+        sizes = frozenset(state.sizes)
+        names = _Names({}, sizes)
         for stage in state:
             names.operation(stage.key, stage.name)
         outputs = tuple(names.of(op) for op in state.outputs)
-        return cls(outputs, names.operations, {}, frozenset(outputs))
+        return cls(outputs, names.operations, {}, frozenset(outputs), sizes)
 
     def operation(self, name: str) -> Operation:
         """The operation called `name` here.
@@ -161,7 +169,8 @@ class Trace:
             f"    s = te.create_schedule({ops if len(self.outputs) == 1 else f'[{ops}]'})",
         ]
         for step in self.steps:
-            lines += [f"    {part.to_python()}" for part in (*step.needs, step)]
+            lines += [f"    {need.to_python()}" for need in step.needs]
+            lines.append(f"    {step.to_python()}")
         return "\n".join([*lines, "    return s"]) + "\n"
 
     def __str__(self) -> str:
@@ -171,13 +180,13 @@ class Trace:
 class _Names:
     """Unique identifiers for operations and axes."""
 
-    def __init__(self, operations: Mapping[str, Operation], taken: set[str]) -> None:
+    def __init__(self, operations: Mapping[str, Operation], taken: Iterable[str]) -> None:
         self.operations = dict(operations)
-        self.taken = {"s", "te", "schedule", *operations, *taken}
+        self.taken = {"s", "te", "schedule", "float", *operations, *taken}
 
     def fresh(self, wish: str) -> str:
         base = re.sub(r"\W", "_", wish)
-        base = base if base.isidentifier() else f"v_{base}"
+        base = base if base.isidentifier() and not keyword.iskeyword(base) else f"v_{base}"
         name, k = base, 0
         while name in self.taken:
             k += 1
@@ -200,7 +209,7 @@ class _Writer:
     def __init__(
         self, trace: Trace, before: State, after: State, stage: Operation | None
     ) -> None:
-        self.names = _Names(trace.operations, set(trace.axes.values()))
+        self.names = _Names(trace.operations, {*trace.axes.values(), *trace.sizes})
         self.axes = dict(trace.axes)
         self.said = set(trace.said)
         self.needs: list[Need] = []
@@ -229,11 +238,16 @@ class _Writer:
                 return {"stage": self.operation(value)}
             case list() | tuple():
                 return [self.encode(item) for item in value]
+            case float() if not math.isfinite(value):
+                return {"float": repr(value)}
             case None | bool() | int() | float() | str():
                 return value
+            case np.generic():
+                return self.encode(value.item())
             case Const():
-                return value.value
+                return self.encode(value.value)
             case Expr():
+                self._sizes(value)
                 return {"expr": str(value)}
         raise AssertionError(f"{value!r} is no argument of a primitive")
 
@@ -249,6 +263,13 @@ class _Writer:
                     self._introduce(stage.key, kind, family)
                     return {"axis": self.axes[axis]}
         raise AssertionError(f"{axis} belongs to no stage")
+
+    def _sizes(self, value: Expr) -> None:
+        """Say which sizes an expression is made of."""
+        for var in free_variables(value):
+            if var.name not in self.said:
+                self.said.add(var.name)
+                self.needs.append(Need(var.name, "size", (var.name,)))
 
     def _introduce(self, key: Operation, kind: str, family: tuple[IterVar, ...]) -> None:
         owner = self.operation(key)
@@ -281,16 +302,6 @@ class _Writer:
         return tuple(names)
 
 
-_LITERAL = re.compile(r'\b((?:bfloat|float|u?int)\d+)\(("?[-+.\w]+"?)\)')
-_CALL = re.compile(r"(?<![.\w])([a-z]\w+)\(")
-
-
-def _user_text(text: str) -> str:
-    """A printed lambda as te code: typed literals and functions by their te names."""
-    text = _LITERAL.sub(r'te.const(\2, "\1")', text)
-    return _CALL.sub(r"te.\1(", text).replace("AXIS_SEPARATOR", "te.AXIS_SEPARATOR")
-
-
 def _python(value: Json) -> str:
     match value:
         case {"axis": name} | {"stage": name}:
@@ -298,7 +309,9 @@ def _python(value: Json) -> str:
         case {"tensor": name, "output": output}:
             return str(name) if output == 0 else f'{name}.op.output({output})'
         case {"map": text} | {"value": text} | {"expr": text}:
-            return _user_text(str(text))
+            return te_text(str(text))
+        case {"float": text}:
+            return float_text(float(str(text)))
         case list():
             return f"[{', '.join(map(_python, value))}]"
     return repr(value)
