@@ -1,14 +1,23 @@
-"""What all tests share: golden files and the budgets of the property tests."""
+"""What all tests share: golden files, running programs at every stage, and budgets."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+import tecomp
+from tecomp import te
+from tecomp.compute.operation import PlaceholderOp
+from tecomp.driver.build import ScheduledKernel
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
@@ -90,3 +99,85 @@ def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+class Agreement:
+    """Runs one program compiled, and interpreted after every pass, and compares with NumPy."""
+
+    def __init__(
+        self, kernel: ScheduledKernel, args: Sequence[Any], values: Mapping[Any, Any], rtol: float
+    ) -> None:
+        self.kernel = kernel
+        self.args = args
+        self.values = values
+        self.rtol = rtol
+
+    def check(self) -> None:
+        for name, func in self.kernel.lowered.functions.items():
+            given = self.arguments(packed=name != "nest")
+            params = zip(func.params, self.kernel.signature, given, strict=True)
+            tecomp.evaluate(func, [_as_param(*triple) for triple in params])
+            self.compare(given, f"interpreted after {name}", packed=name != "nest")
+        given = self.arguments(packed=True)
+        self.kernel(*given)
+        self.compare(given, "compiled", packed=True)
+
+    def arguments(self, *, packed: bool) -> list[Any]:
+        """Fresh arguments: the inputs, and arrays full of rubbish for the outputs."""
+        given = []
+        for arg in self.args:
+            value = self.values[arg]
+            if isinstance(arg, te.Tensor):
+                fresh = np.full(value.shape, 77, value.dtype)
+                array = fresh if _is_computed(arg) else np.array(value, order="C")
+                value = self.kernel.pack(arg, array) if packed else array
+            given.append(value)
+        return given
+
+    def compare(self, given: Sequence[Any], where: str, *, packed: bool) -> None:
+        for arg, array in zip(self.args, given, strict=True):
+            if not isinstance(arg, te.Tensor):
+                continue
+            got, wanted = self.kernel.unpack(arg, array) if packed else array, self.values[arg]
+            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+            if got.dtype.kind in "biu":
+                np.testing.assert_array_equal(got, wanted, f"{arg.name}, {where}")
+                continue
+            np.testing.assert_allclose(
+                got.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol,
+                err_msg=f"{arg.name}, {where}",
+            )
+
+
+def _is_computed(tensor: te.Tensor) -> bool:
+    return not isinstance(tensor.op, PlaceholderOp)
+
+
+def _as_param(param: Any, signature: Any, array: Any) -> Any:
+    """An array as the parameter of a later pass, which may have merged groups of its axes."""
+    if not isinstance(array, np.ndarray) or array.ndim == len(param.shape):
+        return array
+    ends = [0, *(last + 1 for last in signature.axis_separators), array.ndim]
+    return array.reshape([math.prod(array.shape[low:high]) for low, high in pairwise(ends)])
+
+
+@pytest.fixture
+def agrees() -> Callable[..., ScheduledKernel]:
+    """Build a schedule and check it against NumPy, compiled and interpreted after every pass.
+
+    `values` has an array in the shape of the computation for each tensor of `args`, inputs and
+    results, and a number for each variable. Returns the kernel.
+    """
+
+    def run(
+        schedule: te.Schedule,
+        args: Sequence[Any],
+        values: Mapping[Any, Any],
+        rtol: float = 0.0,
+        **options: Any,
+    ) -> ScheduledKernel:
+        kernel = tecomp.build(schedule, args, **options)
+        Agreement(kernel, args, values, rtol).check()
+        return kernel
+
+    return run

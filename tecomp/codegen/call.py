@@ -15,7 +15,7 @@ from tecomp.codegen.check import OUT_OF_BOUNDS
 from tecomp.codegen.compile import Compiled, compile_function
 from tecomp.codegen.dlpack import Memory
 from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD, written_params
-from tecomp.codegen.parameter import Parameter, check_scalar, make_parameter, memory_of
+from tecomp.codegen.parameter import Parameter, Shape, check_scalar, make_parameter, memory_of
 from tecomp.codegen.sizes import (
     Size,
     bind_sizes,
@@ -31,7 +31,7 @@ from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, PrimFunc
 
 Signature: TypeAlias = "Sequence[Buffer | Var]"
-_Plain: TypeAlias = "tuple[int, np.dtype[np.generic], tuple[int, ...], int, bool]"
+_Plain: TypeAlias = "tuple[np.dtype[np.generic], tuple[int, ...] | None, Shape, bool]"
 
 
 class Kernel:
@@ -141,22 +141,26 @@ class Kernel:
         """Fill the block if all arguments are the plainest that fit; a few microseconds."""
         if not self._plain:
             return False
-        spans = []
-        for position, numpy, shape, size, is_written in self._plain:
-            array = arguments[position]
-            if type(array) is not np.ndarray or array.dtype != numpy or array.shape != shape:
+        spans: list[tuple[int, int]] = []
+        sizes: dict[Var, int] = {}
+        for array, (numpy, fixed, shape, is_written) in zip(arguments, self._plain, strict=True):
+            if type(array) is not np.ndarray or array.dtype != numpy:
+                return False
+            if fixed != array.shape and (fixed or not _agrees(shape, array.shape, sizes)):
                 return False
             flags = array.flags
             if not (flags.carray if is_written else flags.c_contiguous and flags.aligned):
                 return False
             address = array.__array_interface__["data"][0]
-            block[FIRST_ARGUMENT_WORD + position] = address
-            spans.append((address, address + size))
+            block[FIRST_ARGUMENT_WORD + len(spans)] = address
+            spans.append((address, address + array.nbytes))
         for position in self._written:
             low, high = spans[position]
             for other, (start, stop) in enumerate(spans):
                 if low < stop and start < high and other != position:
                     return False
+        for word, var in enumerate(self.func.sizes, FIRST_ARGUMENT_WORD + len(spans)):
+            block[word] = sizes[var]
         return True
 
     def _careful(
@@ -218,15 +222,24 @@ class Kernel:
 def _plain_parameters(parameters: Sequence[Parameter]) -> tuple[_Plain, ...]:
     """What the quick path compares, if it can serve the kernel at all; else nothing."""
     if any(
-        p.fixed is None or p.buffer.strides is not None or len(p.physical.shape) > 1
+        p.buffer.strides is not None
+        or len(p.physical.shape) > 1
+        or any(not isinstance(extent, int | Var) for extent in p.shape)
         for p in parameters
     ):
         return ()
-    return tuple(
-        (p.position, p.numpy, p.fixed, prod(p.fixed) * p.scalar.bytes, p.is_written)
-        for p in parameters
-        if p.fixed is not None
-    )
+    return tuple((p.numpy, p.fixed, p.shape, p.is_written) for p in parameters)
+
+
+def _agrees(shape: Shape, got: tuple[int, ...], sizes: dict[Var, int]) -> bool:
+    """Whether an array fits a shape of sizes, the first use of which gives them their values."""
+    if len(shape) != len(got):
+        return False
+    for extent, actual in zip(shape, got, strict=True):
+        wanted = sizes.setdefault(extent, actual) if isinstance(extent, Var) else extent
+        if wanted != actual:
+            return False
+    return True
 
 
 def thread_count() -> int:

@@ -7,8 +7,9 @@ NaN becomes 0, and everything but zero is true.
 from __future__ import annotations
 
 from tecomp.codegen.emit import Code
-from tecomp.codegen.types import literal, register_type, splat, suffix, vector_of
+from tecomp.codegen.types import literal, register_type, splat, suffix, vector_of, zero
 from tecomp.ir.dtype import FLOAT32, DType
+from tecomp.ir.expr import integer_range
 
 
 def is_narrow(dtype: DType) -> bool:
@@ -108,11 +109,31 @@ def _int_to_int(code: Code, value: str, source: DType, target: DType) -> str:
 
 
 def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
-    wide = register_type(wide_type(source))
-    result = register_type(target)
-    word = "fptosi" if target.kind == "int" else "fptoui"
-    name = f"llvm.{word}.sat.{suffix(result)}.{suffix(wide)}"
-    return code.call(result, name, [(wide, widen(code, value, source))])
+    """LLVM's own saturating conversion takes vectors apart; comparisons and selections do not."""
+    wide, lanes = wide_type(source), source.lanes
+    kind, result = register_type(wide), register_type(target)
+    low, high = integer_range(target)
+    # Both are powers of two or 0, so every floating type has them.
+    least, beyond = (
+        splat(literal(float(bound), wide.scalar), register_type(wide.scalar), lanes)
+        for bound in (low, high + 1)
+    )
+    number = widen(code, value, source)
+    above_low = code.op(f"fcmp oge {kind} {number}, {least}")
+    below_high = code.op(f"fcmp olt {kind} {number}, {beyond}")
+    inside = code.op(f"and {vector_of('i1', lanes)} {above_low}, {below_high}")
+    safe = select(code, inside, number, zero(wide), kind, lanes)
+    # Processors convert vectors to 32 bits and more; narrower types are cut from those.
+    step = target if target.bits >= 32 else DType("int32").with_lanes(lanes)
+    word = "fptosi" if step.kind == "int" else "fptoui"
+    whole = code.op(f"{word} {kind} {safe} to {register_type(step)}")
+    whole = _int_to_int(code, whole, step, target)
+    too_high = code.op(f"fcmp oge {kind} {number}, {beyond}")
+    whole = select(code, too_high, splat_int(high, target), whole, result, lanes)
+    if target.kind == "uint":
+        return whole
+    too_low = code.op(f"fcmp olt {kind} {number}, {least}")
+    return select(code, too_low, splat_int(low, target), whole, result, lanes)
 
 
 def _float_to_float(code: Code, value: str, source: DType, target: DType) -> str:

@@ -11,10 +11,13 @@ from tecomp.codegen.types import vector_of
 from tecomp.errors import InternalError
 from tecomp.ir.expr import Expr, Var
 
-# Explicit vectors of 512 bits stay whole on machines that would otherwise split them.
-ATTRIBUTES = """\
+# Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
+# library's functions set `errno`, which nobody reads here. `!0` marks what never changes.
+TAIL = """\
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind willreturn memory(none) }
+
+!0 = !{}
 """
 
 

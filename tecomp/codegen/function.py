@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tecomp.codegen.check import RECORD_WORDS
-from tecomp.codegen.emit import ATTRIBUTES, Code, Module, Options, plain_name
+from tecomp.codegen.emit import TAIL, Code, Module, Options, plain_name
 from tecomp.codegen.parallel import nodes, parameter
 from tecomp.codegen.runtime import runtime_text
 from tecomp.codegen.stmt import emit_stmt
@@ -47,9 +47,8 @@ def module_text(func: PrimFunc, options: Options) -> ModuleText:
     functions = "\n".join([_entry(module, func), body, *module.functions])
     runtime = runtime_text(functions)
     # The runtime brings the declarations that it needs itself.
-    declarations = "\n".join(line for line in module.declarations if f"{line}\n" not in runtime)
-    metadata = "!0 = !{}\n"
-    text = "\n".join([functions, runtime, declarations, ATTRIBUTES, metadata])
+    declarations = "".join(f"{line}\n" for line in module.declarations if line not in runtime)
+    text = "\n".join(part for part in (functions, runtime, declarations, TAIL) if part)
     return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
 
 

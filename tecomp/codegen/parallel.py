@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
 from tecomp.codegen.types import register_type
+from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BufferLoad, Expr, Var
 from tecomp.ir.rewrite import children
 from tecomp.ir.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
@@ -30,17 +32,12 @@ def outline(
     for place, (kind, operand) in enumerate(zip(["ptr", *kinds], operands, strict=True)):
         slot = code.op(f"getelementptr {layout}, ptr {packed}, i32 0, i32 {place}")
         code.do(f"store {kind} {operand}, ptr {slot}")
-    begin, count = (_to_64(code, x, stmt.loop_var) for x in (first, extent))
+    begin = cast(code, first, stmt.min.dtype, INT64)
+    count = cast(code, extent, stmt.extent.dtype, INT64)
     code.do(
         f"call void @tecomp.parallel(ptr @{name}, ptr {packed}, i64 {begin}, i64 {count}, "
         f"i64 %threads)"
     )
-
-
-def _to_64(code: Code, operand: str, var: Var) -> str:
-    if var.dtype.bits == 64:
-        return operand
-    return code.op(f"sext {register_type(var.dtype)} {operand} to i64")
 
 
 def _define_body(

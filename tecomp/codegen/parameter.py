@@ -12,7 +12,7 @@ import numpy as np
 from tecomp.codegen.dlpack import Memory, read_dlpack
 from tecomp.errors import CallError
 from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.expr import Expr, Var, integer_range
 from tecomp.ir.stmt import Buffer
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"
@@ -25,6 +25,7 @@ class Parameter:
     Attributes:
         position: its place among the arguments, from 0.
         kernel: name of the function.
+        scalar: type of one lane.
         buffer: what the caller passes, one axis for each output of its layout.
         physical: the same memory as the code sees it, one axis for each index of an address.
         is_written: whether the kernel writes to it.
@@ -36,6 +37,7 @@ class Parameter:
 
     position: int
     kernel: str
+    scalar: DType
     buffer: Buffer
     physical: Buffer
     is_written: bool
@@ -48,11 +50,6 @@ class Parameter:
     def where(self) -> str:
         """How messages name it."""
         return f"argument {self.position} ({self.buffer.name}) of {self.kernel}"
-
-    @property
-    def scalar(self) -> DType:
-        """Type of one lane."""
-        return self.buffer.dtype.scalar
 
     def describe(self) -> str:
         """Type and shape, as in `float32[n, 4]`."""
@@ -69,6 +66,7 @@ def make_parameter(
     return Parameter(
         position,
         kernel,
+        buffer.dtype.scalar,
         buffer,
         physical,
         is_written,
@@ -106,7 +104,8 @@ def memory_of(parameter: Parameter, argument: Any) -> Memory:
 
 def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     dtype = array.dtype
-    if dtype != parameter.numpy and not dtype.isnative:
+    fits = dtype == parameter.numpy
+    if not fits and not dtype.isnative:
         raise CallError(
             f"{parameter.where}: expected {parameter.scalar} in this machine's byte order, got "
             f"{dtype.str}; convert it with .astype({_numpy_name(parameter.scalar)})"
@@ -116,7 +115,9 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
         # The bytes of a type such as a structure need not divide its strides.
         strides = tuple(step // max(dtype.itemsize, 1) for step in array.strides)
     address = array.__array_interface__["data"][0]
-    return Memory(address, dtype.name, array.shape, strides, array.flags.writeable, array)
+    # The name of a NumPy type takes longer to find than all the rest.
+    name = str(parameter.scalar) if fits else dtype.name
+    return Memory(address, name, array.shape, strides, array.flags.writeable, array)
 
 
 def _no_array(parameter: Parameter, argument: Any) -> CallError:
@@ -198,7 +199,7 @@ def check_scalar(where: str, var: Var, argument: Any) -> int | float:
     if isinstance(argument, bool | np.bool_) or not isinstance(argument, int | np.integer):
         raise _no_number(where, dtype, argument, "integer")
     value = int(argument)
-    low, high = _range(dtype)
+    low, high = integer_range(dtype)
     if not low <= value <= high:
         raise CallError(
             f"{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare "
@@ -215,8 +216,3 @@ def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
         f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}"
     )
 
-
-def _range(dtype: DType) -> tuple[int, int]:
-    if dtype.kind == "uint":
-        return 0, 2**dtype.bits - 1
-    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1

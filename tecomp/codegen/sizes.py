@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tecomp.codegen.dlpack import Memory
@@ -94,11 +95,11 @@ def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size
 
 def bytes_spanned(parameter: Parameter, memory: Memory) -> int:
     """Bytes from the first element of an argument to the end of its last."""
-    if 0 in memory.shape:
-        return 0
-    strides = memory.strides or compact_strides(memory.shape)
-    last = sum((extent - 1) * step for extent, step in zip(memory.shape, strides, strict=True))
-    return (last + 1) * parameter.scalar.bytes
+    size = parameter.scalar.bytes
+    if memory.strides is None or 0 in memory.shape:
+        return prod(memory.shape) * size
+    places = zip(memory.shape, memory.strides, strict=True)
+    return (1 + sum((extent - 1) * step for extent, step in places)) * size
 
 
 def _difference(

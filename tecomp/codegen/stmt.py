@@ -17,7 +17,8 @@ from tecomp.codegen.memory import store
 from tecomp.codegen.parallel import outline
 from tecomp.codegen.types import register_type
 from tecomp.errors import InternalError
-from tecomp.ir.expr import Expr
+from tecomp.ir.expr import Const, Expr
+from tecomp.ir.expr import cast as cast_expr
 from tecomp.ir.stmt import (
     Allocate,
     BufferStore,
@@ -103,21 +104,21 @@ def _allocate(code: Code, stmt: Allocate) -> Rule:
 
 
 def _for(code: Code, stmt: For) -> Rule:
-    kind = stmt.loop_var.dtype
-    first = cast(code, _value(code, stmt.min), stmt.min.dtype, kind)
-    extent = cast(code, _value(code, stmt.extent), stmt.extent.dtype, kind)
+    """The body for every value below the end; the first round is tested as well."""
     if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
-        outline(code, stmt, first, extent, emit_stmt)
+        outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
         return
-    yield from loop(code, stmt, first, code.op(f"add {register_type(kind)} {first}, {extent}"))
-
-
-def loop(code: Code, stmt: For, first: str, end: str) -> Rule:
-    """The body for every value from `first` below `end`; tested before the first round."""
     kind = register_type(stmt.loop_var.dtype)
+    # As one expression, so that literals are added here and not by the loop.
+    last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)
+    first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
+    end = _value(code, last)
     body, after = code.name("loop"), code.name("after")
     before = code.block
-    code.branch(code.op(f"icmp slt {kind} {first}, {end}"), body, after)
+    if isinstance(stmt.extent, Const) and stmt.extent.value > 0:
+        code.jump(body)
+    else:
+        code.branch(code.op(f"icmp slt {kind} {first}, {end}"), body, after)
     code.label(body)
     var = f"%{code.name(stmt.loop_var.name)}"
     following = f"%{code.name('next')}"

@@ -101,7 +101,7 @@ class BoxedLoops:
     ) -> list[Expr]:
         """What says that the element `roots` is to be computed, at the given loops."""
         names = {f"d{k}": roots[axis] for k, axis in enumerate(self.definition.axis)}
-        size_names = Scope.of_sizes(tuple(self.program.sizes.values())).space(()).names
+        size_names = Scope.of_sizes(self.program.integers).space(()).names
         conditions = [set_to_condition(self.region, {**names, **size_names})]
         for relation in self.frame.relations:
             if isinstance(relation, Transform) and all(a in values for a in relation.after):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.axis import IterVar
@@ -85,11 +85,20 @@ def frame_of(
         boxes = box_around(stored, stored, scope, shape)
         return [Frame(start, extent) for start, extent in boxes]
 
-    frames, values = derive_frames(stage.relations, roots, box_of)
-    mixed = any(
-        is_reduction(leaf) and _touches_data(leaf, stage.relations) for leaf in stage.leaves
+    relations = tuple(_in_sizes(program, relation) for relation in stage.relations)
+    frames, values = derive_frames(relations, roots, box_of)
+    mixed = any(is_reduction(leaf) and _touches_data(leaf, relations) for leaf in stage.leaves)
+    return StageFrame(frames, values, relations, tuple(roots), not mixed)
+
+
+def _in_sizes(program: Program, relation: Relation) -> Relation:
+    """A relation with a symbolic factor in terms of the function's sizes."""
+    if not isinstance(relation, Split):
+        return relation
+    factor, nparts = (
+        None if n is None else program.extent(n) for n in (relation.factor, relation.nparts)
     )
-    return StageFrame(frames, values, stage.relations, tuple(roots), not mixed)
+    return replace(relation, factor=factor, nparts=nparts)
 
 
 def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:

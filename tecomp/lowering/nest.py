@@ -17,8 +17,19 @@ from typing import Any
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr, index_value
-from tecomp.ir.stmt import BufferRealize, Extent, ForKind, PrimFunc, Range, Stmt, seq
+from tecomp.ir.expr import Const, Expr, cast, index_value
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.stmt import (
+    Buffer,
+    BufferRealize,
+    Extent,
+    ForKind,
+    PadValue,
+    PrimFunc,
+    Range,
+    Stmt,
+    seq,
+)
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.boxed import BoxedLoops
 from tecomp.lowering.footprint import (
@@ -55,7 +66,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     """
     checker = ReadChecker(program)
     checker.run()
-    scope = Scope.of_sizes(tuple(program.sizes.values()))
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     scalars = {p for p in program.params if not hasattr(p, "shape")}
     maps = [
@@ -64,7 +75,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
         if stage.layout.maps
     ]
     pads = [
-        (buffer.data, stage.layout.pad_value)
+        (buffer.data, _padding(program, buffer, stage.layout.pad_value))
         for stage, buffer in _stored(program)
         if stage.layout.pad_value is not None
     ]
@@ -74,7 +85,13 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     )
 
 
-def _stored(program: Program) -> list[tuple[StageState, Any]]:
+def _padding(program: Program, buffer: Buffer, pad: PadValue) -> PadValue:
+    """What places without an element contain, in the type of the buffer."""
+    value = substitute(pad.value, dict(program.sizes))
+    return PadValue(pad.indices, cast(buffer.dtype, value))
+
+
+def _stored(program: Program) -> list[tuple[StageState, Buffer]]:
     """Every buffer of the function with its stage."""
     found = []
     for stage in program.state:
@@ -204,7 +221,8 @@ class _Nests:
             scope: what the sets depend on.
         """
         stop = next(cut for cut in work.cuts if cut >= start)
-        before_reduction = work.first_reduction is not None and start < work.first_reduction
+        # Initial values are stored also where there is nothing to reduce.
+        before_reduction = work.first_reduction is not None and stop <= work.first_reduction
         dims = work.leaves[start:stop]
         walked = data if before_reduction else points
         band = first_dims(walked, len(dims))

@@ -113,7 +113,12 @@ def lower_all(
 
 
 def lower(
-    schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None
+    schedule: Schedule,
+    args: Sequence[object],
+    name: str = "main",
+    stop_after: str | None = None,
+    *,
+    simple_mode: bool = False,
 ) -> PrimFunc:
     """The loops of a schedule as a function over buffers.
 
@@ -123,6 +128,8 @@ def lower(
         name: of the function.
         stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
             `lower_storage`, `flatten_buffer`, `vectorize_loops`, `unroll_loops` or `simplify`.
+        simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
+            same as stopping after `flatten_buffer`.
 
     Returns:
         The function; `print` shows it.
@@ -130,4 +137,6 @@ def lower(
     Raises:
         LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
     """
+    if simple_mode and stop_after is None:
+        stop_after = "flatten_buffer"
     return lower_all(schedule, args, name, stop_after).final

@@ -13,12 +13,12 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Expr, Var
-from tecomp.ir.rewrite import bottom_up, substitute, walk
+from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.ir.text import identifier
 from tecomp.lowering.index import index_of
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
+from tecomp.scheduling.state import At, AtRoot, Inline, Split, StageState, State
 
 Argument = Tensor | Var
 
@@ -72,6 +72,17 @@ class Program:
     sizes: Mapping[Var, Var]
     definitions: Mapping[Operation, Definition]
     placeholders: Mapping[Operation, Buffer]
+
+    @property
+    def integers(self) -> tuple[Var, ...]:
+        """The variables that sets may depend on: sizes, and whole numbers that are passed in."""
+        return tuple(var for var in self.sizes.values() if var.dtype == INT64)
+
+    @property
+    def symbolic_extents(self) -> tuple[Expr, ...]:
+        """The extents of arguments that are no numbers; they are never negative."""
+        shapes = [p.shape for p in self.params if isinstance(p, Buffer)]
+        return tuple(n for shape in shapes for n in shape if not isinstance(n, int))
 
     def buffer_of(self, tensor: Tensor) -> Buffer:
         """Where the elements of `tensor` are."""
@@ -267,6 +278,7 @@ def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
             for node in distinct_nodes(*stage.op.body):
                 if type(node) is Var and node not in axes and node not in _bound_by_reducer(stage):
                     used[node] = None
+        used.update(dict.fromkeys(_scheduled(stage)))
         for var in used:
             if var not in bound:
                 raise LowerError(
@@ -274,7 +286,24 @@ def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
                     f"add {var.name} itself to the arguments"
                 )
         found.update(used)
-    return {var: Var(names.fresh(var.name), INT64) for var in found}
+    return {
+        var: Var(names.fresh(var.name), INT64 if var.dtype.is_integer else var.dtype)
+        for var in found
+    }
+
+
+def _scheduled(stage: StageState) -> list[Var]:
+    """The variables in factors of splits and in values of padding."""
+    found = [
+        var
+        for relation in stage.relations
+        if isinstance(relation, Split)
+        for extent in (relation.factor, relation.nparts)
+        if extent is not None
+        for var in _variables(extent)
+    ]
+    pad = stage.layout.pad_value
+    return [*found, *(free_variables(pad) if pad is not None else ())]
 
 
 def _bound_by_reducer(stage: StageState) -> set[Var]:

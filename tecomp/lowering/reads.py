@@ -147,7 +147,8 @@ class _Domain:
     """The points at which one definition is evaluated."""
 
     def __init__(self, program: Program, ranges: Mapping[IterVar, Range]) -> None:
-        self.sizes = tuple(program.sizes.values())
+        self.sizes = program.integers
+        self.extents = program.symbolic_extents
         self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
         dims = tuple(v for v in self.wide.values() if isinstance(v, Var))
         self.ranges = dict(zip(dims, ranges.values(), strict=True))
@@ -156,11 +157,11 @@ class _Domain:
 
     @property
     def points(self) -> Any:
-        """The points as a set; sizes are not negative."""
+        """The points as a set; extents of arguments are not negative."""
         if self._points is None:
             box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
-            for size in self.sizes:
-                box = box.intersect(condition_hull(size >= 0, self.space)[0])
+            for extent in self.extents:
+                box = box.intersect(condition_hull(extent >= 0, self.space)[0])
             self._points = box
         return self._points
 
@@ -222,8 +223,9 @@ def _message(
     at = ", ".join(f"{var.name} = {value}" for var, value in point.items())
     return (
         f"{definition.stage.name}: `{_text(load)}` reads outside {load.tensor.name}[{shape}]: "
-        f"index {axis}, `{_text(index)}`, is {_value_at(index, point)}{' at ' + at if at else ''}; guard "
-        "the read with te.if_then_else, or change the shape or the index"
+        f"index {axis}, `{_text(index)}`, is {_value_at(index, point)}"
+        f"{' at ' + at if at else ''}; guard the read with te.if_then_else, or change the shape "
+        "or the index"
     )
 
 

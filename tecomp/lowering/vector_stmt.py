@@ -165,15 +165,17 @@ def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
 def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     """Whether any statement in `stmt` has no vector form, under a condition."""
     guarded = _At(Where(at.where.mask, guarded=True))
-    before = dict(loop.lanes.values)
+    before = dict(loop.lanes.values), set(loop.lanes.private)
     found = False
     for node in walk(stmt):
         if isinstance(node, Let) and loop.lanes.varies(node.value):
             loop.lanes.values[node.var] = node.value
+        if isinstance(node, Allocate):
+            loop.lanes.private.add(node.buffer.data)
         if isinstance(node, Stmt) and _needs_lanes(loop, node, guarded):
             found = True
             break
-    loop.lanes.values = before
+    loop.lanes.values, loop.lanes.private = before
     return found
 
 
@@ -258,7 +260,7 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
         inside = at.then(Where(mask, guarded=True), stmt.condition)
         body = yield _statement(loop, stmt.then_case, inside)
         both = joined(outer, test)
-    return Let(mask, test if both is None else both, body)
+        return Let(mask, test if both is None else both, body)
     holds = Var("holds", kind)
     then = yield _statement(loop, stmt.then_case, at.then(at.where.also(holds), stmt.condition))
     other = yield _statement(

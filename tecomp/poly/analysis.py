@@ -22,7 +22,7 @@ from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
-from tecomp.poly.extents import FEW, bounds_of, constant_shape, extent_of, is_empty
+from tecomp.poly.extents import bounds_of, constant_shape, extent_of, is_empty
 from tecomp.poly.forms import Form, Reader
 from tecomp.poly.layout_sets import LayoutSet
 from tecomp.poly.solve import Solution, solve
@@ -39,7 +39,8 @@ class Group:
         axes: the positions of the axes.
         variables: the axes.
         extents: of the axes; none is 0.
-        exprs: the results.
+        results: the results, in which other axes may occur where they do not matter.
+        others: all axes of the map.
         forms: of the results, with periods.
         reader: for forms without.
         places: a variable for each result.
@@ -49,7 +50,8 @@ class Group:
     axes: tuple[int, ...]
     variables: tuple[Var, ...]
     extents: tuple[Extent, ...]
-    exprs: tuple[Expr, ...]
+    results: tuple[Expr, ...]
+    others: tuple[Var, ...]
     forms: tuple[Form | None, ...]
     reader: Reader
     places: tuple[Var, ...]
@@ -59,7 +61,7 @@ class Group:
     def solution(self) -> Solution | None:
         """The indices and conditions that the digits give, if they give any."""
         forms = []
-        for form, expr in zip(self.forms, self.exprs, strict=True):
+        for form, expr in zip(self.forms, self.results, strict=True):
             exact = self.reader.exact(form, expr)
             if exact is None:
                 return None
@@ -70,6 +72,13 @@ class Group:
         ]
         extents = dict(zip(self.axes, self.extents, strict=True))
         return solve(forms, places, self.reader, extents, self.ends)
+
+    @cached_property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The results in terms of the axes of this group alone."""
+        own = set(self.variables)
+        zeros = {var: Const(0, INT64) for var in self.others if var not in own}
+        return tuple(substitute(expr, zeros) for expr in self.results)
 
     @cached_property
     def set(self) -> LayoutSet:
@@ -85,17 +94,11 @@ class Group:
 
     @cached_property
     def _is_small(self) -> bool:
-        constant = constant_shape(self.extents)
-        return constant is not None and prod(constant) <= FEW and not self._has_parameters
-
-    @cached_property
-    def _has_parameters(self) -> bool:
-        own = set(self.variables)
-        return any(var not in own for expr in self.exprs for var in free_variables(expr))
+        return elements.is_small(self.exprs, self.variables, self.extents)
 
     @cached_property
     def _elements(self) -> tuple[Index, list[elements.Array]]:
-        shape = elements.few_enough(self.variables, self.extents)
+        shape = elements.few_enough(self.exprs, self.variables, self.extents)
         return shape, elements.over_box(self.exprs, self.variables, shape)
 
     @cached_property
@@ -138,7 +141,7 @@ class Group:
             indices = self.set.inverse(self.places)
             misses = (self.set.misses(self.places, self.ends),)
             return indices, () if is_full else self._possible(misses)
-        shape = elements.few_enough(self.variables, self.extents)
+        shape = elements.few_enough(self.exprs, self.variables, self.extents)
         found = bits.invert(self.exprs, self.variables, shape, self.places)
         if found is None:
             return None
@@ -255,6 +258,7 @@ class Analysis:
             tuple(self.variables[k] for k in axes),
             tuple(shape[k] for k in axes),
             tuple(self.exprs[k] for k in results),
+            self.variables,
             tuple(self._forms[k] for k in results),
             reader,
             tuple(self.places[k] for k in results),
@@ -309,6 +313,8 @@ class Analysis:
         misses: list[Expr] = []
         with isl_work("index map", LayoutError):
             for group in self.groups:
+                if self.is_empty and group.collision is not None:
+                    continue  # no place has an element, so any index will do
                 if group.inverse is None:
                     return None
                 for axis, index in zip(group.axes, group.inverse[0], strict=True):

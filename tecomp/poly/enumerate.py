@@ -11,11 +11,14 @@ import numpy.typing as npt
 
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Expr, Not, Select, Var
-from tecomp.ir.rewrite import children
+from tecomp.ir.rewrite import children, free_variables
 from tecomp.ir.stmt import Extent
 
 LIMIT = 2**22
 """How many elements are looked at, at most."""
+
+FEW = 4096
+"""Up to so many elements, looking at each is faster than deciding with sets."""
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Index: TypeAlias = "tuple[int, ...]"
@@ -105,7 +108,18 @@ _COMPARE: dict[CmpOp, Callable[[Array, Array], Array]] = {
 }
 
 
-def few_enough(axes: Sequence[Var], shape: Sequence[Extent]) -> tuple[int, ...]:
+def is_small(exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]) -> bool:
+    """Whether to look at every element is faster than to decide with sets, and possible."""
+    numbers = [n for n in shape if isinstance(n, int)]
+    if len(numbers) < len(shape) or prod(numbers) > FEW:
+        return False
+    own = set(axes)
+    return all(var in own for expr in exprs for var in free_variables(expr))
+
+
+def few_enough(
+    exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
+) -> tuple[int, ...]:
     """`shape`, if its elements can be looked at one by one.
 
     Raises:
@@ -113,6 +127,14 @@ def few_enough(axes: Sequence[Var], shape: Sequence[Extent]) -> tuple[int, ...]:
     """
     what = "index map: bit operations are decided by looking at every element"
     numbers = []
+    own = set(axes)
+    for expr in exprs:
+        others = [var for var in free_variables(expr) if var not in own]
+        if others:
+            raise LayoutError(
+                f"{what}, but `{expr}` depends on the variable {others[0]}; use a number instead, "
+                "or // and % only"
+            )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
@@ -123,8 +145,8 @@ def few_enough(axes: Sequence[Var], shape: Sequence[Extent]) -> tuple[int, ...]:
     if prod(numbers) > LIMIT:
         names = ", ".join(axis.name for axis in axes)
         raise LayoutError(
-            f"{what}, and {names} have {prod(numbers)} together, more than {LIMIT}; let fewer or "
-            "smaller axes meet in them, e.g. i ^ j % 8 for i ^ j"
+            f"{what}, but there are {prod(numbers)} of them for {names}, more than {LIMIT}; let "
+            "fewer or smaller axes meet, e.g. i ^ j % 8 for i ^ j"
         )
     return tuple(numbers)
 

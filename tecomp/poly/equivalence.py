@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from tecomp.ir.stmt import Extent
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.context import isl_work
-from tecomp.poly.extents import FEW, bounds_of, constant_shape, is_empty
+from tecomp.poly.extents import bounds_of, is_empty
 from tecomp.poly.forms import Reader
 from tecomp.poly.layout_sets import LayoutSet
 
@@ -50,12 +49,12 @@ def _is_equal(
     if shape is None:
         return _is_equal_everywhere(a, b)
     sizes = tuple(shape[k] for k in kept)
-    constant = constant_shape(sizes)
-    if constant is None or prod(constant) > FEW or used - set(axes):
+    if not elements.is_small([a, b], some, sizes):
         try:
             return LayoutSet((a,), some, sizes).same_as((b,))
         except NotAffine:
-            constant = elements.few_enough(some, sizes)
+            pass
+    constant = elements.few_enough([a, b], some, sizes)
     first, second = elements.over_box([a, b], some, constant)
     return bool(np.array_equal(first, second))
 

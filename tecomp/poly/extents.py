@@ -23,9 +23,6 @@ from tecomp.poly.context import isl_work
 from tecomp.poly.forms import Bounds, Form, Opaque, Part, Reader, Span
 from tecomp.poly.layout_sets import LayoutSet
 
-FEW = 4096
-"""Up to so many elements, looking at each is faster than deciding with sets."""
-
 
 def bounds_of(shape: Sequence[Extent]) -> list[Bounds]:
     """Least and greatest index on each axis."""
@@ -51,9 +48,11 @@ def extent_of(
         # No index, so no place; a period stays what it is.
         part = form.single() if form is not None else None
         return part.size or 0 if isinstance(part, Span) else 0
-    _refuse_negative(expr, form, reader, axes, shape)
+    if not is_empty(shape):
+        _refuse_negative(expr, form, reader, axes, shape)
     extent = count(form, shape) if form is not None else None
-    return extent if extent is not None else _exact(expr, axes, shape)
+    extent = extent if extent is not None else _exact(expr, axes, shape)
+    return max(extent, 0) if isinstance(extent, int) else extent
 
 
 def _refuse_negative(
@@ -78,24 +77,18 @@ def _first_negative(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> dict[Var, int] | None:
     some, sizes = used_axes(expr, axes, shape)
-    constant = constant_shape(sizes)
-    if constant is not None and prod(constant) <= FEW:
-        (values,) = elements.over_box([expr], some, constant)
-        below = np.flatnonzero(values < 0)
-        if not below.size:
-            return None
-        return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
-    try:
-        with isl_work("index map", LayoutError):
-            return LayoutSet((expr,), some, sizes).first_below_zero(0)
-    except NotAffine:
-        # Bit operations of numbers that are not negative.
-        constant = elements.few_enough(some, sizes)
-        (values,) = elements.over_box([expr], some, constant)
-        below = np.flatnonzero(values < 0)
-        if not below.size:
-            return None
-        return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
+    if not elements.is_small([expr], some, sizes):
+        try:
+            with isl_work("index map", LayoutError):
+                return LayoutSet((expr,), some, sizes).first_below_zero(0)
+        except NotAffine:
+            pass
+    constant = elements.few_enough([expr], some, sizes)
+    (values,) = elements.over_box([expr], some, constant)
+    below = np.flatnonzero(values < 0)
+    if not below.size:
+        return None
+    return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
 
 
 def count(form: Form, shape: Sequence[Extent]) -> Extent | None:
@@ -148,14 +141,14 @@ def _are_independent(form: Form) -> bool:
 
 def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
     some, sizes = used_axes(expr, axes, shape)
-    constant = constant_shape(sizes)
-    if constant is None or prod(constant) > FEW:
+    if not elements.is_small([expr], some, sizes):
         try:
             with isl_work("index map", LayoutError):
                 greatest = LayoutSet((expr,), some, sizes).greatest(0)
             return 0 if greatest is None else simplified(plus(greatest, 1))
         except NotAffine:
-            constant = elements.few_enough(some, sizes)
+            pass
+    constant = elements.few_enough([expr], some, sizes)
     (values,) = elements.over_box([expr], some, constant)
     return int(values.max()) + 1
 

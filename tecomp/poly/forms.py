@@ -242,8 +242,6 @@ class Reader:
             unit, high = outer
             low = self.plus(rest, high, -unit)
             return self.plus(low, scaled(self.mod(high, divisor // unit), unit))
-        if self._is_within(rest, divisor):
-            return rest
         return Form(0, ((Opaque(BinOp.MOD, (rest,), divisor), 1),))
 
     def _without_low_part(self, rest: Form, divisor: int) -> tuple[int, Form] | None:

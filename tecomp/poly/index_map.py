@@ -90,7 +90,8 @@ class IndexMap(PlainIndexMap):
         """
         if len(indices) != len(self.initial_indices):
             raise LayoutError(
-                f"index map: {self} takes {len(self.initial_indices)} indices, got {len(indices)}"
+                f"index map: {self} is for {len(self.initial_indices)} axes, got {len(indices)} "
+                f"indices, {_list(indices)}"
             )
         values = {
             var: index_value(index)
@@ -174,11 +175,10 @@ class IndexMap(PlainIndexMap):
         if not analysis.is_bijective:
             unused = self.padding_count(shape)
             count = f"{unused} of the {product(analysis.ends)}"
-            some = count if isinstance(unused, int) else "for some sizes there are"
             raise LayoutError(
-                f"index map: {some} places of {_list(analysis.ends)} that hold no element of "
-                f"{_list(analysis.shape)} under {self}, so it has no inverse; "
-                "non_surjective_inverse also gives where they are"
+                f"index map: {count if isinstance(unused, int) else 'for some sizes,'} places of "
+                f"{_list(analysis.ends)} hold no element of {_list(analysis.shape)} under {self}, "
+                "so it has no inverse; non_surjective_inverse also gives where they are"
             )
         return self.non_surjective_inverse(shape)[0]
 
@@ -250,8 +250,8 @@ class IndexMap(PlainIndexMap):
     def _checked(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
         if len(shape) != len(self.initial_indices):
             raise LayoutError(
-                f"index map: {self} takes {len(self.initial_indices)} indices, but the shape "
-                f"{_list(shape)} has {len(shape)} axes"
+                f"index map: {self} is for {len(self.initial_indices)} axes, but the shape is "
+                f"{_list(shape)}"
             )
         sizes: list[Extent] = []
         for extent in shape:

@@ -32,12 +32,12 @@ class Scope:
     n_sizes: int
 
     @classmethod
-    def of_sizes(cls, sizes: Sequence[Var]) -> Scope:
-        """The scope outside all loops: sizes are not negative."""
+    def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> Scope:
+        """The scope outside all loops, where `extents` are not negative."""
         space = Space((), tuple(sizes))
         known = space.universe_set()
-        for size in sizes:
-            known = known.intersect(condition_hull(size >= 0, space)[0])
+        for extent in extents:
+            known = known.intersect(condition_hull(extent >= 0, space)[0])
         return cls(tuple(sizes), known.params(), len(sizes))
 
     def space(self, dims: Sequence[Var]) -> Space:

@@ -128,6 +128,9 @@ class Sums:
         return Sum(0, {self._by_key[key]: 1})
 
     def _remainder(self, inside: Sum, divisor: int) -> Sum:
+        if (inside.const + 1) % divisor == 0 and not inside.positive().terms:
+            # (-1 - x) % c == c - 1 - x % c
+            return Sum(divisor - 1).plus(self._remainder(inside.negative(), divisor), -1)
         key = ("%", inside.key, divisor)
         if key not in self._by_key:
             self._atom(key, binary(BinOp.MOD, self.expr(inside), Const(divisor, INT64)))

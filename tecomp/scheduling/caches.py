@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
-from tecomp.ir.dtype import INT32
+from tecomp.ir.dtype import BOOL, INT32
 from tecomp.ir.expr import Const, Expr, cast, if_then_else, index_value, logical_and
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Range
@@ -216,7 +217,11 @@ def _factored_op(
         for a in compute.reduce_axis
         if a not in set(leaves)
     ]
-    condition = logical_and(*inside, substitute(reduce.condition, moved))
+    condition = substitute(reduce.condition, moved)
+    if inside and any(isinstance(node, TensorLoad) for node in distinct_nodes(condition)):
+        # Past the end it must not read; `and` alone does not guard.
+        condition = if_then_else(logical_and(*inside), condition, Const(False, BOOL))
+    condition = logical_and(*inside, condition)
     source = tuple(substitute(value, moved) for value in reduce.source)
     if rest:
         body: tuple[Expr, ...] = tuple(

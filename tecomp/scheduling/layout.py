@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import signature
+from typing import Any
 
+from tecomp.compute.arithmetic import value_of
 from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
-from tecomp.errors import LayoutError, ScheduleError
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, as_expr, cast, index_value
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent, PadValue, Range
 from tecomp.poly.index_map import IndexMap
-from tecomp.scheduling.state import Layout, StageState, State, Transform
+from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
 
 LOOPS = ("physical", "logical")
 
@@ -134,9 +140,35 @@ def _pad_value(
             "(kernel.pack does); pad_value= is for computed stages"
         )
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
-    made = value(*indices) if callable(value) else value
-    dtype = stage.op.output(0).dtype
-    return PadValue(indices, cast(dtype, as_expr(made)))  # type: ignore[arg-type]
+    made = _called(value, indices, where) if callable(value) else value
+    expr = _expression(made, where)
+    if any(isinstance(node, TensorLoad | Reduce) for node in distinct_nodes(expr)):
+        raise ScheduleError(
+            f"{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, "
+            "and no elements of tensors"
+        )
+    return PadValue(indices, expr)
+
+
+def _expression(value: Any, where: str) -> Expr:
+    try:
+        return value_of(value)
+    except TypeMismatchError:
+        raise ScheduleError(
+            f"{where}: pad_value= is a number, an expression or a function that makes one, "
+            f"got {value!r}"
+        ) from None
+
+
+def _called(function: Callable[..., object], indices: tuple[Var, ...], where: str) -> object:
+    try:
+        signature(function).bind(*indices)
+    except TypeError:
+        raise ScheduleError(
+            f"{where}: pad_value= is a function that does not take {len(indices)} indices, one "
+            "for each physical axis; name them all, or take them as *i"
+        ) from None
+    return function(*indices)
 
 
 def _kept_pad_value(
@@ -200,12 +232,13 @@ def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
     first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
     kept = [leaf for leaf in stage.leaves if leaf not in old]
     leaves = (*kept[:first], *transform.after, *kept[first:])
-    return replace(
+    changed = replace(
         stage,
         leaves=leaves,
         relations=(*stage.relations, transform),
         layout_axes=transform.after,
     )
+    return unmarked(changed, *transform.before)
 
 
 def _brackets(shape: Sequence[Extent]) -> str:

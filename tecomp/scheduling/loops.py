@@ -15,10 +15,10 @@ from tecomp.scheduling.relations import ceil_div, shorter
 from tecomp.scheduling.state import (
     Fuse,
     Split,
-    StageState,
     State,
     is_reduction,
     leaf_position,
+    unmarked,
 )
 
 PARALLEL_THREADS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
@@ -70,7 +70,7 @@ def split(
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     relation = Split(axis, outer, inner, factor, nparts)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
-    return state.update(_unmarked(changed, axis)), (outer, inner)
+    return state.update(unmarked(changed, axis)), (outer, inner)
 
 
 def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
@@ -114,7 +114,7 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     leaves = (*stage.leaves[:first], fused, *stage.leaves[first + len(axes) :])
     relation = Fuse(tuple(axes), fused)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
-    return state.update(_unmarked(changed, *axes)), fused
+    return state.update(unmarked(changed, *axes)), fused
 
 
 def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
@@ -223,18 +223,6 @@ def _positive(value: object, what: str, where: str) -> Extent:
 
 def _derived(name: str, extent: Extent, kind: IterKind) -> IterVar:
     return IterVar(name, dom=Range(Const(0), index_value(extent)), kind=kind)
-
-
-def _unmarked(stage: StageState, *axes: IterVar) -> StageState:
-    """`stage` without the marks of axes that are no loops any more."""
-    gone = set(axes)
-    if not gone & {*stage.marks, *stage.threads}:
-        return stage
-    return replace(
-        stage,
-        marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
-        threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
-    )
 
 
 def _list(axes: Sequence[IterVar]) -> str:

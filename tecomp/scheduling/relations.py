@@ -1,4 +1,4 @@
-"""Loops in terms of root axes and back: what split, fuse and transform_layout did, as expressions."""
+"""Loops as functions of root axes and back: what split, fuse and transform_layout did."""
 
 from __future__ import annotations
 

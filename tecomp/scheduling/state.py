@@ -219,9 +219,8 @@ def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
     for relation in stage.relations:
         match relation:
             case Split(parent, outer, inner) if parent is axis:
-                return (
-                    f"axis {axis.name} was split into {outer.name} and {inner.name} already; {loops}"
-                )
+                parts_of = f"{outer.name} and {inner.name}"
+                return f"axis {axis.name} was split into {parts_of} already; {loops}"
             case Fuse(parts, fused) if any(part is axis for part in parts):
                 return f"axis {axis.name} was fused into {fused.name} already; {loops}"
             case Transform(before, after) if any(old is axis for old in before):
@@ -239,3 +238,15 @@ def _names(axes: tuple[IterVar, ...]) -> str:
 def is_reduction(axis: IterVar) -> bool:
     """Whether the loop runs over a reduction."""
     return axis.kind is IterKind.REDUCE
+
+
+def unmarked(stage: StageState, *axes: IterVar) -> StageState:
+    """`stage` without the marks of axes that are no loops any more."""
+    gone = set(axes)
+    if not gone & {*stage.marks, *stage.threads}:
+        return stage
+    return replace(
+        stage,
+        marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
+        threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
+    )

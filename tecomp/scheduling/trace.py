@@ -22,12 +22,12 @@ from tecomp.scheduling.state import State
 from tecomp.scheduling.te_text import float_text, te_text
 
 VERSION = 1
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Names that a call uses for the first time: a tensor, a size, or the `kind` axes of a stage."""
+    """Names that a call uses for the first time: a tensor, a size, or axes of a stage."""
 
     owner: str
     kind: str

@@ -22,23 +22,30 @@ def some(name: str, *shape: int) -> np.ndarray[Any, Any]:
     return (RANDOM.standard_normal(shape) * 9).astype(DType(name).numpy)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("stride", [1, -1, 2, -3, 0])
-@pytest.mark.parametrize("lanes", [2, 3, 4, 7, 8, 16, 31])
-@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "bool"])
-def test_vector_access(both: Both, name: str, lanes: int, stride: int, masked: bool) -> None:
+STRIDES = (1, -1, 2, -3, 0)
+
+
+def copy_vectors(name: str, lanes: int, stride: int, target: str) -> str:
+    """A copy at places `stride` apart, and one of those lanes that come before the fifth."""
     first = max(-stride, 0) * (lanes - 1)
     where = f"ramp(i, 1, {lanes}) < broadcast(5, {lanes})"
-    source, target = (f"ramp(i + {first}, {step}, {lanes})" for step in (stride, stride or 1))
-    statement = f"O[{target}] = A[{source}]"
-    if masked:
-        statement = f"store(O[{target}], A.load({source}, where={where}), where={where})"
-    text = f'''def f(A: Buffer("{name}", (200,)), O: Buffer("{name}", (200,))):
-    for i in range(4):
-        {statement}
-'''
-    both(text, some(name, 200), some(name, 200))
-    both(text, some(name, 200), some(name, 200), check_bounds=True)
+    source, place = (f"ramp(i + {first}, {step}, {lanes})" for step in (stride, stride or 1))
+    return f'''
+        {target}[{place}] = A[{source}]
+        store({target}_masked[{place}], A.load({source}, where={where}), where={where})'''
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+@pytest.mark.parametrize("lanes", [2, 3, 4, 7, 8, 16, 31])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "bool"])
+def test_vector_access(both: Both, name: str, lanes: int, check_bounds: bool) -> None:
+    targets = [f"O{k}{kind}" for k in range(len(STRIDES)) for kind in ("", "_masked")]
+    buffers = ", ".join(f'{target}: Buffer("{name}", (200,))' for target in ("A", *targets))
+    text = f"def f({buffers}):\n    for i in range(4):" + "".join(
+        copy_vectors(name, lanes, stride, f"O{k}") for k, stride in enumerate(STRIDES)
+    )
+    arrays = [some(name, 200) for _ in range(1 + len(targets))]
+    both(text, *arrays, check_bounds=check_bounds)
 
 
 @pytest.mark.parametrize("index", [

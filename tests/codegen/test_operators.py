@@ -59,7 +59,7 @@ def test_operators(elementwise: Elementwise, name: str, lanes: int) -> None:
     elementwise(lanes, [name, name], [*functions, *map(comparison, CmpOp)])
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_division_and_shift_by_literals(elementwise: Elementwise, name: str, lanes: int) -> None:
     def by(op: BinOp, value: int) -> Callable[[Expr], Expr]:

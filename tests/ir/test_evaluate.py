@@ -358,7 +358,14 @@ def test_strides_and_sizes_that_do_not_fit() -> None:
     with pytest.raises(CallError) as unbound:
         run('def f(A: Buffer("float32", (n * 2,)), *, n: "int64"):\n    pass', floats(4))
 
+    with pytest.raises(CallError) as transposed:
+        run('def f(A: Buffer("float32", (3, 4))):\n    pass', floats(4, 3).T)
+    with pytest.raises(CallError) as lanes:
+        run('def f(A: Buffer("float32x2", (3,))):\n    pass', floats(2, 3).T)
+
     assert strided.value.message == "f: A has strides (8, 1), not (4, 1)"
+    assert transposed.value.message == "f: A has strides (4, 1), not (1, 3)"
+    assert lanes.value.message == "f: A has strides (2, 1), not (1, 3)"
     assert unbound.value.message == "f: no array has the size n as an axis"
 
 

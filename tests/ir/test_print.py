@@ -69,8 +69,8 @@ A = Buffer("A", (8, 8))
         (if_then_else(P, I, J), "if_then_else(p, i, j)"),
         (Call("exp", (Var("x", FLOAT32),), FLOAT32), "exp(x)"),
         (Call("exp", (Var("x", FLOAT32),), DType("float64")), 'exp(x, dtype="float64")'),
-        (Call("mma", (I, J), FLOAT32), 'call(\'mma\', i, j, dtype="float32")'),
-        (Call("clock", (), FLOAT32), 'call(\'clock\', dtype="float32")'),
+        (Call("mma", (I, J), FLOAT32), 'call("mma", i, j, dtype="float32")'),
+        (Call("clock", (), FLOAT32), 'call("clock", dtype="float32")'),
         (Call("isnan", (Var("x", FLOAT32),), BOOL), "isnan(x)"),
         (Ramp(I * 8, Const(1), 8), "ramp(i * 8, 1, 8)"),
         (Broadcast(I, 4), "broadcast(i, 4)"),
@@ -142,7 +142,7 @@ def test_maps_ranges_and_buffers() -> None:
     assert parse_pad_value(str(padded)) == padded
     assert str(Range(I, J + 1)) == repr(Range(I, J + 1)) == "(i, j + 1)"
     assert repr(texture) == (
-        "T: Buffer(\"float16x4\", (n, 64), scope='global.texture', axis_separators=(0,), "
+        'T: Buffer("float16x4", (n, 64), scope="global.texture", axis_separators=(0,), '
         "strides=(64, 1))"
     )
 

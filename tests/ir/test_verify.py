@@ -37,6 +37,7 @@ from tecomp.ir.stmt import (
     IfThenElse,
     IndexMap,
     Let,
+    PadValue,
     PrimFunc,
     Range,
     SeqStmt,
@@ -112,7 +113,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
          "bool and float32x4 have different lanes: "
          "`select(p, broadcast(x, 4), broadcast(x, 4))`"),
         (Call("mma", (X,), FLOAT32),
-         "there is no function mma of 1 arguments: `call('mma', x, dtype=\"float32\")`"),
+         'there is no function mma of 1 arguments: `call("mma", x, dtype="float32")`'),
         (Call("exp", (X,), INT64),
          'the call of exp has the type int64: `exp(x, dtype="int64")`'),
         (Call("exp", (N,), INT64), "exp does not take int64: `exp(n)`"),
@@ -209,12 +210,17 @@ def test_maps_are_for_memory_of_the_function() -> None:
     i, gone = Var("i"), Var("gone", HANDLE)
     map_of_nothing = PrimFunc("f", (), NONE, (), ((gone, (IndexMap((i,), (i,)),)),))
     to_floats = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMap((i,), (ONE,)),)),))
+    place = PadValue((i,), ONE, i)
+    padded = PrimFunc("f", (A,), NONE, (), (), ((A.data, place),))
     free = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMap((i,), (N,)),)),))
 
     assert message(map_of_nothing) == (
         "f: no buffer has the memory that a layout map or pad value is for: `gone.data`"
     )
     assert message(to_floats) == "f: this is no map to scalar values: `lambda i: [float32(1.0)]`"
+    assert message(padded) == (
+        "f: int64 where bool belongs: `lambda i: float32(1.0) if i else None`"
+    )
     assert message(free) == "f: this variable is not bound where it is used: `n`"
 
 

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.compute.tensor import Tensor
+from tecomp.ir.dtype import INT32
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import BufferLoad, Const
 from tecomp.ir.parser import parse
@@ -61,7 +62,7 @@ def count() -> Count:
     ) -> Array:
         func = _nest(schedule, args)
         shape = tuple(int(str(extent)) for extent in tensor.shape)
-        counter = Buffer("counter", shape, "int32")
+        counter = Buffer("counter", shape, INT32)
 
         def rule(node: Any) -> Any:
             if isinstance(node, BufferStore) and node.buffer.name == tensor.name:

@@ -12,7 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp import te
+from tecomp.compute.axis import IterVar
+from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
+from tecomp.scheduling.schedule import Schedule
 
 Index: TypeAlias = "tuple[Any, ...]"
 Where: TypeAlias = "Callable[..., Sequence[Index]]"
@@ -52,6 +55,11 @@ LEAVES: dict[str, Callable[[int, int], Index]] = {
 """The loops of a consumer tiled by 2x3: for each element, the values down to a loop."""
 
 
+def tiled(s: Schedule, tensor: Tensor) -> dict[str, IterVar]:
+    i, j = tensor.op.axis
+    return dict(zip(LEAVES, s[tensor].tile(i, j, 2, 3), strict=True))
+
+
 def total(values: Sequence[Any]) -> Any:
     result = values[0]
     for value in values[1:]:
@@ -79,7 +87,7 @@ def test_what_is_computed_at_a_leaf(access: str, leaf: str, run: Any, count: Any
         (ROWS, COLUMNS), lambda i, j: total([P(*at) for at in where(i, j)]), name="C"
     )
     s = te.create_schedule(C)
-    leaves = dict(zip(("io", "jo", "ii", "ji"), s[C].tile(*C.op.axis, 2, 3), strict=True))
+    leaves = tiled(s, C)
     s[P].compute_at(s[C], leaves[leaf])
     a = np.random.default_rng(1).integers(0, 9, shape).astype(np.float32)
     c = np.full((ROWS, COLUMNS), np.nan, np.float32)
@@ -103,7 +111,7 @@ def test_guarded_reads_count_only_where_they_happen(leaf: str, count: Any) -> No
         name="C",
     )
     s = te.create_schedule(C)
-    leaves = dict(zip(("io", "jo", "ii", "ji"), s[C].tile(*C.op.axis, 2, 3), strict=True))
+    leaves = tiled(s, C)
     s[P].compute_at(s[C], leaves[leaf])
     a = np.random.default_rng(1).integers(0, 9, P_shape).astype(np.float32)
     c = np.full(P_shape, np.nan, np.float32)
@@ -237,8 +245,7 @@ def test_the_realized_region_is_the_box_around_the_footprint(nest: Any, realized
     P = te.compute((10, 10), lambda i, j: A[i, j] * 2.0, name="P")
     C = te.compute((8, 8), lambda i, j: P[i, j] + P[i + 2, j + 2], name="C")
     s = te.create_schedule(C)
-    i, j = C.op.axis
-    outer, _ = s[C].split(i, factor=4)
+    outer, _ = s[C].split(C.op.axis[0], factor=4)
     s[P].compute_at(s[C], outer)
 
     func = nest(s, [A, C])

@@ -39,7 +39,8 @@ def split_too_far(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
 
 
 def tile(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
-    s[C].tile(*C.op.axis, 2, 5)
+    i, j = C.op.axis
+    s[C].tile(i, j, 2, 5)
 
 
 def fuse(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:

@@ -151,7 +151,8 @@ def test_fuse() -> None:
 
 def test_fuse_of_some_loops_leaves_the_others_where_they_are() -> None:
     s, C = elementwise()
-    xo, yo, xi, yi = s[C].tile(*C.op.axis, 2, 3)
+    i, j = C.op.axis
+    xo, yo, xi, yi = s[C].tile(i, j, 2, 3)
 
     fused = s[C].fuse(yo, xi)
 
@@ -198,7 +199,8 @@ def test_fuse_of_nothing_gives_a_0d_stage_a_loop() -> None:
 
 def test_reorder_puts_loops_into_the_places_that_they_hold_together() -> None:
     s, C = elementwise()
-    xo, yo, xi, yi = s[C].tile(*C.op.axis, 2, 3)
+    i, j = C.op.axis
+    xo, yo, xi, yi = s[C].tile(i, j, 2, 3)
 
     s[C].reorder(yi, xo)
 

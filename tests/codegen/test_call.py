@@ -1,0 +1,294 @@
+"""Calling a kernel: what is accepted, and the full text of every refusal."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel
+from tecomp.errors import CallError, LowerError
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import Buffer
+
+ADD = '''def add(A: Buffer("float32", (4, 6), axis_separators=(0,)), \
+B: Buffer("float32", (4, 6), axis_separators=(0,)), C: Buffer("float32", (24,))):
+    for i in range(4):
+        for j in range(6):
+            C[6 * i + j] = A[i, j] + B[i, j]
+'''
+SCALE = '''def scale(A: Buffer("float32", (n,)), \
+B: Buffer("float32", (m, n), axis_separators=(0,)), C: Buffer("float32", (2 * n + m,)), \
+k: "int8", *, n: "int64", m: "int64"):
+    for i in range(n):
+        C[i] = A[i] * cast("float32", k)
+    for j in range(m):
+        B[j, 0] = C[0]
+'''
+ADDER, SCALER = Kernel(parse(ADD)), Kernel(parse(SCALE))
+Array = np.ndarray[Any, Any]
+
+
+def f32(*shape: int) -> Array:
+    return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def misaligned(count: int) -> Array:
+    return np.zeros(4 * count + 1, np.uint8)[1:].view(np.float32)
+
+
+A, B, C = f32(4, 6), f32(4, 6), f32(24)
+WHOLE = "float32[4, 6]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((A, B), "add: expected 3 arguments (A, B, C), got 2; C is passed as well, and written in "
+                 "place"),
+        ((A, B, C, C), "add: expected 3 arguments (A, B, C), got 4; C is passed as well, and "
+                       "written in place"),
+        ((A, [[1.0]], C), f"argument 1 (B) of add: expected an array of {WHOLE}, got list; convert "
+                          "it with np.asarray(...)"),
+        ((A, "B", C), f"argument 1 (B) of add: expected an array of {WHOLE}, got str; convert it "
+                      "with np.asarray(...)"),
+        ((None, B, C), f"argument 0 (A) of add: expected an array of {WHOLE}, got None; pass the "
+                       "array it reads"),
+        ((A, B, None), "argument 2 (C) of add: expected an array of float32[24], got None; pass "
+                       "np.empty((24,), np.float32), it is written to"),
+        ((A, np.float32(1), C), f"argument 1 (B) of add: expected an array of {WHOLE}, got "
+                                "float32; convert it with np.asarray(...)"),
+        ((A.astype(np.float64), B, C), f"argument 0 (A) of add: expected {WHOLE}, got "
+                                       "float64[4, 6]; convert it with .astype(np.float32)"),
+        ((A, B.astype(">f4"), C), "argument 1 (B) of add: expected float32 in this machine's byte "
+                                  "order, got >f4; convert it with .astype(np.float32)"),
+        ((A, f32(24), C), f"argument 1 (B) of add: expected 2 axes, {WHOLE}, got 1, float32[24]; "
+                          "reshape it"),
+        ((A, f32(4, 5), C), "argument 1 (B) of add: axis 1 is 5, expected 6; pass an array of "
+                            f"{WHOLE}"),
+        ((A, f32(6, 4).T, C), f"argument 1 (B) of add: expected {WHOLE} without gaps in row-major "
+                              "order, got strides of (1, 4) elements; pass "
+                              "np.ascontiguousarray(...) of it"),
+        ((A, B, f32(48)[::2]), "argument 2 (C) of add: expected float32[24] without gaps in "
+                               "row-major order, got strides of (2,) elements; pass a new array, "
+                               "and copy from it"),
+        ((A, B, read_only(f32(24))), "argument 2 (C) of add: it is written to, but the array is "
+                                     "read-only; pass a copy of it"),
+        ((C.reshape(4, 6), B, C), "argument 2 (C) of add: it is written to, and shares memory with "
+                                  "argument 0 (A); pass a copy of one of them"),
+    ],
+    ids=str.split("few many list text none no-output number type order rank shape strides "
+                  "output-strides read-only overlap"),
+)
+def test_refusals(arguments: tuple[Any, ...], message: str) -> None:
+    before = C.copy()
+
+    with pytest.raises(CallError) as error:
+        ADDER(*arguments)
+
+    assert error.value.message == message
+    assert (before == C).all()
+
+
+def test_misaligned() -> None:
+    odd = misaligned(24).reshape(4, 6)
+
+    with pytest.raises(CallError) as error:
+        ADDER(odd, B, C)
+
+    assert error.value.message == (
+        f"argument 0 (A) of add: the address {odd.ctypes.data:#x} of its first element is no "
+        "multiple of the 4 bytes of float32; pass a copy of it"
+    )
+
+
+def test_refusal_shows_the_call() -> None:
+    with pytest.raises(CallError) as error:
+        ADDER(A, B, "C")
+
+    assert str(error.value).splitlines()[-1].endswith(': ADDER(A, B, "C")')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((f32(4), f32(2, 5), f32(10), 1), "argument 1 (B) of scale: axis 1 is 5, but n is 4 from "
+                                          "axis 0 of A; pass an array of float32[2, 4]"),
+        ((f32(4), f32(2, 4), f32(11), 1), "argument 2 (C) of scale: axis 0 is 11, but 2 * n + m is "
+                                          "10; pass an array of float32[10]"),
+        ((f32(4), f32(2, 4), f32(10), 1.0), "argument 3 (k) of scale: expected an integer (int8), "
+                                            "got 1.0; pass a Python or NumPy integer"),
+        ((f32(4), f32(2, 4), f32(10), float("nan")), "argument 3 (k) of scale: expected an integer "
+                                                     "(int8), got nan; pass a Python or NumPy "
+                                                     "integer"),
+        ((f32(4), f32(2, 4), f32(10), None), "argument 3 (k) of scale: expected an integer (int8), "
+                                             "got None; pass a Python or NumPy integer"),
+        ((f32(4), f32(2, 4), f32(10), True), "argument 3 (k) of scale: expected an integer (int8), "
+                                             "got bool; pass a Python or NumPy integer"),
+        ((f32(4), f32(2, 4), f32(10), 128), "argument 3 (k) of scale: 128 does not fit into int8, "
+                                            "which holds -128 to 127; declare the variable with a "
+                                            "wider type"),
+        ((f32(4), None, f32(10), 1), "argument 1 (B) of scale: expected an array of float32[m, n], "
+                                     "got None; pass np.empty(shape, np.float32), it is written "
+                                     "to"),
+    ],
+    ids=str.split("shape sum float nan none bool range output"),
+)
+def test_refusals_of_sizes_and_numbers(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(CallError) as error:
+        SCALER(*arguments)
+
+    assert error.value.message == message
+
+
+def test_other_kinds_of_numbers() -> None:
+    kernel = Kernel(parse('''def f(O: Buffer("float32", (1,)), x: "float32", b: "bool"):
+    if b:
+        O[0] = x
+'''))
+    with pytest.raises(CallError) as error:
+        kernel(f32(1), "1", True)
+    assert error.value.message == (
+        "argument 1 (x) of f: expected a number (float32), got '1'; pass a Python or NumPy number"
+    )
+    with pytest.raises(CallError) as error:
+        kernel(f32(1), 1, 1)
+    assert error.value.message == (
+        "argument 2 (b) of f: expected a truth value (bool), got int; pass a Python or NumPy truth "
+        "value"
+    )
+
+
+def test_sizes_that_no_array_tells() -> None:
+    text = '''def f(A: Buffer("float32", (2 * n,)), *, n: "int64"):
+    A[n] = float32(1.0)
+'''
+    with pytest.raises(LowerError) as error:
+        Kernel(parse(text))
+
+    assert error.value.message == (
+        "f: size `n` is no axis of any argument by itself, so no array tells its value; add the "
+        "variable n to the arguments"
+    )
+
+
+def test_results() -> None:
+    c, d = f32(24), f32(10)
+
+    ADDER(A, read_only(B.copy()), c)
+    SCALER(f32(4), f32(2, 4), d, np.int8(3))
+
+    assert (c == 2 * np.arange(24)).all()
+    assert (d == [0, 3, 6, 9, 4, 5, 6, 7, 8, 9]).all()
+
+
+def test_inputs_may_be_the_same_array() -> None:
+    c = f32(24)
+
+    ADDER(A, A, c)
+
+    assert (c == 2 * np.arange(24)).all()
+
+
+def test_empty_and_axisless_arrays() -> None:
+    empty = Kernel(parse('''def f(A: Buffer("float32", (0, 4), axis_separators=(0,)), \
+B: Buffer("float32", (0,)), C: Buffer("float32", ())):
+    C[()] = C[()] + float32(1.0)
+'''))
+    c = np.zeros((), np.float32)
+
+    empty(f32(0, 4), f32(0), c)
+    SCALER(f32(0), f32(0, 0), f32(0), 1)
+
+    assert c == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("bool", np.bool_), ("bfloat16", ml_dtypes.bfloat16), ("float16", np.float16),
+     ("uint64", np.uint64)],
+)
+def test_types_of_arrays(name: str, kind: Any) -> None:
+    kernel = Kernel(parse(f'''def f(A: Buffer("{name}", (3,)), B: Buffer("{name}", (3,))):
+    for i in range(3):
+        B[i] = A[2 - i]
+'''))
+    a, b = np.array([0, 1, 1], kind), np.zeros(3, kind)
+
+    kernel(a, b)
+
+    assert (b == a[::-1]).all()
+    with pytest.raises(CallError) as error:
+        kernel(np.zeros(3, np.int32), b)
+    module = "ml_dtypes" if name == "bfloat16" else "np"
+    wanted = f"{module}.{name}{'_' if name == 'bool' else ''}"
+    assert error.value.message == (
+        f"argument 0 (A) of f: expected {name}[3], got int32[3]; convert it with .astype({wanted})"
+    )
+
+
+def test_arrays_in_the_shape_of_the_layout() -> None:
+    flat = parse('''def f(A: Buffer("float32", (24,)), B: Buffer("float32", (4, 6), \
+axis_separators=(0,))):
+    for i in range(4):
+        for j in range(6):
+            B[i, j] = A[6 * i + j]
+''')
+    shapes = (Buffer("A", (2, 3, 4)), Buffer("B", (4, 2, 3), axis_separators=(0,)))
+    kernel = Kernel(flat, shapes)
+    for source in (f32(2, 3, 4), f32(24)):
+        for target in (np.zeros((4, 2, 3), np.float32), np.zeros((4, 6), np.float32)):
+            kernel(source, target)
+
+            assert (target.ravel() == np.arange(24)).all()
+    with pytest.raises(CallError) as error:
+        kernel(f32(2, 3, 5), np.zeros((4, 6), np.float32))
+    assert error.value.message == (
+        "argument 0 (A) of f: axis 2 is 5, expected 4; pass an array of float32[2, 3, 4]"
+    )
+
+
+def test_declared_strides() -> None:
+    flat = parse('''def f(A: Buffer("float32", (11,)), B: Buffer("float32", (2, 3), \
+axis_separators=(0,))):
+    for i in range(2):
+        for j in range(3):
+            B[i, j] = A[6 * i + 2 * j]
+''')
+    kernel = Kernel(flat, (Buffer("A", (2, 3), strides=(6, 2)), flat.params[1]))
+    out = np.zeros((2, 3), np.float32)
+
+    kernel(f32(2, 6)[:, ::2], out)
+
+    assert (out == [[0, 2, 4], [6, 8, 10]]).all()
+    with pytest.raises(CallError) as error:
+        kernel(f32(2, 3), out)
+    assert error.value.message == (
+        "argument 0 (A) of f: expected strides of (6, 2) elements, got (3, 1); pass an array that "
+        "has them"
+    )
+
+
+def test_what_a_kernel_says_of_itself() -> None:
+    assert repr(ADDER) == (
+        "<Kernel add(A: float32[4, 6], B: float32[4, 6], C: float32[24]), writes C>"
+    )
+    assert repr(SCALER) == (
+        "<Kernel scale(A: float32[n], B: float32[m, n], C: float32[2 * n + m], k: int8), "
+        "writes B, C>"
+    )
+    assert ADDER.shapes == {"A": (4, 6), "B": (4, 6), "C": (24,)}
+    assert ADDER.outputs == ("C",)
+    assert ADDER.source("ir") == str(parse(ADD))
+    assert ADDER.source("llvm").startswith("define i32 @add.entry(ptr %arguments)")
+    assert "add.entry:" in ADDER.source("asm")
+    with pytest.raises(CallError) as error:
+        ADDER.source(cast(Any, "c"))
+    assert error.value.message == "source: 'c' is no form of a kernel; the forms are ir, llvm, asm"

@@ -1,0 +1,404 @@
+"""Programs as they are written for TVM's `te`, built and compared with NumPy at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tecomp import te
+from tecomp.driver.build import ScheduledKernel
+
+Agrees = Callable[..., ScheduledKernel]
+Array = NDArray[Any]
+FLOAT32 = 1e-5  # relative; sums of up to a few hundred products of values around 1
+
+
+def normal(*shape: int, dtype: str = "float32") -> Array:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def test_vector_add(agrees: Agrees) -> None:
+    """The first program of every tutorial, with a tail."""
+    n = 1023
+    A = te.placeholder((n,), name="A")
+    B = te.placeholder((n,), name="B")
+    C = te.compute(A.shape, lambda i: A[i] + B[i], name="C")
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[0], factor=8)
+    s[C].parallel(outer)
+    s[C].vectorize(inner)
+    a, b = normal(n), normal(n)[::-1].copy()
+
+    agrees(s, [A, B, C], {A: a, B: b, C: a + b})
+
+
+def test_vector_add_of_any_size(agrees: Agrees) -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.placeholder((n,), name="B")
+    C = te.compute(A.shape, lambda i: A[i] + B[i], name="C")
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[0], factor=16)
+    s[C].parallel(outer)
+    s[C].vectorize(inner)
+
+    for size in (0, 1, 2, 3, 7, 15, 16, 17, 127):
+        a, b = normal(size), normal(size) * 3
+        agrees(s, [A, B, C], {A: a, B: b, C: a + b})
+
+
+def test_broadcast_add(agrees: Agrees) -> None:
+    A = te.placeholder((7, 1, 9), name="A")
+    B = te.placeholder((5, 9), name="B")
+    C = te.compute((7, 5, 9), lambda i, j, k: A[i, 0, k] + B[j, k], name="C")
+    s = te.create_schedule(C.op)
+    fused = s[C].fuse(*s[C].op.axis[:2])
+    s[C].parallel(fused)
+    s[C].vectorize(s[C].op.axis[2])
+    a, b = normal(7, 1, 9), normal(5, 9)
+
+    agrees(s, [A, B, C], {A: a, B: b, C: a + b})
+
+
+class TestMatmul:
+    """The steps of TVM's tutorial "How to optimize GEMM on CPU"."""
+
+    M, K, N, BLOCK = 48, 40, 64, 16
+
+    def declare(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        k = te.reduce_axis((0, self.K), "k")
+        A = te.placeholder((self.M, self.K), name="A")
+        B = te.placeholder((self.K, self.N), name="B")
+        C = te.compute(
+            (self.M, self.N), lambda m, n: te.sum(A[m, k] * B[k, n], axis=k), name="C"
+        )
+        return A, B, C
+
+    def check(self, agrees: Agrees, s: te.Schedule, A: te.Tensor, B: te.Tensor, C: te.Tensor
+              ) -> None:
+        a, b = normal(self.M, self.K), normal(self.K, self.N)
+        agrees(s, [A, B, C], {A: a, B: b, C: a @ b}, rtol=FLOAT32)
+
+    def test_baseline(self, agrees: Agrees) -> None:
+        A, B, C = self.declare()
+        self.check(agrees, te.create_schedule(C.op), A, B, C)
+
+    def test_blocking_vectorization_and_loop_permutation(self, agrees: Agrees) -> None:
+        A, B, C = self.declare()
+        s = te.create_schedule(C.op)
+        mo, no, mi, ni = s[C].tile(C.op.axis[0], C.op.axis[1], self.BLOCK, self.BLOCK)
+        (kaxis,) = s[C].op.reduce_axis
+        ko, ki = s[C].split(kaxis, factor=4)
+        s[C].reorder(mo, no, ko, mi, ki, ni)
+        s[C].vectorize(ni)
+
+        self.check(agrees, s, A, B, C)
+
+    def test_array_packing_by_a_stage(self, agrees: Agrees) -> None:
+        """As the tutorial packs: the stage is written by hand, the computation rewritten."""
+        bn = self.BLOCK
+        A, B, _ = self.declare()
+        k = te.reduce_axis((0, self.K), "k")
+        packedB = te.compute(
+            (self.N // bn, self.K, bn), lambda bigN, k, littleN: B[k, bigN * bn + littleN],
+            name="packedB",
+        )
+        C = te.compute(
+            (self.M, self.N),
+            lambda m, n: te.sum(
+                A[m, k] * packedB[n // bn, k, te.indexmod(n, bn)], axis=k
+            ),
+            name="C",
+        )
+        s = te.create_schedule(C.op)
+        CC = s.cache_write(C, "global")
+        mo, no, mi, ni = s[C].tile(C.op.axis[0], C.op.axis[1], bn, bn)
+        s[CC].compute_at(s[C], no)
+        mc, nc = s[CC].op.axis
+        (kaxis,) = s[CC].op.reduce_axis
+        ko, ki = s[CC].split(kaxis, factor=4)
+        s[CC].reorder(ko, mc, ki, nc)
+        s[CC].vectorize(nc)
+        s[CC].unroll(ki)
+        s[C].parallel(mo)
+        bigN, _, littleN = s[packedB].op.axis
+        s[packedB].vectorize(littleN)
+        s[packedB].parallel(bigN)
+
+        self.check(agrees, s, A, B, C)
+
+    def test_array_packing_by_a_layout(self, agrees: Agrees) -> None:
+        """The same program with the computation left alone."""
+        bn = self.BLOCK
+        A, B, C = self.declare()
+        s = te.create_schedule(C.op)
+        CC = s.cache_write(C, "local")
+        packedB = s.cache_read(B, "global", [CC])
+        bigN, _, littleN = s[packedB].transform_layout(lambda k, n: [n // bn, k, n % bn])
+        s[packedB].vectorize(littleN)
+        s[packedB].parallel(bigN)
+        mo, no, mi, ni = s[C].tile(C.op.axis[0], C.op.axis[1], 4, bn)
+        s[CC].compute_at(s[C], no)
+        mc, nc = s[CC].op.axis
+        ko, ki = s[CC].split(s[CC].op.reduce_axis[0], factor=4)
+        s[CC].reorder(ko, ki, mc, nc)
+        s[CC].vectorize(nc)
+        s[CC].unroll(mc)
+        s[CC].unroll(ki)
+        s[C].parallel(mo)
+        s[C].vectorize(ni)
+
+        self.check(agrees, s, A, B, C)
+
+
+def convolution(x: Array, w: Array, stride: int = 1, pad: int = 0) -> Array:
+    """NCHW, by the definition."""
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
+    return np.einsum("nchwij,ocij->nohw", windows[:, :, ::stride, ::stride], w)
+
+
+def padded(X: te.Tensor, pad: int) -> te.Tensor:
+    """`X` with zeros around its last two axes."""
+    n, c, h, w = X.shape
+    made: te.Tensor = te.compute(
+        (n, c, h + 2 * pad, w + 2 * pad),
+        lambda n, c, y, x: te.if_then_else(
+            te.all(y >= pad, y - pad < h, x >= pad, x - pad < w),
+            X[n, c, y - pad, x - pad], 0.0,
+        ),
+        name="pad",
+    )
+    return made
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_conv2d(stride: int, agrees: Agrees) -> None:
+    X = te.placeholder((1, 3, 9, 11), name="X")
+    W = te.placeholder((4, 3, 3, 3), name="W")
+    P = padded(X, 1)
+    rc, ry, rx = te.reduce_axis((0, 3)), te.reduce_axis((0, 3)), te.reduce_axis((0, 3))
+    height, width = 8 // stride + 1, 10 // stride + 1
+    Y = te.compute(
+        (1, 4, height, width),
+        lambda n, f, y, x: te.sum(
+            P[n, rc, y * stride + ry, x * stride + rx] * W[f, rc, ry, rx], axis=[rc, ry, rx]
+        ),
+        name="Y",
+    )
+    s = te.create_schedule(Y.op)
+    n, f, y, x = s[Y].op.axis
+    yo, yi = s[Y].split(y, factor=4)
+    s[Y].reorder(n, yo, f, rc, yi, ry, rx, x)
+    s[P].compute_at(s[Y], yo)
+    s[Y].vectorize(x)
+    x_, w_ = normal(1, 3, 9, 11), normal(4, 3, 3, 3)
+
+    agrees(s, [X, W, Y], {X: x_, W: w_, Y: convolution(x_, w_, stride, 1)}, rtol=FLOAT32)
+
+
+def test_depthwise_conv2d(agrees: Agrees) -> None:
+    X = te.placeholder((1, 8, 10, 10), name="X")
+    W = te.placeholder((8, 3, 3), name="W")
+    ry, rx = te.reduce_axis((0, 3), "ry"), te.reduce_axis((0, 3), "rx")
+    Y = te.compute(
+        (1, 8, 8, 8),
+        lambda n, c, y, x: te.sum(X[n, c, y + ry, x + rx] * W[c, ry, rx], axis=[ry, rx]),
+        name="Y",
+    )
+    Z = te.compute(Y.shape, lambda *i: te.max(Y[i], 0.0), name="relu")
+    s = te.create_schedule(Z.op)
+    n, c, y, x = s[Z].op.axis
+    s[Y].compute_at(s[Z], y)
+    s[Y].reorder(ry, rx, s[Y].op.axis[3])
+    s[Y].vectorize(s[Y].op.axis[3])
+    s[Z].vectorize(x)
+    s[Z].parallel(c)
+    x_, w_ = normal(1, 8, 10, 10), normal(8, 3, 3)
+    each = [convolution(x_[:, c : c + 1], w_[c][None, None]) for c in range(8)]
+
+    expected = np.maximum(np.concatenate(each, axis=1), 0)
+    agrees(s, [X, W, Z], {X: x_, W: w_, Z: expected}, rtol=FLOAT32)
+
+
+def test_max_pool(agrees: Agrees) -> None:
+    X = te.placeholder((2, 4, 9, 9), name="X")
+    ry, rx = te.reduce_axis((0, 3), "ry"), te.reduce_axis((0, 3), "rx")
+    Y = te.compute(
+        (2, 4, 4, 4),
+        lambda n, c, y, x: te.max(X[n, c, y * 2 + ry, x * 2 + rx], axis=[ry, rx]),
+        name="Y",
+    )
+    s = te.create_schedule(Y.op)
+    s[Y].parallel(s[Y].fuse(*s[Y].op.axis[:2]))
+    x = normal(2, 4, 9, 9)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+
+    agrees(s, [X, Y], {X: x, Y: windows[:, :, ::2, ::2].max(axis=(-2, -1))})
+
+
+def test_softmax(agrees: Agrees) -> None:
+    m, n = 6, 33
+    X = te.placeholder((m, n), name="X")
+    k, k2 = te.reduce_axis((0, n), "k"), te.reduce_axis((0, n), "k2")
+    top = te.compute((m,), lambda i: te.max(X[i, k], axis=k), name="top")
+    e = te.compute((m, n), lambda i, j: te.exp(X[i, j] - top[i]), name="e")
+    total = te.compute((m,), lambda i: te.sum(e[i, k2], axis=k2), name="total")
+    Y = te.compute((m, n), lambda i, j: e[i, j] / total[i], name="Y")
+    s = te.create_schedule(Y.op)
+    i, j = s[Y].op.axis
+    for stage in (total, e, top):
+        s[stage].compute_at(s[Y], i)
+    s[Y].parallel(i)
+    _, inner = s[e].split(s[e].op.axis[1], factor=8)
+    s[e].vectorize(inner)
+    x = normal(m, n)
+    ex = np.exp(x - x.max(axis=1, keepdims=True))
+
+    agrees(s, [X, Y], {X: x, Y: ex / ex.sum(axis=1, keepdims=True)}, rtol=FLOAT32)
+
+
+def test_layer_norm(agrees: Agrees) -> None:
+    m, n = 5, 24
+    X = te.placeholder((m, n), name="X")
+    gamma, beta = te.placeholder((n,), name="gamma"), te.placeholder((n,), name="beta")
+    k = te.reduce_axis((0, n), "k")
+    k2 = te.reduce_axis((0, n), "k2")
+    mean = te.compute((m,), lambda i: te.sum(X[i, k] / float(n), axis=k), name="mean")
+    centred = te.compute((m, n), lambda i, j: X[i, j] - mean[i], name="centred")
+    var = te.compute(
+        (m,), lambda i: te.sum(centred[i, k2] * centred[i, k2] / float(n), axis=k2), name="var"
+    )
+    Y = te.compute(
+        (m, n), lambda i, j: centred[i, j] * te.rsqrt(var[i] + 1e-5) * gamma[j] + beta[j], name="Y"
+    )
+    s = te.create_schedule(Y.op)
+    s[centred].compute_inline()
+    s[mean].compute_at(s[Y], s[Y].op.axis[0])
+    s[var].compute_at(s[Y], s[Y].op.axis[0])
+    s[Y].vectorize(s[Y].op.axis[1])
+    x, g, b = normal(m, n), normal(n), normal(n)[::-1].copy()
+    c = x - x.mean(axis=1, keepdims=True)
+    y = c / np.sqrt((c * c).mean(axis=1, keepdims=True) + 1e-5) * g + b
+
+    agrees(s, [X, gamma, beta, Y], {X: x, gamma: g, beta: b, Y: y}, rtol=FLOAT32)
+
+
+def test_argmax(agrees: Agrees) -> None:
+    """TVM's tutorial on reductions of tuples."""
+    m, n = 4, 30
+
+    def fcombine(x: Any, y: Any) -> Any:
+        lhs = te.Select((x[1] >= y[1]), x[0], y[0])
+        rhs = te.Select((x[1] >= y[1]), x[1], y[1])
+        return lhs, rhs
+
+    def fidentity(t0: str, t1: str) -> Any:
+        return te.const(-1, t0), te.min_value(t1)
+
+    argmax = te.comm_reducer(fcombine, fidentity, name="argmax")
+    idx = te.placeholder((m, n), name="idx", dtype="int32")
+    val = te.placeholder((m, n), name="val", dtype="int32")
+    k = te.reduce_axis((0, n), "k")
+    T0, T1 = te.compute((m,), lambda i: argmax((idx[i, k], val[i, k]), axis=k), name="T")
+    s = te.create_schedule(T0.op)
+    values = np.random.default_rng(0).integers(-50, 50, (m, n), dtype="int32")
+    places = np.broadcast_to(np.arange(n, dtype="int32"), (m, n)).copy()
+
+    agrees(
+        s, [idx, val, T0, T1],
+        {idx: places, val: values, T0: values.argmax(axis=1).astype("int32"),
+         T1: values.max(axis=1)},
+    )
+
+
+def test_rfactor_sum(agrees: Agrees) -> None:
+    n, m = 6, 70
+    A = te.placeholder((n, m), name="A", dtype="int32")
+    k = te.reduce_axis((0, m), "k")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    ko, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    BF = s.rfactor(B, ki)
+    s[BF].compute_at(s[B], s[B].op.axis[0])
+    a = np.arange(n * m, dtype="int32").reshape(n, m)
+
+    agrees(s, [A, B], {A: a, B: a.sum(axis=1, dtype="int32")})
+
+
+def test_embedding_lookup(agrees: Agrees) -> None:
+    table = te.placeholder((20, 12), name="table")
+    ids = te.placeholder((2, 7), name="ids", dtype="int64")
+    Y = te.compute((2, 7, 12), lambda b, t, d: table[ids[b, t], d], name="Y")
+    s = te.create_schedule(Y.op)
+    s[Y].vectorize(s[Y].op.axis[2])
+    rows, picked = normal(20, 12), np.random.default_rng(0).integers(0, 20, (2, 7))
+
+    agrees(s, [table, ids, Y], {table: rows, ids: picked, Y: rows[picked]})
+
+
+def test_cumulative_sum_as_a_product_with_a_triangle(agrees: Agrees) -> None:
+    n = 25
+    A = te.placeholder((n,), name="A", dtype="int32")
+    k = te.reduce_axis((0, n), "k")
+    B = te.compute((n,), lambda i: te.sum(A[k], axis=k, where=k <= i), name="B")
+    a = np.arange(n, dtype="int32") ** 2
+
+    agrees(te.create_schedule(B.op), [A, B], {A: a, B: np.cumsum(a, dtype="int32")})
+
+
+@pytest.mark.parametrize("axes", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
+def test_transpose(axes: tuple[int, ...], agrees: Agrees) -> None:
+    shape = (5, 9, 12)
+    A = te.placeholder(shape, name="A")
+    back = np.argsort(axes)
+    B = te.compute(
+        [shape[axis] for axis in axes], lambda *i: A[tuple(i[int(k)] for k in back)], name="B"
+    )
+    s = te.create_schedule(B.op)
+    x, y, z = s[B].op.axis
+    s[B].tile(y, z, 4, 4)
+    a = normal(*shape)
+
+    agrees(s, [A, B], {A: a, B: a.transpose(axes)})
+
+
+def test_dot_of_int8_in_int32(agrees: Agrees) -> None:
+    A = te.placeholder((12, 32), name="A", dtype="int8")
+    B = te.placeholder((20, 32), name="B", dtype="int8")
+    k = te.reduce_axis((0, 32), "k")
+    C = te.compute(
+        (12, 20),
+        lambda i, j: te.sum(A[i, k].astype("int32") * B[j, k].astype("int32"), axis=k), name="C",
+    )
+    s = te.create_schedule(C.op)
+    i, j = s[C].op.axis
+    _, ji = s[C].split(j, factor=8)
+    s[C].reorder(k, ji)
+    s[C].vectorize(ji)
+    a, b = (np.random.default_rng(x).integers(-128, 128, (rows, 32), "int8")
+            for x, rows in ((0, 12), (1, 20)))
+
+    agrees(s, [A, B, C], {A: a, B: b, C: a.astype("int32") @ b.T.astype("int32")})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision(dtype: str, agrees: Agrees) -> None:
+    numpy = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    A = te.placeholder((9, 16), name="A", dtype=dtype)
+    k = te.reduce_axis((0, 16), "k")
+    B = te.compute((9, 16), lambda i, j: A[i, j] * A[i, j] + te.const(1, dtype), name="B")
+    C = te.compute((9,), lambda i: te.sum(A[i, k].astype("float32"), axis=k), name="C")
+    s = te.create_schedule([B.op, C.op])
+    s[B].vectorize(s[B].op.axis[1])
+    a = normal(9, 16).astype(numpy)
+
+    agrees(
+        s, [A, B, C],
+        {A: a, B: a * a + numpy.type(1), C: a.astype("float32").sum(axis=1)}, rtol=FLOAT32,
+    )

@@ -1,0 +1,102 @@
+"""Runs a pass on a printed function: what it becomes, and that it still computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Expr, Var, index_value
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Buffer, Extent, PrimFunc
+from tecomp.ir.verify import verify
+
+Array: TypeAlias = NDArray[Any]
+Pass: TypeAlias = Callable[[PrimFunc], PrimFunc]
+Results: TypeAlias = Callable[..., list[Array]]
+Check: TypeAlias = Callable[..., PrimFunc]
+
+
+def _shape(buffer: Buffer, sizes: dict[Var, Expr]) -> tuple[int, ...]:
+    def number(extent: Extent) -> int:
+        known = simplify(substitute(index_value(extent), sizes))
+        return int(str(known))
+
+    lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
+    return (*(number(extent) for extent in buffer.shape), *lanes)
+
+
+def _known(func: PrimFunc, sizes: dict[str, int]) -> dict[Var, Expr]:
+    variables = [var for var in (*func.sizes, *func.params) if isinstance(var, Var)]
+    return {var: index_value(sizes[var.name]) for var in variables if var.name in sizes}
+
+
+def _arguments(func: PrimFunc, given: Sequence[Any], **sizes: int) -> list[Any]:
+    """The given arrays in the shapes that the parameters have now."""
+    known = _known(func, sizes)
+    return [
+        value.reshape(_shape(param, known)).copy() if isinstance(param, Buffer) else value
+        for param, value in zip(func.params, given, strict=True)
+    ]
+
+
+def _random(func: PrimFunc, **sizes: int) -> list[Any]:
+    """Something for each parameter; small whole numbers, so that sums are exact."""
+    rng = np.random.default_rng(0)
+    known = _known(func, sizes)
+    found: list[Any] = []
+    for param in func.params:
+        if isinstance(param, Var):
+            found.append(sizes[param.name])
+            continue
+        shape = _shape(param, known)
+        numbers = rng.integers(0 if param.dtype.kind == "uint" else -9, 10, prod(shape))
+        found.append(numbers.reshape(shape).astype(param.dtype.numpy))
+    return found
+
+
+@pytest.fixture
+def results() -> Results:
+    """Run a function on random arrays, or given ones; all arrays afterwards, flat."""
+
+    def run(func: PrimFunc, arrays: Sequence[Any] | None = None, **sizes: int) -> list[Array]:
+        given = _random(func, **sizes) if arrays is None else arrays
+        used = _arguments(func, given, **sizes)
+        evaluate(func, used)
+        return [array.reshape(-1) for array in used if isinstance(array, np.ndarray)]
+
+    return run
+
+
+@pytest.fixture
+def check(results: Results) -> Check:
+    """Assert what a pass makes of a function.
+
+    The result is well formed, can be printed, is what was expected, computes the same as before,
+    and does not change when the pass runs again.
+    """
+
+    def run_pass(step: Pass, before: str, after: str, *sizes: dict[str, int],
+                 flat: bool = True) -> PrimFunc:
+        func = parse(before)
+        verify(func)
+        done = step(func)
+        verify(done, flat=flat)
+        assert str(done).strip() == after.strip()
+        assert parse(str(done)) == done
+        assert step(done) == done
+        for each in sizes or ({},):
+            arrays = _random(func, **each)
+            wanted = results(func, arrays, **each)
+            for got, want in zip(results(done, arrays, **each), wanted, strict=True):
+                np.testing.assert_array_equal(got, want)
+        return done
+
+    return run_pass

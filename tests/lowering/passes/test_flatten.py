@@ -1,0 +1,162 @@
+"""`flatten_buffer`: one index for each physical axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tecomp.errors import DefinitionError, LowerError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import BufferLoad, Const, Ramp, Var, index_value
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.lowering.flatten import flatten_buffer
+
+Check = Callable[..., PrimFunc]
+
+
+def test_row_major(check: Check) -> None:
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (4, 5, 6)), B: Buffer("float32", (6, 20))):
+    for i in range(4):
+        for j in range(5):
+            for k in range(6):
+                B[k, i * 5 + j] = A[i, j, k] + float32(1.0)
+""", """
+def f(A: Buffer("float32", (120,)), B: Buffer("float32", (120,))):
+    for i in range(4):
+        for j in range(5):
+            for k in range(6):
+                B[k * 20 + i * 5 + j] = A[i * 30 + j * 6 + k] + float32(1.0)
+""")
+
+
+def test_separators(check: Check) -> None:
+    """Three groups of axes become three axes, here with a vector in the last."""
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (2, 3, 4, 8), axis_separators=(0, 2))):
+    for i in range(2):
+        for j in range(3):
+            A[i, j, 1, ramp(4, 1, 4)] = A[i, j, 2, ramp(0, 2, 4)]
+""", """
+def f(A: Buffer("float32", (2, 12, 8), axis_separators=(0, 1))):
+    for i in range(2):
+        for j in range(3):
+            A[i, j * 4 + 1, ramp(4, 1, 4)] = A[i, j * 4 + 2, ramp(0, 2, 4)]
+""")
+
+
+def test_symbolic_shapes(check: Check) -> None:
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (n, m, 4)), m: "int64", n: "int64"):
+    for i in range(n):
+        for j in range(m):
+            A[i, j, ramp(0, 1, 4)] = A[n - 1 - i, j, ramp(0, 1, 4)]
+""", """
+def f(A: Buffer("float32", (n * m * 4,)), m: "int64", n: "int64"):
+    for i in range(n):
+        for j in range(m):
+            A[ramp(i * m * 4 + j * 4, 1, 4)] = A[ramp((n - 1 - i) * m * 4 + j * 4, 1, 4)]
+""", {"n": 3, "m": 2}, {"n": 0, "m": 2})
+
+
+def test_rank_0_and_extent_0(check: Check) -> None:
+    check(flatten_buffer, """
+def f(A: Buffer("float32", ()), B: Buffer("float32", (0, 5))):
+    A[()] = A[()] + float32(1.0)
+    for i in range(0):
+        B[i, 2] = A[()]
+""", """
+def f(A: Buffer("float32", (1,)), B: Buffer("float32", (0,))):
+    A[0] = A[0] + float32(1.0)
+    for i in range(0):
+        B[i * 5 + 2] = A[0]
+""")
+
+
+def test_strides_of_allocations(check: Check) -> None:
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (4, 8))):
+    with Allocate(Buffer("float32", (4, 8), strides=(9, 1))) as T:
+        for i in range(4):
+            for j in range(8):
+                T[i, j] = A[i, j]
+        for i in range(4):
+            for j in range(8):
+                A[i, j] = T[3 - i, j]
+""", """
+def f(A: Buffer("float32", (32,))):
+    with Allocate(Buffer("float32", (36,))) as T:
+        for i in range(4):
+            for j in range(8):
+                T[i * 9 + j] = A[i * 8 + j]
+        for i in range(4):
+            for j in range(8):
+                A[i * 8 + j] = T[j - i * 9 + 27]
+""")
+
+
+def test_views_and_vector_types(check: Check) -> None:
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (4, 16))):
+    with DeclBuffer(Buffer("float32x4", (4, 4), data=A.data)) as A4:
+        for i in range(4):
+            A4[i, 1] = A4[i, 2] + A4[i, 3]
+""", """
+def f(A: Buffer("float32", (64,))):
+    with DeclBuffer(Buffer("float32x4", (16,), data=A.data)) as A4:
+        for i in range(4):
+            A4[i * 4 + 1] = A4[i * 4 + 2] + A4[i * 4 + 3]
+""")
+
+
+def test_a_gather_stays_a_vector() -> None:
+    """An index that is a vector but no ramp is scaled as one."""
+    lanes = Ramp(index_value(0), index_value(1), 4)
+    A, idx = Buffer("A", (8, 16)), Buffer("idx", (4,), INT64)
+    store = BufferStore(A, BufferLoad(A, (Const(1), BufferLoad(idx, (lanes,)))), (Const(2), lanes))
+
+    flat = flatten_buffer(PrimFunc("f", (A, idx), store))
+
+    assert str(flat.body) == (
+        "A[ramp(32, 1, 4)] = A[broadcast(16, 4) + idx[ramp(0, 1, 4)]]")
+
+
+def test_refusals() -> None:
+    mapped = parse("""
+@layout_transform_map(A=[lambda i, j: [j, i]])
+def f(A: Buffer("float32", (4, 8))):
+    pass
+""")
+    realized = parse("""
+def f():
+    with BufferRealize(Buffer("float32", (4, 8)), bounds=((0, 4), (0, 8))) as T:
+        T[1, 2] = float32(0.0)
+""")
+    padded = parse("""
+@pad_value(A=lambda i, j: float32(0.0))
+def f(A: Buffer("float32", (4, 8))):
+    pass
+""")
+    for func, message in [
+        (mapped, "flatten_buffer: `A` still has layout maps; run apply_buffer_transforms first"),
+        (padded, "flatten_buffer: `A` still has a pad value; run fill_padding first"),
+        (realized, "flatten_buffer: `T` is realized in a region; run lower_storage first"),
+    ]:
+        with pytest.raises(LowerError) as error:
+            flatten_buffer(func)
+        assert error.value.message == message
+
+
+def test_separators_that_leave_a_group_empty() -> None:
+    A = Buffer("A", (4, 8), axis_separators=(1,))
+
+    with pytest.raises(DefinitionError) as error:
+        flatten_buffer(PrimFunc("f", (A,), BufferStore(A, Const(0), (Var("i"), Var("j")))))
+
+    assert error.value.message == (
+        "axis separators [1] do not cut 2 axes into groups of at least one axis; they are "
+        "ascending, each the last axis of its group; write a constant 0 in the map for a group "
+        "that has no axis"
+    )

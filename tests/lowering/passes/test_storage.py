@@ -1,0 +1,105 @@
+"""`lower_storage`: realized regions become allocations of their own size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tecomp.ir.stmt import PrimFunc
+from tecomp.lowering.storage import lower_storage
+
+Check = Callable[..., PrimFunc]
+
+
+def test_indices_count_from_the_start_of_the_region(check: Check) -> None:
+    check(lower_storage, """
+def f(A: Buffer("float32", (34, 8)), B: Buffer("float32", (32, 8))):
+    for io in range(4):
+        with BufferRealize(Buffer("float32", (34, 8), scope="local"), bounds=((io * 8, 10), (0, 8))) as T:
+            for ii in range(10):
+                for j in range(8):
+                    T[io * 8 + ii, j] = A[io * 8 + ii, j] * float32(2.0)
+            for ii in range(8):
+                for j in range(8):
+                    B[io * 8 + ii, j] = T[io * 8 + ii, j] + T[io * 8 + ii + 2, j]
+""", """
+def f(A: Buffer("float32", (34, 8)), B: Buffer("float32", (32, 8))):
+    for io in range(4):
+        with Allocate(Buffer("float32", (10, 8), scope="local")) as T:
+            for ii in range(10):
+                for j in range(8):
+                    T[ii, j] = A[io * 8 + ii, j] * float32(2.0)
+            for ii in range(8):
+                for j in range(8):
+                    B[io * 8 + ii, j] = T[ii, j] + T[ii + 2, j]
+""", flat=False)
+
+
+def test_bounded_and_symbolic_extents(check: Check) -> None:
+    """A tail is allocated at its bound; an extent without one stays an expression."""
+    check(lower_storage, """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    with BufferRealize(Buffer("float32", (n,)), bounds=((0, n),)) as T:
+        for i in range(n):
+            T[i] = A[i]
+        for io in range((n + 7) // 8):
+            with BufferRealize(Buffer("float32", (n,)), bounds=((io * 8, min(8, n - io * 8)),)) as U:
+                for ii in range(min(8, n - io * 8)):
+                    U[io * 8 + ii] = T[io * 8 + ii]
+                for ii in range(min(8, n - io * 8)):
+                    B[io * 8 + ii] = U[io * 8 + ii]
+""", """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    with Allocate(Buffer("float32", (n,))) as T:
+        for i in range(n):
+            T[i] = A[i]
+        for io in range((n + 7) // 8):
+            with Allocate(Buffer("float32", (8,))) as U:
+                for ii in range(min(8, n - io * 8)):
+                    U[ii] = T[io * 8 + ii]
+                for ii in range(min(8, n - io * 8)):
+                    B[io * 8 + ii] = U[ii]
+""", {"n": 0}, {"n": 1}, {"n": 19}, flat=False)
+
+
+def test_alignment_becomes_strides(check: Check) -> None:
+    """The stride of axis 0 is 3 modulo 8 and so 11, that of axis 1 stays 1 in its group."""
+    check(lower_storage, """
+def f(A: Buffer("float32", (4, 10))):
+    with BufferRealize(Buffer("float32", (4, 10)), bounds=((0, 4), (0, 10)), aligns=((0, 8, 3),)) as T:
+        for i in range(4):
+            for j in range(10):
+                T[i, j] = A[i, j]
+        for i in range(4):
+            for j in range(10):
+                A[i, j] = T[3 - i, j]
+""", """
+def f(A: Buffer("float32", (4, 10))):
+    with Allocate(Buffer("float32", (4, 10), strides=(11, 1))) as T:
+        for i in range(4):
+            for j in range(10):
+                T[i, j] = A[i, j]
+        for i in range(4):
+            for j in range(10):
+                A[i, j] = T[3 - i, j]
+""", flat=False)
+
+
+def test_separators_and_empty_regions(check: Check) -> None:
+    check(lower_storage, """
+def f(A: Buffer("float32", (8,))):
+    with BufferRealize(Buffer("float32", (4, 8), scope="global.texture", axis_separators=(0,)), bounds=((2, 1), (0, 8))) as T:
+        for j in range(8):
+            T[2, j] = A[j]
+        for j in range(8):
+            A[j] = T[2, 7 - j]
+    for i in range(0):
+        with BufferRealize(Buffer("float32", (4,)), bounds=((0, 0),)) as U:
+            U[i] = A[i]
+""", """
+def f(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", (1, 8), scope="global.texture", axis_separators=(0,))) as T:
+        for j in range(8):
+            T[0, j] = A[j]
+        for j in range(8):
+            A[j] = T[0, 7 - j]
+""", flat=False)

@@ -1,0 +1,93 @@
+"""`unroll_loops`: one copy of the body for each turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import PrimFunc
+from tecomp.lowering.unroll import unroll_loops
+
+Check = Callable[..., PrimFunc]
+
+
+def test_copies_in_order(check: Check) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (64,))):
+    for i in range(4):
+        for j in unrolled(2, extent=2):
+            for k in unrolled(2):
+                A[i * 16 + j * 4 + k] = A[j * 4 + k * 2] + float32(1.0)
+""", """
+def f(A: Buffer("float32", (64,))):
+    for i in range(4):
+        A[i * 16 + 8] = A[8] + float32(1.0)
+        A[i * 16 + 8 + 1] = A[10] + float32(1.0)
+        A[i * 16 + 12] = A[12] + float32(1.0)
+        A[i * 16 + 12 + 1] = A[14] + float32(1.0)
+""")
+
+
+def test_a_bounded_extent_is_asked_for(check: Check) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    for io in range((n + 2) // 3):
+        for ii in unrolled(min(3, n - io * 3)):
+            A[io * 3 + ii] = A[io * 3 + ii] + float32(1.0)
+""", """
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    for io in range((n + 2) // 3):
+        if min(3, n - io * 3) > 0:
+            A[io * 3] = A[io * 3] + float32(1.0)
+        if min(3, n - io * 3) > 1:
+            A[io * 3 + 1] = A[io * 3 + 1] + float32(1.0)
+        if min(3, n - io * 3) > 2:
+            A[io * 3 + 2] = A[io * 3 + 2] + float32(1.0)
+""", {"n": 0}, {"n": 1}, {"n": 7})
+
+
+def test_memory_inside_depends_on_the_turn(check: Check) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (4,))):
+    for i in unrolled(2):
+        with Allocate(Buffer("float32", (i + 1,))) as T:
+            T[i] = A[i]
+            A[i + 2] = T[i]
+""", """
+def f(A: Buffer("float32", (4,))):
+    with Allocate(Buffer("float32", (1,))) as T:
+        T[0] = A[0]
+        A[2] = T[0]
+    with Allocate(Buffer("float32", (2,))) as T:
+        T[1] = A[1]
+        A[3] = T[1]
+""")
+
+
+def test_past_the_limit_a_loop_is_serial(check: Check) -> None:
+    """The inner loop still fits; an extent without a small bound has no copies at all."""
+    check(partial(unroll_loops, limit=4), """
+def f(A: Buffer("float32", (n, 8)), *, n: "int64"):
+    for i in unrolled(n):
+        for j in unrolled(2):
+            for k in unrolled(3):
+                A[i, j * 4 + k] = float32(1.0)
+""", """
+def f(A: Buffer("float32", (n, 8)), *, n: "int64"):
+    for i in range(n):
+        for j in range(2):
+            A[i, j * 4] = float32(1.0)
+            A[i, j * 4 + 1] = float32(1.0)
+            A[i, j * 4 + 2] = float32(1.0)
+""", {"n": 3}, flat=False)
+
+
+def test_thousands_of_copies_do_not_exhaust_the_stack() -> None:
+    func = parse("""
+def f(A: Buffer("float32", (4096,))):
+    for i in unrolled(4096):
+        A[i] = float32(1.0)
+""")
+
+    assert str(unroll_loops(func)).count("\n") == 4096

@@ -1,0 +1,287 @@
+"""`vectorize_loops`: all turns of a loop at once, masked where there are fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import PrimFunc
+from tecomp.lowering.vectorize import vectorize_loops
+
+Check = Callable[..., PrimFunc]
+
+
+def test_ramps_and_scalars(check: Check) -> None:
+    """What is the same in all lanes stays a scalar."""
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), C: Buffer("float32", (8,))):
+    for i in range(8):
+        for j in vectorized(8):
+            B[i * 8 + j] = A[i * 8 + 7 - j] * (C[i] + float32(1.0)) + A[j * 2] + cast("float32", j + i)
+""", """
+def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), C: Buffer("float32", (8,))):
+    for i in range(8):
+        B[ramp(i * 8, 1, 8)] = A[ramp(i * 8 + 7, -1, 8)] * broadcast(C[i] + float32(1.0), 8) + A[ramp(0, 2, 8)] + cast("float32x8", ramp(i, 1, 8))
+""")
+
+
+def test_reduction_into_a_row(check: Check) -> None:
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (4,)), B: Buffer("float32", (64,)), C: Buffer("float32", (16,))):
+    for j in vectorized(16):
+        C[j] = float32(0.0)
+        for k in range(4):
+            C[j] = C[j] + A[k] * B[k * 16 + j]
+""", """
+def f(A: Buffer("float32", (4,)), B: Buffer("float32", (64,)), C: Buffer("float32", (16,))):
+    C[ramp(0, 1, 16)] = broadcast(float32(0.0), 16)
+    for k in range(4):
+        C[ramp(0, 1, 16)] = C[ramp(0, 1, 16)] + broadcast(A[k], 16) * B[ramp(k * 16, 1, 16)]
+""")
+
+
+def test_quotients_and_remainders_of_ramps(check: Check) -> None:
+    """Aligned ones are ramps or scalars; others are computed in each lane."""
+    check(vectorize_loops, """
+def f(A: Buffer("int64", (64,)), B: Buffer("int64", (64,))):
+    for i in range(16):
+        for j in vectorized(4):
+            B[i * 4 + j] = A[(i * 4 + j) // 4] + A[(i * 4 + j) % 4] + A[j * 8 // 4] + (i * 4 + j) % 8
+    for i in range(16):
+        for j in vectorized(4):
+            B[i * 4 + j] = A[(i * 2 + j) // 4]
+""", """
+def f(A: Buffer("int64", (64,)), B: Buffer("int64", (64,))):
+    for i in range(16):
+        B[ramp(i * 4, 1, 4)] = broadcast(A[i], 4) + A[ramp(0, 1, 4)] + A[ramp(0, 2, 4)] + broadcast(i % 2 * 4, 4) + ramp(0, 1, 4)
+    for i in range(16):
+        B[ramp(i * 4, 1, 4)] = A[ramp(i * 2, 1, 4) // broadcast(4, 4)]
+""")
+
+
+def test_a_tail_is_masked(check: Check) -> None:
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for io in range((n + 7) // 8):
+        for ii in vectorized(min(8, n - io * 8)):
+            B[io * 8 + ii] = A[io * 8 + ii] + A[0]
+""", """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for io in range((n + 7) // 8):
+        with Let(ramp(0, 1, 8) < broadcast(min(8, n - io * 8), 8)) as mask:
+            store(B[ramp(io * 8, 1, 8)], A.load(ramp(io * 8, 1, 8), where=mask) + broadcast(A[0], 8), where=mask)
+""", {"n": 0}, {"n": 1}, {"n": 8}, {"n": 29})
+
+
+def test_a_tail_that_may_be_empty_is_asked_for(check: Check) -> None:
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (1,)), *, n: "int64"):
+    for i in vectorized(min(4, n)):
+        A[i] = B[0]
+""", """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (1,)), *, n: "int64"):
+    if min(4, n) > 0:
+        with Let(ramp(0, 1, 4) < broadcast(min(4, n), 4)) as mask:
+            store(A[ramp(0, 1, 4)], broadcast(B[0], 4), where=mask)
+""", {"n": 0}, {"n": 3}, {"n": 9})
+
+
+def test_wide_and_unbounded_loops_are_cut(check: Check) -> None:
+    check(partial(vectorize_loops, max_lanes=8), """
+def f(A: Buffer("float32", (20,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for i in vectorized(20):
+        A[i] = float32(1.0)
+    for i in vectorized(n):
+        B[i] = float32(2.0)
+""", """
+def f(A: Buffer("float32", (20,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for i_outer in range(2):
+        A[ramp(i_outer * 8, 1, 8)] = broadcast(float32(1.0), 8)
+    A[ramp(16, 1, 4)] = broadcast(float32(1.0), 4)
+    for i_outer in range(n // 8):
+        B[ramp(i_outer * 8, 1, 8)] = broadcast(float32(2.0), 8)
+    if n % 8 > 0:
+        with Let(ramp(0, 1, 7) < broadcast(n % 8, 7)) as mask:
+            store(B[ramp(n // 8 * 8, 1, 7)], broadcast(float32(2.0), 7), where=mask)
+""", {"n": 0}, {"n": 7}, {"n": 8}, {"n": 27})
+
+
+def test_conditions_become_masks(check: Check) -> None:
+    """A part of a condition that is the same in all lanes stays a condition."""
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (10,)), B: Buffer("float32", (64,)), m: "int64"):
+    for i in range(8):
+        for j in vectorized(8):
+            if i < 7 and i + j < 10:
+                B[i * 8 + j] = A[i + j]
+            if m > j:
+                B[i * 8 + j] = B[i * 8 + j] + float32(1.0)
+            else:
+                B[i * 8 + j] = float32(0.0)
+""", """
+def f(A: Buffer("float32", (10,)), B: Buffer("float32", (64,)), m: "int64"):
+    for i in range(8):
+        if i < 7:
+            with Let(ramp(i, 1, 8) < broadcast(10, 8)) as mask:
+                store(B[ramp(i * 8, 1, 8)], A.load(ramp(i, 1, 8), where=mask), where=mask)
+        with Let(broadcast(m, 8) > ramp(0, 1, 8)) as holds:
+            store(B[ramp(i * 8, 1, 8)], B[ramp(i * 8, 1, 8)] + broadcast(float32(1.0), 8), where=holds)
+            store(B[ramp(i * 8, 1, 8)], broadcast(float32(0.0), 8), where=not holds)
+""", {"m": 3})
+
+
+def test_guarded_reads_are_masked(check: Check) -> None:
+    """Even a read that is the same in all lanes, if there may be no lane that wants it."""
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (8,)), B: Buffer("float32", (10,)), k: "int64"):
+    for j in vectorized(10):
+        B[j] = if_then_else(1 <= j and j < 9, A[j - 1], float32(0.0)) + if_then_else(j < k, A[k + 3], A[0])
+""", """
+def f(A: Buffer("float32", (8,)), B: Buffer("float32", (10,)), k: "int64"):
+    B[ramp(0, 1, 10)] = select(broadcast(1, 10) <= ramp(0, 1, 10) and ramp(0, 1, 10) < broadcast(9, 10), A.load(ramp(-1, 1, 10), where=broadcast(1, 10) <= ramp(0, 1, 10) and ramp(0, 1, 10) < broadcast(9, 10)), broadcast(float32(0.0), 10)) + select(ramp(0, 1, 10) < broadcast(k, 10), A.load(broadcast(k + 3, 10), where=ramp(0, 1, 10) < broadcast(k, 10)), broadcast(A[0], 10))
+""", {"k": 2}, {"k": -5})
+
+
+def test_a_choice_for_all_lanes_stays_lazy(check: Check) -> None:
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (8,)), B: Buffer("float32", (32,))):
+    for i in range(4):
+        for j in vectorized(8):
+            B[i * 8 + j] = if_then_else(i < 1, A[i * 8 + j], float32(0.0))
+""", """
+def f(A: Buffer("float32", (8,)), B: Buffer("float32", (32,))):
+    for i in range(4):
+        B[ramp(i * 8, 1, 8)] = if_then_else(i < 1, A[ramp(i * 8, 1, 8)], broadcast(float32(0.0), 8))
+""")
+
+
+def test_values_and_memory_of_each_lane(check: Check) -> None:
+    """The copies lie side by side; index arithmetic is not bound to a vector."""
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (32,)), B: Buffer("float32", (4,))):
+    for j in vectorized(4):
+        with Let(j * 2) as k:
+            with Let(A[k + 1]) as x:
+                with Allocate(Buffer("float32", (2,))) as T:
+                    T[0] = x
+                    T[1] = T[0] + x
+                    for r in range(2):
+                        B[j] = T[r] + A[k]
+""", """
+def f(A: Buffer("float32", (32,)), B: Buffer("float32", (4,))):
+    with Let(A[ramp(1, 2, 4)]) as x:
+        with Allocate(Buffer("float32", (8,))) as T:
+            T[ramp(0, 1, 4)] = x
+            T[ramp(4, 1, 4)] = T[ramp(0, 1, 4)] + x
+            for r in range(2):
+                B[ramp(0, 1, 4)] = T[ramp(r * 4, 1, 4)] + A[ramp(0, 2, 4)]
+""")
+
+
+def test_inner_loops_with_bounds_of_their_own(check: Check) -> None:
+    """A triangle: the loop inside runs over all rows, each lane takes part in its own."""
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (64,)), B: Buffer("float32", (8,))):
+    for j in vectorized(8):
+        for k in range(j + 1):
+            B[j] = B[j] + A[k * 8 + j]
+""", """
+def f(A: Buffer("float32", (64,)), B: Buffer("float32", (8,))):
+    for k in range(8):
+        with Let(broadcast(k, 8) < ramp(1, 1, 8)) as mask:
+            store(B[ramp(0, 1, 8)], B[ramp(0, 1, 8)] + A[ramp(k * 8, 1, 8)], where=mask)
+""")
+
+
+def test_only_the_innermost_of_two(check: Check) -> None:
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (32,))):
+    for i in vectorized(4):
+        for j in vectorized(8):
+            A[i * 8 + j] = float32(1.0)
+""", """
+def f(A: Buffer("float32", (32,))):
+    for i in range(4):
+        A[ramp(i * 8, 1, 8)] = broadcast(float32(1.0), 8)
+""")
+
+
+def test_statements_without_a_vector_form_run_lane_by_lane(check: Check) -> None:
+    """A vector in the first of two physical axes; stores of all lanes to one place."""
+    check(vectorize_loops, """
+def f(A: Buffer("float32", (8, 4), axis_separators=(0,)), B: Buffer("float32", (8,)), C: Buffer("float32", (1,))):
+    for j in vectorized(8):
+        B[j] = B[j] + float32(1.0)
+        A[j, 2] = B[j]
+        if j < 5:
+            C[0] = C[0] + A[j, 1]
+""", """
+def f(A: Buffer("float32", (8, 4), axis_separators=(0,)), B: Buffer("float32", (8,)), C: Buffer("float32", (1,))):
+    B[ramp(0, 1, 8)] = B[ramp(0, 1, 8)] + broadcast(float32(1.0), 8)
+    for j in range(8):
+        A[j, 2] = B[j]
+    with Let(ramp(0, 1, 8) < broadcast(5, 8)) as mask:
+        for j in range(8):
+            if j < 5:
+                C[0] = C[0] + A[j, 1]
+""")
+
+
+def test_vector_types_run_lane_by_lane(check: Check) -> None:
+    check(vectorize_loops, """
+def f(A: Buffer("float32x4", (8,)), B: Buffer("float32x4", (8,))):
+    for j in vectorized(8):
+        B[j] = A[7 - j] + A[0]
+""", """
+def f(A: Buffer("float32x4", (8,)), B: Buffer("float32x4", (8,))):
+    for j in range(8):
+        B[j] = A[7 - j] + A[0]
+""")
+
+
+def test_index_checks_are_made_in_the_lanes_that_take_part(check: Check) -> None:
+    check(vectorize_loops, """
+@sites("t.py:1: A[idx[i]]")
+def f(A: Buffer("float32", (9,)), idx: Buffer("int64", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for i in vectorized(min(4, n)):
+        B[i] = A.load(idx[i] * 0 + 3, where=check_index(idx[i] * 0 + 3, 9, 0))
+        B[i] = A.load(idx[i] & 7, where=check_index(idx[i] & 7, 9, 0))
+        B[i] = A.load(idx[i] // 9 + 2, where=check_index(idx[i] // 9 + 2, 9, 0))
+""", """
+@sites("t.py:1: A[idx[i]]")
+def f(A: Buffer("float32", (9,)), idx: Buffer("int64", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    if min(4, n) > 0:
+        with Let(ramp(0, 1, 4) < broadcast(min(4, n), 4)) as mask:
+            store(B[ramp(0, 1, 4)], broadcast(A[3], 4), where=mask)
+            store(B[ramp(0, 1, 4)], A.load(idx.load(ramp(0, 1, 4), where=mask) & broadcast(7, 4), where=mask), where=mask)
+            store(B[ramp(0, 1, 4)], A.load(idx.load(ramp(0, 1, 4), where=mask) // broadcast(9, 4) + broadcast(2, 4), where=mask and check_index(idx.load(ramp(0, 1, 4), where=mask) // broadcast(9, 4) + broadcast(2, 4), broadcast(9, 4), 0)), where=mask)
+""", {"n": 0}, {"n": 3}, {"n": 6})
+
+
+@pytest.mark.parametrize("extent", [0, 1])
+def test_loops_of_at_most_one_turn(check: Check, extent: int) -> None:
+    body = "    A[5] = float32(1.0)" if extent else "    pass"
+    check(vectorize_loops, f"""
+def f(A: Buffer("float32", (8,))):
+    for i in vectorized(5, extent={extent}):
+        A[i] = float32(1.0)
+""", f"""
+def f(A: Buffer("float32", (8,))):
+{body}
+""")
+
+
+def test_a_view_of_memory_inside_keeps_the_loop_serial() -> None:
+    func = parse("""
+def f(A: Buffer("float32", (8,))):
+    for i in vectorized(8):
+        with Allocate(Buffer("float32", (4,))) as T:
+            with DeclBuffer(Buffer("float32x4", (1,), data=T.data)) as T4:
+                T4[0] = broadcast(A[i], 4)
+                A[i] = T[3]
+""")
+
+    assert str(vectorize_loops(func)) == str(func).replace("vectorized", "range")

@@ -1,0 +1,345 @@
+"""Stages inside stages: chains, arguments that are attached, gathers, caches, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LowerError, TecompError
+from tecomp.scheduling.schedule import Schedule
+
+N = 10
+A = te.placeholder((N, N), name="A")
+k = te.reduce_axis((0, N), name="k")
+P = te.compute((N, N), lambda i, j: A[i, j] * 2.0, name="P")
+Q = te.compute((N, N), lambda i, j: P[i, j] + 1.0, name="Q")
+C = te.compute((N, N), lambda i, j: Q[i, j] + Q[i, N - 1 - j], name="C")
+R = te.compute((N,), lambda i: te.sum(C[i, k], axis=k), name="R")
+
+
+def oracle(a: Any) -> Any:
+    q = 2 * a + 1
+    return (q + q[:, ::-1]).sum(1)
+
+
+Chain = Callable[[Schedule], object]
+
+
+def all_in_the_row(s: Schedule) -> None:
+    for stage in (P, Q, C):
+        s[stage].compute_at(s[R], R.op.axis[0])
+
+
+def each_in_the_next(s: Schedule) -> None:
+    s[P].compute_at(s[Q], Q.op.axis[1])
+    s[Q].compute_at(s[C], C.op.axis[1])
+    s[C].compute_at(s[R], k)
+
+
+def over_the_next_but_one(s: Schedule) -> None:
+    s[P].compute_at(s[C], C.op.axis[0])
+    s[Q].compute_at(s[C], C.op.axis[1])
+
+
+def inside_the_reduction(s: Schedule) -> None:
+    outer, inner = s[R].split(k, factor=3)
+    s[C].compute_at(s[R], inner)
+    s[Q].compute_at(s[R], outer)
+    s[P].compute_at(s[Q], Q.op.axis[0])
+
+
+def tiles_of_everything(s: Schedule) -> None:
+    outer, _ = s[R].split(R.op.axis[0], factor=4)
+    s[C].compute_at(s[R], outer)
+    xo, yo, _, _ = s[C].tile(C.op.axis[0], C.op.axis[1], 3, 4)
+    s[Q].compute_at(s[C], yo)
+    s[P].compute_at(s[C], xo)
+    s[Q].vectorize(Q.op.axis[1])
+
+
+def reduction_outside(s: Schedule) -> None:
+    s[R].reorder(k, R.op.axis[0])
+    s[C].compute_at(s[R], k)
+    s[Q].compute_at(s[C], C.op.axis[0])
+
+
+def inlined_between(s: Schedule) -> None:
+    s[Q].compute_inline()
+    s[P].compute_at(s[C], C.op.axis[0])
+    s[C].compute_at(s[R], R.op.axis[0])
+
+
+def inlined_at_the_end(s: Schedule) -> None:
+    s[C].compute_inline()
+    s[Q].compute_at(s[R], R.op.axis[0])
+    s[P].compute_at(s[Q], Q.op.axis[0])
+
+
+def caches_all_along(s: Schedule) -> None:
+    RR = s.cache_write(R, "local")
+    assert isinstance(RR, Tensor)
+    outer, _ = s[R].split(R.op.axis[0], factor=4)
+    s[RR].compute_at(s[R], outer)
+    ko, _ = s[RR].split(k, factor=5)
+    s[RR].reorder(ko, s[RR].op.axis[0])
+    s[C].compute_at(s[RR], ko)
+    CC = s.cache_read(C, "local", [RR])
+    s[CC].compute_at(s[RR], s[RR].op.axis[0])
+    AA = s.cache_read(A, "shared", [P])
+    s[AA].compute_at(s[P], P.op.axis[0])
+
+
+def layouts_inside(s: Schedule) -> None:
+    outer, _ = s[R].split(R.op.axis[0], factor=4)
+    s[C].compute_at(s[R], outer)
+    jo, _, ji = s[C].transform_layout(lambda i, j: [j // 4, i, j % 4])
+    s[C].vectorize(ji)
+    s[Q].compute_at(s[C], jo)
+    s[Q].transform_layout(lambda i, j: [j, i])
+    s[P].transform_layout(lambda i, j: [i, (i + j) % N])
+
+
+CHAINS: tuple[Chain, ...] = (
+    all_in_the_row, each_in_the_next, over_the_next_but_one, inside_the_reduction,
+    tiles_of_everything, reduction_outside, inlined_between, inlined_at_the_end,
+    caches_all_along, layouts_inside,
+)
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=lambda f: f.__name__)
+def test_chains(chain: Chain, run: Any) -> None:
+    s = te.create_schedule(R)
+    chain(s)
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    r = np.full(N, np.nan, np.float32)
+
+    run(s, [A, R], a, r)
+
+    np.testing.assert_array_equal(r, oracle(a))
+
+
+@pytest.mark.parametrize("loop", ["i", "j"])
+def test_an_argument_can_be_computed_inside_another_stage(loop: str, run: Any) -> None:
+    """Each iteration writes its part; the caller gets all of it."""
+    D = te.compute((N, N), lambda i, j: P[i, j] + 1.0, name="D")
+    s = te.create_schedule(D)
+    s[P].compute_at(s[D], dict(zip("ij", D.op.axis, strict=True))[loop])
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    p, d = np.full((N, N), np.nan, np.float32), np.full((N, N), np.nan, np.float32)
+
+    func = run(s, [A, P, D], a, p, d)
+
+    np.testing.assert_array_equal(p, 2 * a)
+    np.testing.assert_array_equal(d, 2 * a + 1)
+    assert "BufferRealize" not in str(func)
+
+
+def test_an_output_can_be_computed_inside_another(run: Any) -> None:
+    D = te.compute((N, N), lambda i, j: P[i, j] + 1.0, name="D")
+    s = te.create_schedule([P, D])
+    s[P].compute_at(s[D], D.op.axis[0])
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    p, d = np.full((N, N), np.nan, np.float32), np.full((N, N), np.nan, np.float32)
+
+    run(s, [A, P, D], a, p, d)
+
+    np.testing.assert_array_equal(p, 2 * a)
+    np.testing.assert_array_equal(d, 2 * a + 1)
+
+
+def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any) -> None:
+    D = te.compute((N - 1, N), lambda i, j: P[i, j] + 1.0, name="D")
+    s = te.create_schedule(D)
+    s[P].compute_at(s[D], D.op.axis[0])
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, P, D])
+
+    assert caught.value.message == (
+        "s[P].compute_at: P is passed by the caller, but the stage that it is computed in reads "
+        "only a part of it, so the rest would never be written; compute P at the root"
+    )
+
+
+def test_an_argument_that_is_updated_again_in_parallel_is_refused(nest: Any) -> None:
+    """Each iteration of a parallel loop writes the same elements of what the caller passes."""
+    D = te.compute((N, N), lambda i, j: P[0, j] + A[i, j], name="D")
+    E = te.compute((N, N), lambda i, j: D[i, j] + P[i, j], name="E")
+    s = te.create_schedule(E)
+    s[D].compute_at(s[E], E.op.axis[0])
+    s[P].compute_at(s[E], E.op.axis[0])
+    s[E].parallel(E.op.axis[0])
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, P, E])
+
+    assert caught.value.message == (
+        "s[E].parallel(i): iterations 0 and 1 both write P[0, 0], which the caller passes; compute "
+        "P at the root"
+    )
+
+
+def test_a_producer_with_two_readers_of_which_one_is_attached_later(run: Any) -> None:
+    D = te.compute((N, N), lambda i, j: P[i, j] - 1.0, name="D")
+    E = te.compute((N, N), lambda i, j: D[i, j] * P[i, j], name="E")
+    s = te.create_schedule(E)
+    s[P].compute_at(s[E], E.op.axis[0])
+    s[D].compute_at(s[E], E.op.axis[1])
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    e = np.full((N, N), np.nan, np.float32)
+
+    run(s, [A, E], a, e)
+
+    np.testing.assert_array_equal(e, (2 * a - 1) * (2 * a))
+
+
+def loop_was_split(s: Schedule) -> None:
+    s[P].compute_at(s[Q], Q.op.axis[0])
+    s[Q].split(Q.op.axis[0], factor=2)
+
+
+def consumer_was_inlined(s: Schedule) -> None:
+    s[P].compute_at(s[Q], Q.op.axis[0])
+    s[Q].compute_inline()
+
+
+def reader_left_outside(s: Schedule) -> None:
+    s[Q].compute_at(s[R], R.op.axis[0])
+
+
+REFUSED: dict[str, tuple[Chain, str]] = {
+    "the loop was split": (
+        loop_was_split,
+        "s[P].compute_at(s[Q], i): i is no loop of Q any more; its loops are i.outer, i.inner, j; "
+        "call compute_at after splitting and fusing",
+    ),
+    "the consumer was inlined": (
+        consumer_was_inlined,
+        "s[P].compute_at(s[Q], i): Q is inlined and has no loops",
+    ),
+    "a reader outside": (
+        reader_left_outside,
+        "s[Q].compute_at(s[R], i): C reads Q too but is not computed inside that loop; attach it "
+        "there as well, or compute Q further out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, nest: Any) -> None:
+    chain, message = REFUSED[case]
+    s = te.create_schedule(R)
+    chain(s)
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, R])
+
+    assert caught.value.message == message
+
+
+OTHER = te.placeholder((N, N), name="OTHER")
+T = te.compute((N,), lambda i: (A[i, 0], A[i, 1]), name="T")
+S = te.compute((N,), lambda i: T[0][i] + T[1][i], name="S")
+
+ARGUMENTS: dict[str, tuple[object, str]] = {
+    "a placeholder left out": (
+        [R], "lower: A is read but is not among the arguments; add it",
+    ),
+    "the output left out": (
+        [A], "lower: R is an output of the schedule but is not among the arguments; add it",
+    ),
+    "a tensor of another computation": (
+        [A, OTHER, R],
+        "lower: argument 1, OTHER, is not in the schedule, whose tensors are A, P, Q, C, R; leave "
+        "it out, or schedule the output that needs it",
+    ),
+    "twice": (
+        [A, R, A], "lower: arguments 0 and 2 are both A; pass every tensor once",
+    ),
+    "an operation": (
+        [A, R.op], f"lower: argument 1 is {R.op!r}; expected a tensor or a size variable",
+    ),
+    "None": ([A, R, None], "lower: argument 2 is None; expected a tensor or a size variable"),
+    "one tensor": (A, f"lower: the arguments are a list of tensors, got {A!r}"),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arguments_that_are_refused(case: str, nest: Any) -> None:
+    args, message = ARGUMENTS[case]
+    s = te.create_schedule(R)
+
+    with pytest.raises(TecompError) as caught:
+        nest(s, args)
+
+    assert caught.value.message == message
+
+
+def test_the_read_of_a_missing_placeholder_is_shown(nest: Any) -> None:
+    s = te.create_schedule(R)
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [R])
+
+    assert caught.value.location is not None
+    assert caught.value.location.text == "A[i, j]"
+
+
+def test_an_inlined_argument_is_refused(nest: Any) -> None:
+    s = te.create_schedule(R)
+    s[P].compute_inline()
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, P, R])
+
+    assert caught.value.message == (
+        "lower: argument 1, P, is inlined and has no memory; leave it out, or do not inline it"
+    )
+
+
+def test_one_output_of_two_is_refused(nest: Any) -> None:
+    s = te.create_schedule(S)
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, T[1], S])
+
+    assert caught.value.message == (
+        "lower: T_v0 is computed together with another argument but is not among the arguments; "
+        "add it"
+    )
+
+
+def test_a_cache_can_be_an_argument(run: Any) -> None:
+    s = te.create_schedule(Q)
+    PP = s.cache_read(P, "global", [Q])
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    copy, q = np.full((N, N), np.nan, np.float32), np.full((N, N), np.nan, np.float32)
+
+    run(s, [A, PP, Q], a, copy, q)
+
+    np.testing.assert_array_equal(copy, 2 * a)
+    np.testing.assert_array_equal(q, 2 * a + 1)
+
+
+def test_a_scalar_argument_may_be_negative(run: Any) -> None:
+    """A number that is no extent: the guard must not be decided as if it were one."""
+    shift = te.var("shift")
+    V = te.placeholder((N,), name="V")
+    D = te.compute(
+        (N,), lambda i: te.if_then_else(te.all(i + shift >= 0, i + shift < N), V[i + shift], 0.0),
+        name="D",
+    )
+    for value in (-3, 0, 4, 100):
+        s = te.create_schedule(D)
+        s[D].split(D.op.axis[0], factor=4)
+        v, d = np.arange(1, N + 1, dtype=np.float32), np.full(N, np.nan, np.float32)
+
+        run(s, [shift, V, D], value, v, d)
+
+        expected = [v[i + value] if 0 <= i + value < N else 0 for i in range(N)]
+        np.testing.assert_array_equal(d, expected)

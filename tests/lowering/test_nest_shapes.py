@@ -1,0 +1,334 @@
+"""Unusual shapes and accesses: extent 0, no axes, symbolic sizes, several outputs, inlining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LowerError
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (4, 0), (3, 0, 5)])
+@pytest.mark.parametrize("schedule", ["plain", "split", "fuse", "inside", "inline", "layout"])
+def test_axes_of_extent_0(shape: tuple[int, ...], schedule: str, run: Any) -> None:
+    A = te.placeholder(shape, name="A")
+    P = te.compute(shape, lambda *i: A(*i) * 2.0, name="P")
+    C = te.compute(shape, lambda *i: P(*i) + 1.0, name="C")
+    s = te.create_schedule(C)
+    if schedule == "split":
+        for axis in C.op.axis:
+            s[C].split(axis, factor=3)
+    elif schedule == "fuse":
+        s[C].split(s[C].fuse(*C.op.axis), nparts=2)
+    elif schedule == "inside":
+        s[P].compute_at(s[C], C.op.axis[-1])
+        s[P].vectorize(P.op.axis[0])
+    elif schedule == "inline":
+        s[P].compute_inline()
+    elif schedule == "layout":
+        s[C].transform_layout(lambda *i: list(reversed(i)))
+
+    func = run(s, [A, C], np.zeros(shape, np.float32), np.zeros(shape, np.float32))
+
+    assert "C[" not in str(func)
+
+
+@pytest.mark.parametrize("schedule", ["plain", "single loop", "inline", "inside", "cache"])
+def test_tensors_without_axes(schedule: str, run: Any) -> None:
+    A = te.placeholder((), name="A")
+    P = te.compute((), lambda: A() * 2.0, name="P")
+    C = te.compute((), lambda: P() + A(), name="C")
+    s = te.create_schedule(C)
+    if schedule == "inline":
+        s[P].compute_inline()
+    elif schedule == "cache":
+        AA = s.cache_read(A, "local", [P, C])
+        CC = s.cache_write(C, "local")
+        assert isinstance(CC, Tensor)
+        assert s[CC].op.input_tensors == (P, AA)
+    elif schedule != "plain":
+        single = s[C].fuse()
+        if schedule == "inside":
+            s[P].compute_at(s[C], single)
+    c = np.full((), np.nan, np.float32)
+
+    run(s, [A, C], np.array(3, np.float32), c)
+
+    assert c == 9
+
+
+n, m = te.var("n"), te.var("m")
+S = te.placeholder((n, m), name="S")
+
+
+def symbolic_pair() -> tuple[Tensor, Tensor]:
+    P = te.compute((n, m), lambda i, j: S[i, j] * 2.0, name="P")
+    C = te.compute((n, m), lambda i, j: P[i, j] + P[n - 1 - i, j], name="C")
+    return P, C
+
+
+SYMBOLIC = [
+    "plain", "split", "nparts", "tile", "fuse", "fuse and split", "inside", "inside a tile",
+    "inside a fused loop", "inline", "vectorize", "cache", "layout", "symbolic factor",
+]
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (4, 8), (3, 0), (0, 3), (2, 17)])
+@pytest.mark.parametrize("schedule", SYMBOLIC)
+def test_symbolic_sizes(schedule: str, shape: tuple[int, int], run: Any) -> None:
+    P, C = symbolic_pair()
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    if schedule == "split":
+        s[C].split(j, factor=4)
+    elif schedule == "nparts":
+        s[C].split(j, nparts=3)
+    elif schedule == "tile":
+        s[C].tile(i, j, 2, 3)
+    elif schedule == "fuse":
+        s[C].fuse(i, j)
+    elif schedule == "fuse and split":
+        outer, _ = s[C].split(s[C].fuse(i, j), factor=4)
+        s[C].parallel(outer)
+    elif schedule == "inside":
+        s[P].compute_at(s[C], i)
+    elif schedule == "inside a tile":
+        s[P].compute_at(s[C], s[C].tile(i, j, 2, 3)[1])
+    elif schedule == "inside a fused loop":
+        outer, _ = s[C].split(s[C].fuse(i, j), factor=4)
+        s[P].compute_at(s[C], outer)
+    elif schedule == "inline":
+        s[P].compute_inline()
+    elif schedule == "vectorize":
+        _, inner = s[C].split(j, factor=8)
+        s[C].vectorize(inner)
+    elif schedule == "cache":
+        outer, _ = s[C].split(j, factor=4)
+        CC = s.cache_write(C, "local")
+        assert isinstance(CC, Tensor)
+        s[CC].compute_at(s[C], outer)
+    elif schedule == "layout":
+        s[C].transform_layout(lambda i, j: [j // 4, i, j % 4])
+    elif schedule == "symbolic factor":
+        s[C].split(j, factor=n + 1)
+    a = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    c = np.full(shape, np.nan, np.float32)
+
+    run(s, [S, C], a, c)
+
+    np.testing.assert_array_equal(c, 2 * a + 2 * a[::-1])
+
+
+def test_sizes_of_several_tensors_in_one_shape(run: Any) -> None:
+    A = te.placeholder((n,), name="A")
+    B = te.placeholder((m,), name="B")
+    C = te.compute(
+        (n + m,), lambda i: te.if_then_else(i < n, A[i], B[i - n]), name="C"
+    )
+    s = te.create_schedule(C)
+    s[C].split(C.op.axis[0], factor=4)
+    a, b = np.arange(5, dtype=np.float32), np.arange(50, 56, dtype=np.float32)
+    c = np.full(11, np.nan, np.float32)
+
+    run(s, [A, B, C], a, b, c)
+
+    np.testing.assert_array_equal(c, np.concatenate([a, b]))
+
+
+def test_a_scalar_argument(run: Any) -> None:
+    A = te.placeholder((6,), name="A")
+    x = te.var("x", "float32")
+    C = te.compute((6,), lambda i: A[i] * x, name="C")
+    s = te.create_schedule(C)
+    a, c = np.arange(6, dtype=np.float32), np.full(6, np.nan, np.float32)
+
+    run(s, [A, x, C], a, 2.5, c)
+
+    np.testing.assert_array_equal(c, a * 2.5)
+
+
+def test_a_size_as_a_value(run: Any) -> None:
+    A = te.placeholder((n,), name="A")
+    C = te.compute((n,), lambda i: A[i] / n.astype("float32"), name="C")
+    s = te.create_schedule(C)
+    a, c = np.arange(4, dtype=np.float32), np.full(4, np.nan, np.float32)
+
+    run(s, [A, C], a, c)
+
+    np.testing.assert_array_equal(c, a / 4)
+
+
+def test_a_reduction_over_a_symbolic_size(run: Any) -> None:
+    k = te.reduce_axis((0, m), name="k")
+    C = te.compute((n,), lambda i: te.sum(S[i, k], axis=k), name="C")
+    for shape in ((3, 10), (3, 0), (1, 4)):
+        s = te.create_schedule(C)
+        outer, _ = s[C].split(k, factor=4)
+        CF = s.rfactor(C, outer)
+        assert isinstance(CF, Tensor)
+        a = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+        c = np.full(shape[0], np.nan, np.float32)
+
+        run(s, [S, C], a, c)
+
+        np.testing.assert_array_equal(c, a.sum(1))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_chains_of_inlined_stages(length: int, run: Any) -> None:
+    A = te.placeholder((9,), name="A")
+    stages = [A]
+    for step in range(length):
+        previous = stages[-1]
+        stages.append(
+            te.compute(
+                (9 - step - 1,), lambda i, p=previous: p[i] + p[i + 1], name=f"S{step}"
+            )
+        )
+    C = stages[-1]
+    s = te.create_schedule(C)
+    for stage in stages[1:-1]:
+        s[stage].compute_inline()
+    a = np.arange(9, dtype=np.float32) ** 2
+    c = np.full(9 - length, np.nan, np.float32)
+
+    func = run(s, [A, C], a, c)
+
+    expected = a
+    for _ in range(length):
+        expected = expected[:-1] + expected[1:]
+    np.testing.assert_array_equal(c, expected)
+    assert "BufferRealize" not in str(func)
+
+
+def test_a_stage_inlined_into_a_reduction_and_into_a_guard(run: Any) -> None:
+    A = te.placeholder((4, 6), name="A")
+    P = te.compute(
+        (6, 8),
+        lambda i, j: te.if_then_else(te.all(i >= 1, i < 5, j >= 1, j < 7), A[i - 1, j - 1], 0.0),
+        name="P",
+    )
+    y, x = te.reduce_axis((0, 3), name="y"), te.reduce_axis((0, 3), name="x")
+    C = te.compute((4, 6), lambda i, j: te.max(P[i + y, j + x], axis=[y, x]), name="C")
+    s = te.create_schedule(C)
+    s[P].compute_inline()
+    a = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    c = np.full((4, 6), np.nan, np.float32)
+
+    func = run(s, [A, C], a, c)
+
+    padded = np.pad(a, 1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3))
+    np.testing.assert_array_equal(c, windows.max((2, 3)))
+    assert func.sites == ()
+
+
+@pytest.mark.parametrize("schedule", ["plain", "fuse", "tile", "cache", "layout", "parallel"])
+def test_several_outputs_of_one_stage(schedule: str, run: Any) -> None:
+    A = te.placeholder((5, 6), name="A")
+    T, U = te.compute((5, 6), lambda i, j: (A[i, j] + 1.0, (A[i, j] * 3.0).astype("int32")), name="T")
+    s = te.create_schedule(T)
+    i, j = T.op.axis
+    if schedule == "fuse":
+        s[T].split(s[U].fuse(i, j), factor=4)
+    elif schedule == "tile":
+        s[U].tile(i, j, 2, 4)
+    elif schedule == "cache":
+        first, _ = s.cache_write([T, U], "local")
+        s[first].compute_at(s[T], i)
+    elif schedule == "layout":
+        s[T].transform_layout(lambda i, j: [j // 4, i, j % 4], pad_value=2.0)
+    elif schedule == "parallel":
+        s[T].parallel(i)
+    a = np.arange(30, dtype=np.float32).reshape(5, 6)
+    t, u = np.full((5, 6), np.nan, np.float32), np.full((5, 6), -1, np.int32)
+
+    func = run(s, [A, T, U], a, t, u)
+
+    np.testing.assert_array_equal(t, a + 1)
+    np.testing.assert_array_equal(u, a * 3)
+    if schedule == "layout":
+        assert [str(pad.value) for _, pad in func.pad_values] == ["float32(2.0)", "int32(2)"]
+
+
+def test_one_output_of_a_stage_is_used_and_none_is_an_argument(run: Any) -> None:
+    A = te.placeholder((5,), name="A")
+    T, U = te.compute((5,), lambda i: (A[i] + 1.0, A[i] * 3.0), name="T")
+    C = te.compute((5,), lambda i: U[i] - 1.0, name="C")
+    s = te.create_schedule(C)
+    s[T].compute_at(s[C], C.op.axis[0])
+    a, c = np.arange(5, dtype=np.float32), np.full(5, np.nan, np.float32)
+
+    run(s, [A, C], a, c)
+
+    np.testing.assert_array_equal(c, a * 3 - 1)
+
+
+def test_two_outputs_of_a_schedule(run: Any) -> None:
+    A = te.placeholder((5,), name="A")
+    P = te.compute((5,), lambda i: A[i] + 1.0, name="P")
+    C = te.compute((5,), lambda i: P[i] * 2.0, name="C")
+    D = te.compute((5,), lambda i: P[4 - i] * 3.0, name="D")
+    s = te.create_schedule([C, D])
+    s[C].split(C.op.axis[0], factor=2)
+    a = np.arange(5, dtype=np.float32)
+    c, d = np.full(5, np.nan, np.float32), np.full(5, np.nan, np.float32)
+
+    run(s, [D, A, C], d, a, c)
+
+    np.testing.assert_array_equal(c, (a + 1) * 2)
+    np.testing.assert_array_equal(d, (a + 1)[::-1] * 3)
+
+
+def test_stages_that_are_called_alike(run: Any) -> None:
+    A = te.placeholder((4,), name="x")
+    P = te.compute((4,), lambda x: A[x] + 1.0, name="x")
+    C = te.compute((4,), lambda x: P[x] * 2.0, name="x")
+    s = te.create_schedule(C)
+    s[P].compute_at(s[C], C.op.axis[0])
+    a, c = np.arange(4, dtype=np.float32), np.full(4, np.nan, np.float32)
+
+    run(s, [A, C], a, c)
+
+    np.testing.assert_array_equal(c, (a + 1) * 2)
+
+
+def test_a_placeholder_among_the_outputs(run: Any) -> None:
+    A = te.placeholder((4,), name="A")
+    C = te.compute((4,), lambda i: A[i] + 1.0, name="C")
+    s = te.create_schedule([A, C])
+    c = np.full(4, np.nan, np.float32)
+
+    run(s, [A, C], np.zeros(4, np.float32), c)
+
+    np.testing.assert_array_equal(c, np.ones(4))
+
+
+def test_the_same_computation_under_two_schedules(run: Any) -> None:
+    A = te.placeholder((4,), name="A")
+    C = te.compute((4,), lambda i: A[i] + 1.0, name="C")
+    for factor in (1, 2, 3, 8):
+        s = te.create_schedule(C)
+        s[C].split(C.op.axis[0], factor=factor)
+        c = np.full(4, np.nan, np.float32)
+
+        run(s, [A, C], np.arange(4, dtype=np.float32), c)
+
+        np.testing.assert_array_equal(c, [1, 2, 3, 4])
+
+
+def test_a_size_that_no_argument_determines_is_refused(nest: Any) -> None:
+    A = te.placeholder((4,), name="A")
+    C = te.compute((4,), lambda i: A[i] * n.astype("float32"), name="C")
+    s = te.create_schedule(C)
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, C])
+
+    assert caught.value.message == (
+        "lower: C depends on n, which no argument determines; add n itself to the arguments"
+    )

@@ -1,0 +1,191 @@
+"""Target descriptions: the shipped one, every mistake in one, and what a buffer may be."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from tecomp.errors import TargetError
+from tecomp.ir.stmt import Buffer
+from tecomp.machine import Target, list_targets, registry
+from tecomp.machine.descriptor import read_target
+
+TARGETS = Path(__file__).parents[2] / "targets"
+CPU = Target.load(TARGETS / "cpu.toml")
+TOY = '''name = "toy"
+description = "a machine"
+
+[memory.dram]
+scope = "chip"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+
+[memory."on.chip"]
+scope = "core"
+rank = 2
+alignment_bytes = 128
+capacity_bytes = 2_097_152
+source = "assumed"
+'''
+
+
+def test_cpu() -> None:
+    assert CPU.name == "cpu"
+    assert {name: memory.rank for name, memory in CPU.memories.items()} == {
+        "global": 1,
+        "global.texture": 2,
+        "shared": 1,
+        "local": 1,
+    }
+
+
+@pytest.mark.parametrize("path", sorted(TARGETS.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_targets_load(path: Path) -> None:
+    target = Target.load(str(path))
+
+    assert target.name == path.stem
+    assert all(memory.source for memory in target.memories.values())
+
+
+def test_capacity() -> None:
+    toy = read_target(TOY, "toy.toml")
+
+    assert toy.memory("dram").capacity_bytes is None
+    assert toy.memory("on.chip").capacity_bytes == 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("capacity_bytes", "capacity_byte",
+         'toy.toml: [memory."on.chip"]: unknown key `capacity_byte`; did you mean '
+         "`capacity_bytes`?"),
+        ("alignment_bytes = 64", "latency = 64",
+         "toy.toml: [memory.dram]: unknown key `latency`; the keys are scope, rank, "
+         "alignment_bytes, capacity_bytes, source"),
+        ("rank = 1\nalignment_bytes = 64\n", "",
+         "toy.toml: [memory.dram]: missing `rank`, `alignment_bytes`"),
+        ('name = "toy"', "", "toy.toml: missing `name`"),
+        ("rank = 1", "rank = true",
+         "toy.toml: [memory.dram]: `rank` is True; expected a whole number"),
+        ("rank = 1", "rank = 0", "toy.toml: [memory.dram]: `rank` is 0; expected at least 1"),
+        ("capacity_bytes = 2_097_152", "capacity_bytes = 0",
+         'toy.toml: [memory."on.chip"]: `capacity_bytes` is 0; expected at least 1; leave it out '
+         "where there is no limit"),
+        ("alignment_bytes = 64", "alignment_bytes = 48",
+         "toy.toml: [memory.dram]: `alignment_bytes` is 48; expected a power of two"),
+        ('scope = "chip"', 'scope = "board"',
+         "toy.toml: [memory.dram]: `scope` is 'board'; expected 'chip' or 'core'"),
+        ('name = "toy"', "name = toy",
+         "toy.toml: no TOML (Invalid value (at line 1, column 8)); see https://toml.io"),
+        (TOY[TOY.index("[memory.dram]"):], "[memory]\n",
+         "toy.toml: [memory] is empty; describe at least one memory"),
+        (TOY[TOY.index("[memory.dram]"):], "[memory]\ndram = 1\n",
+         "toy.toml: [memory.dram]: expected a table, got 1"),
+    ],
+    ids=str.split("typo unknown missing no-name bool rank capacity alignment scope syntax empty "
+                  "table"),
+)
+def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+    assert old in TOY
+
+    with pytest.raises(TargetError) as error:
+        read_target(TOY.replace(old, new, 1), "toy.toml")
+
+    assert error.value.message == message
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+
+    with pytest.raises(TargetError) as error:
+        Target.load(path)
+
+    assert error.value.message == (
+        f"{path}: cannot be read ([Errno 2] No such file or directory: '{path}'); pass a TOML file"
+    )
+
+
+def test_buffers_of_the_right_rank() -> None:
+    assert CPU.check_buffer(Buffer("A", (4, 4))).name == "global"
+    texture = Buffer("B", (4, 4, 4), scope="global.texture", axis_separators=(1,))
+    assert CPU.check_buffer(texture).rank == 2
+
+
+@pytest.mark.parametrize(
+    ("buffer", "message"),
+    [
+        (Buffer("A", (4, 4), axis_separators=(0,)),
+         "A: has 2 physical axes, but memory `global` of target cpu takes 1 physical axis; use 0 "
+         'AXIS_SEPARATOR in its layout instead of 1, or set_scope("global.texture")'),
+        (Buffer("A", (4, 4), scope="global.texture"),
+         "A: has 1 physical axis, but memory `global.texture` of target cpu takes 2 physical axes; "
+         'use 1 AXIS_SEPARATOR in its layout instead of 0, or set_scope("global")'),
+        (Buffer("A", (4, 4, 4), axis_separators=(0, 1)),
+         "A: has 3 physical axes, but memory `global` of target cpu takes 1 physical axis; use 0 "
+         "AXIS_SEPARATOR in its layout instead of 2"),
+        (Buffer("A", (4,), scope="globl"),
+         "target cpu has no memory `globl`; did you mean `global`? its memories are global, "
+         "global.texture, shared, local"),
+        (Buffer("A", (4,), scope="warp"),
+         "target cpu has no memory `warp`; its memories are global, global.texture, shared, local"),
+    ],
+    ids=str.split("two-for-one one-for-two three typo unknown"),
+)
+def test_buffers_that_a_memory_does_not_take(buffer: Buffer, message: str) -> None:
+    with pytest.raises(TargetError) as error:
+        CPU.check_buffer(buffer)
+
+    assert error.value.message == message
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, **paths: Path) -> None:
+    """Pretend that packages of these names offer these descriptions."""
+
+    class Offer(EntryPoint):
+        def load(self) -> object:
+            return lambda: [paths[self.name]]
+
+    offers = EntryPoints(Offer(name, "x:y", "tecomp.targets") for name in paths)
+    monkeypatch.setattr(registry, "entry_points", lambda group: offers.select(group=group))
+
+
+def test_installed_targets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "toy.toml").write_text(TOY)
+    offer(monkeypatch, acme=tmp_path / "toy.toml", tecomp=TARGETS / "cpu.toml")
+
+    assert list_targets() == ("cpu", "toy")
+    assert Target.load("toy").name == "toy"
+    with pytest.raises(TargetError) as error:
+        Target.load("toi")
+    assert error.value.message == (
+        "there is no target `toi`; did you mean `toy`? installed targets: cpu, toy; or pass the "
+        "path of a TOML file"
+    )
+
+
+def test_a_name_that_two_packages_offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    offer(monkeypatch, acme=tmp_path / "cpu.toml", tecomp=TARGETS / "cpu.toml")
+
+    with pytest.raises(TargetError) as error:
+        Target.load("cpu")
+
+    assert error.value.message == (
+        "target `cpu` is offered by `acme` and by `tecomp`; uninstall one of them, or pass the "
+        "path of the TOML file"
+    )
+
+
+def test_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch)
+
+    with pytest.raises(TargetError) as error:
+        Target.load("cpu")
+
+    assert error.value.message == (
+        "there is no target `cpu`; installed targets: none (is tecomp installed? `pip install -e "
+        ".`); or pass the path of a TOML file"
+    )

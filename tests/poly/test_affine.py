@@ -1,0 +1,226 @@
+"""Expressions as isl functions and sets and back: texts, refusals and the budget."""
+
+from __future__ import annotations
+
+import islpy as isl
+import pytest
+
+from tecomp.errors import LayoutError, LowerError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import (
+    BinOp,
+    BufferLoad,
+    Const,
+    Expr,
+    Var,
+    binary,
+    cast,
+    if_then_else,
+    logical_and,
+    logical_or,
+    select,
+)
+from tecomp.ir.stmt import Buffer
+from tecomp.poly.affine import (
+    NotAffine,
+    Space,
+    condition,
+    condition_hull,
+    index_relation,
+    pw_aff,
+    set_to_condition,
+    to_expr,
+)
+from tecomp.poly.context import CONTEXT, isl_work
+
+N = Var("n")
+x, y = Var("x"), Var("y")
+PLAIN = Space((x, y), (N,))
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (x // 4 + 3 * y - N, "3 * y + x // 4 - n"),
+        (x % 4, "x % 4"),
+        (x - 4 * (x // 4), "x % 4"),
+        ((x // 4) % 8, "x // 4 % 8"),
+        ((x % 16) // 4, "x // 4 % 4"),
+        ((x + 3) % 16, "(x + 3) % 16"),
+        ((x % 4) * 16 + (x // 4) % 4, "16 * (x % 4) + x // 4 % 4"),
+        ((x + y) % 8, "(x + y) % 8"),
+        ((y // 8 + x) % 8, "(y // 8 + x) % 8"),
+        (15 - x, "15 - x"),
+        (x * 0 + 7, "7"),
+        (binary(BinOp.MIN, x, y + 1), "min(x, y + 1)"),
+        (binary(BinOp.MAX, binary(BinOp.MAX, x, y), N), "max(max(n, x), y)"),
+        (if_then_else(x < y, x, y), "min(x, y)"),
+        (select(x < 3, y, 7), "select(x >= 3, 7, y)"),
+        (select(logical_and(x >= 3, y < N), x, 0), "select(x >= 3 and y < n, x, 0)"),
+        (x & 7, "x % 8"),
+        (x >> 2, "x // 4"),
+    ],
+    ids=str,
+)
+def test_text_of_functions(expr: Expr, text: str) -> None:
+    assert str(to_expr(pw_aff(expr, PLAIN), PLAIN.names)) == text
+
+
+@pytest.mark.parametrize(
+    ("points", "text"),
+    [
+        ("{ [x, y] : 0 <= x < 4 and y < p0 }", "x >= 0 and x < 4 and y < n"),
+        ("{ [x, y] : x mod 4 = 3 and x <= y }", "(x + 1) % 4 == 0 and x <= y"),
+        ("{ [x, y] : x mod 8 >= 5 }", "x % 8 >= 5"),
+        ("{ [x, y] : x = y + 3 }", "x == y + 3"),
+        ("{ [x, y] : x >= y + 3 }", "y + 3 <= x"),
+        ("{ [x, y] : x = 3; [x, y] : y = 4 }", "y == 4 or x == 3"),
+        ("{ [x, y] : false }", "False"),
+        ("{ [x, y] }", "True"),
+    ],
+)
+def test_text_of_conditions(points: str, text: str) -> None:
+    found = isl.Set.read_from_str(CONTEXT, f"[p0] -> {points}")
+
+    assert str(set_to_condition(found, PLAIN.names)) == text
+
+
+def test_function_where_it_is_defined() -> None:
+    """An exact division is written //; outside of the domain anything may stand."""
+    half = isl.PwAff.read_from_str(CONTEXT, "{ [x] -> [(x / 2)] : x mod 2 = 0 }")
+    steps = isl.PwAff.read_from_str(CONTEXT, "{ [x] -> [(0)] : x = 0; [x] -> [(5)] : x = 1 }")
+
+    assert str(to_expr(half, {"d0": x})) == "x // 2"
+    assert str(to_expr(steps, {"d0": x})) == "select(x == 0, 0, 5)"
+    assert str(to_expr(isl.Aff.read_from_str(CONTEXT, "{ [x] -> [(3x)] }"), {"d0": y + 1})) == (
+        "3 * (y + 1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranges", "text"),
+    [
+        ([(0, 16), (3, 4)], "[p0] -> { [d0, d1] : 0 <= d0 <= 15 and 3 <= d1 <= 6 }"),
+        ([(0, N), (N, 2)], "[p0] -> { [d0, d1] : 0 <= d0 < p0 and p0 <= d1 <= 1 + p0 }"),
+        ([(0, 4), (x, 2)], "[p0] -> { [d0, d1] : 0 <= d0 <= 3 and d0 <= d1 <= 1 + d0 }"),
+        ([(0, 0), (0, 1)], "[p0] -> { [d0, d1] : false }"),
+    ],
+)
+def test_box(ranges: list[tuple[int | Expr, int | Expr]], text: str) -> None:
+    assert PLAIN.box(ranges).is_equal(isl.Set.read_from_str(CONTEXT, text))
+
+
+def test_relation() -> None:
+    affine = index_relation([x // 4, y, x % 4, 7], PLAIN)
+    pieces = index_relation([binary(BinOp.MIN, x, y)], PLAIN)
+
+    assert affine.is_equal(isl.Map.read_from_str(
+        CONTEXT, "[p0] -> { [x, y] -> [floor(x / 4), y, x mod 4, 7] }"
+    ))
+    assert pieces.is_equal(isl.Map.read_from_str(
+        CONTEXT, "[p0] -> { [x, y] -> [x] : x <= y; [x, y] -> [y] : y < x }"
+    ))
+
+
+def test_space_without_dimensions() -> None:
+    nothing = Space(())
+
+    assert nothing.box([]).is_equal(isl.Set.read_from_str(CONTEXT, "{ [] }"))
+    assert str(index_relation([3], nothing)) == "{ [] -> [3] }"
+
+
+def test_hull_keeps_what_is_affine() -> None:
+    table = Buffer("T", (10,), DType("int64"))
+    loaded = BufferLoad(table, (x,))
+
+    both = condition_hull(logical_and(x < 3, loaded < y), PLAIN)
+    neither = condition_hull(~logical_or(x < 3, loaded < y), PLAIN)
+    either = condition_hull(logical_or(x < 3, loaded < y), PLAIN)
+    exact = condition_hull(logical_and(x < 3, y < N), PLAIN)
+
+    assert [(str(points), flag) for points, flag in (both, neither, either, exact)] == [
+        ("[p0] -> { [d0, d1] : d0 <= 2 }", False),
+        ("[p0] -> { [d0, d1] : d0 >= 3 }", False),
+        ("[p0] -> { [d0, d1] }", False),
+        ("[p0] -> { [d0, d1] : d0 <= 2 and d1 < p0 }", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expr", "part"),
+    [
+        (x * y + 1, "x * y"),
+        (x // y, "x // y"),
+        (x % N, "x % n"),
+        (x + Var("z"), "z"),
+        (BufferLoad(Buffer("T", (10,), DType("int64")), (x,)) + 1, "T[x]"),
+        (cast("int64", cast("int8", x)), 'cast("int8", x)'),
+        (cast("int64", cast("float32", x)), 'cast("float32", x)'),
+        (x ^ y, "x ^ y"),
+        (x & 5, "x & 5"),
+        (x << y, "x << y"),
+    ],
+    ids=str,
+)
+def test_what_is_not_affine(expr: Expr, part: str) -> None:
+    with pytest.raises(NotAffine) as error:
+        pw_aff(expr, PLAIN)
+
+    assert str(error.value.expr) == part
+
+
+def test_numbers_and_conditions_are_not_mixed_up() -> None:
+    with pytest.raises(NotAffine):
+        pw_aff(x < y, PLAIN)
+    with pytest.raises(NotAffine):
+        condition(x, PLAIN)
+
+
+def test_divisions_by_zero_give_zero() -> None:
+    found = [str(pw_aff(expr, Space((x,)))) for expr in (x // Const(0), x % Const(0))]
+
+    assert found == ["{ [d0] -> [(0)] }"] * 2
+
+
+def test_deep_expressions() -> None:
+    chain: Expr = x
+    for _ in range(5000):
+        chain = chain + 1
+
+    assert str(to_expr(pw_aff(chain, PLAIN), PLAIN.names)) == "x + 5000"
+
+
+def test_work_beyond_the_budget() -> None:
+    text = "{ [a, b] -> [floor((7a + 13b)/5), (b + 5a) mod 11] : 0 <= a < 999 and 0 <= b < 777 }"
+    slow = isl.Map.read_from_str(CONTEXT, text)
+
+    with pytest.raises(LayoutError) as error, isl_work("here", LayoutError, budget=1000):
+        slow.apply_range(slow.reverse()).lexmin()
+
+    assert error.value.message == (
+        "here: the index sets take more than 1000 steps to decide; use simpler index expressions, "
+        "fewer divisions or constant extents"
+    )
+    assert CONTEXT.get_max_operations() == 0
+
+
+def test_the_outer_block_has_the_budget() -> None:
+    with isl_work("outer", budget=10_000_000), isl_work("inner", budget=1):
+        assert CONTEXT.get_max_operations() == 10_000_000
+        assert not isl.Set.read_from_str(CONTEXT, "{ [i] : 0 <= i < 9 }").is_empty()
+
+
+def test_other_errors_of_isl() -> None:
+    everything = isl.Set.read_from_str(CONTEXT, "{ [i] }")
+
+    with pytest.raises(LowerError) as error, isl_work("there"):
+        everything.lexmin()
+
+    assert error.value.message.startswith("there: isl cannot decide this (call to isl_set_lexmin")
+    assert error.value.message.endswith("); use simpler index expressions")
+
+
+def test_our_errors_pass_through() -> None:
+    with pytest.raises(KeyError), isl_work("there"):
+        raise KeyError
+    assert CONTEXT.get_max_operations() == 0

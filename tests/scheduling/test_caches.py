@@ -1,0 +1,322 @@
+"""cache_read, cache_write and rfactor: the stages they add, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tecomp import te
+from tecomp.compute.axis import IterKind
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import ScheduleError
+from tecomp.scheduling.schedule import Schedule
+
+A = te.placeholder((10, 12), name="A")
+k = te.reduce_axis((0, 12), name="k")
+P = te.compute((10, 12), lambda i, j: A[i, j] * 2.0, name="P")
+Q = te.compute((10, 12), lambda i, j: A[i, j] + P[i, j], name="Q")
+R = te.compute((10,), lambda i: te.sum(Q[i, k], axis=k), name="R")
+T = te.compute((10,), lambda i: (R[i], R[i] + 1.0), name="T")
+
+argmax = te.comm_reducer(
+    lambda x, y: [te.Select(x[1] >= y[1], x[n], y[n]) for n in (0, 1)],
+    lambda index, value: [te.const(-1, index), te.min_value(value)],
+    name="argmax",
+)
+
+
+def stages(s: Schedule) -> list[str]:
+    return [stage.op.name for stage in s.stages]
+
+
+def tensor(value: Any) -> Tensor:
+    assert isinstance(value, Tensor)
+    return value
+
+
+def test_cache_read_copies_for_the_readers_that_are_named() -> None:
+    s = te.create_schedule(R)
+
+    AA = s.cache_read(A, "local", [Q])
+
+    assert (AA.name, AA.shape, AA.dtype) == ("A.local", (10, 12), "float32")
+    assert stages(s) == ["A", "A.local", "P", "Q", "R"]
+    assert s[AA].scope == "local"
+    assert str(s[AA].op) == "A_local[ax0, ax1] = A[ax0, ax1]"
+    assert str(s[Q].op) == "Q[i, j] = A_local[i, j] + P[i, j]"
+    assert str(s[P].op) == "P[i, j] = A[i, j] * float32(2.0)"
+
+
+@pytest.mark.parametrize("readers", [Q, Q.op, [Q], (Q.op,), [Q, Q]])
+def test_cache_read_names_readers_as_stages_are_named(readers: Any) -> None:
+    s = te.create_schedule(R)
+
+    AA = s.cache_read(A, "local", readers)
+
+    assert s[Q].op.input_tensors == (AA, P)
+
+
+def test_cache_read_of_a_cache() -> None:
+    s = te.create_schedule(R)
+    AA = s.cache_read(A, "shared", [Q])
+
+    AL = s.cache_read(AA, "local", [Q])
+
+    assert stages(s) == ["A", "A.shared", "A.shared.local", "P", "Q", "R"]
+    assert s[Q].op.input_tensors == (AL, P)
+
+
+def test_cache_read_keeps_the_loops_of_the_reader() -> None:
+    s = te.create_schedule(R)
+    outer, inner = s[Q].split(Q.op.axis[1], factor=4)
+
+    s.cache_read(A, "local", [Q])
+
+    assert s[Q].leaf_iter_vars == (Q.op.axis[0], outer, inner)
+
+
+def test_cache_read_of_one_output_of_several() -> None:
+    U = te.compute((10,), lambda i: T[0][i] * T[1][i], name="U")
+    s = te.create_schedule(U)
+
+    s.cache_read(T[1], "local", [U])
+
+    assert str(s[U].op) == "U[i] = T_v0[i] * T_local[i]"
+
+
+def test_cache_write_moves_the_computation() -> None:
+    s = te.create_schedule(R)
+
+    RR = tensor(s.cache_write(R, "local"))
+
+    assert RR.name == "R.local"
+    assert s[RR].scope == "local"
+    assert stages(s) == ["A", "P", "Q", "R.local", "R"]
+    assert str(s[RR].op) == "R_local[i_c] = sum(Q[i_c, k], axis=[k])"
+    assert str(s[R].op) == "R[i] = R_local[i]"
+    assert s[RR].leaf_iter_vars == (s[RR].op.axis[0], k)
+    assert s[R].leaf_iter_vars == R.op.axis
+
+
+def test_cache_write_keeps_the_data_loops_of_the_tensor() -> None:
+    s = te.create_schedule(R)
+    outer, inner = s[R].split(R.op.axis[0], factor=4)
+    s[R].vectorize(inner)
+
+    s.cache_write(R, "local")
+
+    assert s[R].leaf_iter_vars == (outer, inner)
+    assert list(s.state.stage(R.op).marks) == [inner]
+
+
+def test_cache_write_takes_marks_off_the_reduction() -> None:
+    s = te.create_schedule(R)
+    s[R].unroll(k)
+
+    s.cache_write(R, "local")
+
+    assert s.state.stage(R.op).marks == {}
+
+
+def test_cache_write_of_several_outputs() -> None:
+    s = te.create_schedule(T[0])
+
+    caches = s.cache_write(list(T), "local")
+
+    assert isinstance(caches, tuple)
+    assert [cache.name for cache in caches] == ["T.local_v0", "T.local_v1"]
+    assert s[T[0]].op.input_tensors == caches
+
+
+def test_consumers_read_the_tensor_and_not_its_cache() -> None:
+    s = te.create_schedule(T[0])
+
+    s.cache_write(R, "local")
+
+    assert s[T[0]].op.input_tensors == (R,)
+
+
+@pytest.mark.parametrize("factor_axis", [0, 1, -1, -2])
+def test_rfactor_makes_the_loop_an_axis(factor_axis: int) -> None:
+    s = te.create_schedule(R)
+    outer, _ = s[R].split(k, factor=4)
+
+    RF = tensor(s.rfactor(R, outer, factor_axis))
+
+    place = factor_axis % 2
+    assert RF.name == "R.rf"
+    assert RF.shape == ((3, 10), (10, 3))[place]
+    assert [axis.name for axis in s[RF].op.axis] == (["k.outer", "i"], ["i", "k.outer"])[place]
+    assert [axis.name for axis in s[RF].op.reduce_axis] == ["k.inner"]
+    assert stages(s) == ["A", "P", "Q", "R.rf", "R"]
+    (combined,) = s[R].op.reduce_axis
+    assert (combined.name, combined.extent, combined.kind) == ("k.outer.v", 3, IterKind.REDUCE)
+    assert s[R].leaf_iter_vars == (R.op.axis[0], combined)
+
+
+def test_rfactor_keeps_the_data_loops_of_the_tensor() -> None:
+    s = te.create_schedule(R)
+    outer, inner = s[R].split(R.op.axis[0], factor=4)
+    s[R].parallel(outer)
+
+    s.rfactor(R, k)
+
+    assert s[R].leaf_iter_vars == (outer, inner, s[R].op.reduce_axis[0])
+    assert list(s.state.stage(R.op).marks) == [outer]
+
+
+def test_rfactor_of_a_tuple_gives_a_tensor_for_each_value() -> None:
+    index, value = te.compute((10,), lambda i: argmax((k, A[i, k]), axis=k), name="M")
+    s = te.create_schedule(index)
+    outer, _ = s[value].split(k, factor=4)
+
+    factored = s.rfactor(index, outer)
+
+    assert isinstance(factored, tuple)
+    assert [(t.name, t.dtype) for t in factored] == [("M.rf_v0", "int32"), ("M.rf_v1", "float32")]
+
+
+STARTED = te.compute((10,), lambda i: te.sum(A[i, k], axis=k, init=1.0), name="S")
+
+
+def nothing(s: Schedule) -> None:
+    assert s.trace.steps == ()
+
+
+def split(s: Schedule) -> None:
+    assert s[R].split(k, factor=4)
+
+
+REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], str]] = {
+    "cache_read for nobody": (
+        nothing,
+        lambda s: s.cache_read(A, "local", []),
+        "s.cache_read(A, 'local'): name at least one stage that is to read the copy",
+    ),
+    "cache_read for a stage that does not read": (
+        nothing,
+        lambda s: s.cache_read(A, "local", [P, R]),
+        "s.cache_read(A, 'local'): R does not read A; it is read by P, Q",
+    ),
+    "cache_read into a scope that is no name": (
+        nothing,
+        lambda s: s.cache_read(A, 3, [P]),  # type: ignore[arg-type]
+        "s.cache_read(A): a scope is the name of a memory, got 3",
+    ),
+    "cache_read of an operation": (
+        nothing,
+        lambda s: s.cache_read(A.op, "local", [P]),  # type: ignore[arg-type]
+        "s.cache_read: expected a tensor, got PlaceholderOp(name='A', shape=(10, 12), "
+        "dtype='float32')",
+    ),
+    "cache_read for something else": (
+        nothing,
+        lambda s: s.cache_read(A, "local", ["P"]),  # type: ignore[list-item]
+        "s.cache_read: expected a tensor or an operation, got 'P'",
+    ),
+    "cache_read of a tensor from elsewhere": (
+        nothing,
+        lambda s: s.cache_read(STARTED, "local", [P]),
+        "s[S]: S is not part of this schedule; its stages are A, P, Q, R, T",
+    ),
+    "cache_write of a placeholder": (
+        nothing,
+        lambda s: s.cache_write(A, "local"),
+        "s[A]: A is a placeholder; only computed stages have loops",
+    ),
+    "cache_write after the reduction was split": (
+        split,
+        lambda s: s.cache_write(R, "local"),
+        "s.cache_write(R, 'local'): reduction axis k was split or fused already; call cache_write "
+        "first and split the axes of the cache",
+    ),
+    "cache_write of one output of two": (
+        nothing,
+        lambda s: s.cache_write(T[0], "local"),
+        "s.cache_write(T, 'local'): give all 2 outputs of T, and no others",
+    ),
+    "cache_write of two stages": (
+        nothing,
+        lambda s: s.cache_write([P, Q], "local"),
+        "s.cache_write(P, 'local'): give all 1 outputs of P, and no others",
+    ),
+    "cache_write of nothing": (
+        nothing,
+        lambda s: s.cache_write([], "local"),
+        "s.cache_write: expected at least one tensor, got none",
+    ),
+    "cache_write into a scope that is no name": (
+        nothing,
+        lambda s: s.cache_write(R, ""),
+        "s.cache_write(R): a scope is the name of a memory, got ''",
+    ),
+    "rfactor of a stage that reduces nothing": (
+        nothing,
+        lambda s: s.rfactor(P, P.op.axis[0]),
+        "s.rfactor(P, i): P is no reduction",
+    ),
+    "rfactor of a data axis": (
+        nothing,
+        lambda s: s.rfactor(R, R.op.axis[0]),
+        "s.rfactor(R, i): i is no reduction axis",
+    ),
+    "rfactor of a split axis": (
+        split,
+        lambda s: s.rfactor(R, k),
+        "s[R].rfactor: axis k was split into k.outer and k.inner already; its loops are now i, "
+        "k.outer, k.inner",
+    ),
+    "rfactor of no axis": (
+        nothing,
+        lambda s: s.rfactor(R, 0),  # type: ignore[arg-type]
+        "s[R].rfactor: expected an axis of R, got 0; the loops are i, k",
+    ),
+    "rfactor to a place that is not there": (
+        nothing,
+        lambda s: s.rfactor(R, k, 2),
+        "s.rfactor(R, k): factor_axis must be between -2 and 1, got 2",
+    ),
+    "rfactor to a place that is no number": (
+        nothing,
+        lambda s: s.rfactor(R, k, 0.5),  # type: ignore[arg-type]
+        "s.rfactor(R, k): factor_axis must be between -2 and 1, got 0.5",
+    ),
+    "rfactor of a loop over data and reduction": (
+        lambda s: assert_true(s[R].fuse(R.op.axis[0], k)),
+        lambda s: s.rfactor(R, s[R].leaf_iter_vars[0]),
+        "s.rfactor(R, i.k.fused): i.k.fused runs over data and reduction at once, so its "
+        "iterations belong to no one partial result; call rfactor before fusing them",
+    ),
+}
+
+
+def assert_true(value: object) -> None:
+    assert value is not None
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, refusal: Any) -> None:
+    before, action, message = REFUSED[case]
+    s = te.create_schedule(T[0])
+    before(s)
+
+    error = refusal(s, lambda: action(s))
+
+    assert isinstance(error, ScheduleError)
+    assert error.message == message
+    assert error.location is not None
+    assert Path(error.location.file) == Path(__file__)
+
+
+def test_rfactor_with_a_start_value_is_refused(refusal: Any) -> None:
+    s = te.create_schedule(STARTED)
+
+    error = refusal(s, lambda: s.rfactor(STARTED, k))
+
+    assert error.message == (
+        "s.rfactor(S, k): S starts from init=, which every partial result would add again; add it "
+        "in a stage of its own"
+    )

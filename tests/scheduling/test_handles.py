@@ -1,0 +1,111 @@
+"""create_schedule and the names of stages: what they take, show and refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tecomp import te
+from tecomp.errors import ScheduleError
+
+A = te.placeholder((4,), name="A")
+B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+C = te.compute((4,), lambda i: B[i] * 2.0, name="C")
+D = te.compute((4,), lambda i: B[i] * 3.0, name="D")
+T = te.compute((4,), lambda i: (A[i], A[i] + 1.0), name="T")
+
+
+@pytest.mark.parametrize("outputs", [C, C.op, [C], (C.op,), [C, C.op]])
+def test_outputs_are_named_by_tensors_or_operations(outputs: Any) -> None:
+    s = te.create_schedule(outputs)
+
+    assert s.outputs == (C.op,)
+    assert [stage.op for stage in s.stages] == [A.op, B.op, C.op]
+
+
+def test_several_outputs_share_their_producers() -> None:
+    s = te.create_schedule([D, C])
+
+    assert s.outputs == (D.op, C.op)
+    assert repr(s) == "Schedule(A, B, D, C)"
+
+
+def test_a_tensor_and_its_operation_name_the_same_stage() -> None:
+    s = te.create_schedule(C)
+
+    assert s[C].op is s[C.op].op is C.op
+
+
+def test_all_outputs_of_an_operation_name_its_stage() -> None:
+    s = te.create_schedule(T[0])
+
+    s[T[1]].split(T[0].op.axis[0], factor=2)
+
+    assert len(s[T[0]].leaf_iter_vars) == 2
+
+
+def test_a_stage_shows_its_loops() -> None:
+    s = te.create_schedule(C)
+    s[C].split(C.op.axis[0], factor=2)
+
+    assert repr(s[C]) == "Stage(C: i.outer, i.inner)"
+    assert repr(s[A]) == "Stage(A: )"
+    assert s[A].all_iter_vars == s[A].leaf_iter_vars == ()
+
+
+def test_a_tensor_is_found_by_the_name_that_the_trace_gives_it() -> None:
+    s = te.create_schedule(C)
+
+    assert s.tensor("B") == B
+
+
+def test_stages_of_one_name_are_told_apart_in_the_trace() -> None:
+    P = te.compute((4,), lambda i: A[i] + 1.0, name="P")
+    Q = te.compute((4,), lambda i: P[i] + 1.0, name="P")
+    s = te.create_schedule(Q)
+
+    assert s.tensor("P") == P
+    assert s.tensor("P_1") == Q
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "nothing": (
+        lambda: te.create_schedule([]),
+        "create_schedule: expected at least one operation, got none",
+    ),
+    "no operation": (
+        lambda: te.create_schedule(3),  # type: ignore[arg-type]
+        "create_schedule: expected a tensor or an operation, got 3",
+    ),
+    "a list with something else": (
+        lambda: te.create_schedule([C, "D"]),  # type: ignore[list-item]
+        "create_schedule: expected a tensor or an operation, got 'D'",
+    ),
+    "a stage that is not there": (
+        lambda: te.create_schedule(C)[D],
+        "s[D]: D is not part of this schedule; its stages are A, B, C",
+    ),
+    "a stage by its name": (
+        lambda: te.create_schedule(C)["C"],  # type: ignore[index]
+        "s[...]: expected a tensor or an operation, got 'C'",
+    ),
+    "an unknown name": (
+        lambda: te.create_schedule(C).tensor("X"),
+        "the schedule has no tensor 'X'; it has A, B, C",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    action, message = REFUSED[case]
+
+    with pytest.raises(ScheduleError) as caught:
+        action()
+
+    assert caught.value.message == message
+    assert caught.value.location is not None
+    assert Path(caught.value.location.file) == Path(__file__)

@@ -1,0 +1,390 @@
+"""transform_layout: the loops that it makes, how calls compose, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tecomp import IndexMap, te
+from tecomp.errors import LayoutError, ScheduleError
+from tecomp.scheduling.layout import stored_shape
+from tecomp.scheduling.schedule import Schedule
+
+A = te.placeholder((8, 6), name="A")
+k = te.reduce_axis((0, 6), name="k")
+C = te.compute((8, 6), lambda i, j: A[i, j] + 1.0, name="C")
+R = te.compute((8,), lambda i: te.sum(C[i, k], axis=k), name="R")
+
+FORMS: dict[str, tuple[Callable[..., object], list[str], tuple[int, ...]]] = {
+    "permuted": (lambda i, j: [j, i], ["j", "i"], (6, 8)),
+    "blocked": (lambda i, j: [j // 4, i, j % 4], ["j.outer", "i", "j.inner"], (2, 8, 4)),
+    "with a constant": (lambda i, j: [0, j, i], ["axis0", "j", "i"], (1, 6, 8)),
+    "sheared": (lambda i, j: [i + j, j], ["axis0", "j"], (13, 6)),
+    "of any rank": (lambda *a: [a[1], a[0]], ["j", "i"], (6, 8)),
+    "the last by name": (lambda *a, c: [c, *a], ["j", "i"], (6, 8)),
+    "in one axis": (lambda i, j: [i * 6 + j], ["axis0"], (48,)),
+    "with xor": (lambda i, j: [i, j ^ (i % 2)], ["i", "axis1"], (8, 6)),
+    "as a tuple": (lambda i, j: (j, i), ["j", "i"], (6, 8)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_loops_that_a_map_makes(form: str) -> None:
+    mapping, names, shape = FORMS[form]
+    s = te.create_schedule(C)
+
+    axes = s[C].transform_layout(mapping)
+
+    assert [axis.name for axis in axes] == names
+    assert tuple(axis.extent for axis in axes) == shape
+    assert s[C].leaf_iter_vars == axes
+    assert stored_shape(s.state.stage(C.op)) == shape
+
+
+def test_an_index_map_or_anything_that_has_one_will_do() -> None:
+    class Named:
+        index_map = IndexMap.from_func(lambda i, j: [j, i])
+
+    s = te.create_schedule(R)
+    s[C].transform_layout(Named())
+    s[A].transform_layout(Named.index_map)
+
+    assert str(s.state.stage(C.op).layout.maps[0]) == "lambda i, j: [j, i]"
+    assert s.state.stage(A.op).layout.maps == s.state.stage(C.op).layout.maps
+
+
+def test_a_placeholder_has_no_loops_to_return() -> None:
+    s = te.create_schedule(C)
+
+    assert s[A].transform_layout(lambda i, j: [j, i]) == ()
+
+
+def test_reduction_loops_stay_inside() -> None:
+    s = te.create_schedule(R)
+
+    outer, inner = s[R].transform_layout(lambda i: [i // 4, i % 4])
+
+    assert s[R].leaf_iter_vars == (outer, inner, k)
+    assert s[R].all_iter_vars == (R.op.axis[0], k, outer, inner)
+
+
+def test_loops_that_were_reordered_follow_the_layout() -> None:
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    s[C].reorder(j, i)
+
+    axes = s[C].transform_layout(lambda i, j: [i // 4, j, i % 4])
+
+    assert s[C].leaf_iter_vars == axes
+
+
+def test_marks_of_the_loops_that_are_gone_are_dropped() -> None:
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    s[C].vectorize(j)
+    s[C].bind(i, "blockIdx.x")
+
+    s[C].transform_layout(lambda i, j: [j, i])
+
+    assert s.state.stage(C.op).marks == {}
+    assert s.state.stage(C.op).threads == {}
+
+
+def test_logical_loops_are_left_alone() -> None:
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    outer, inner = s[C].split(j, factor=4)
+
+    returned = s[C].transform_layout(lambda i, j: [j, i], loops="logical")
+
+    assert returned == (i, j)
+    assert s[C].leaf_iter_vars == (i, outer, inner)
+
+
+def test_calls_compose() -> None:
+    s = te.create_schedule(C)
+    s[C].transform_layout(lambda i, j: [j, i])
+
+    axes = s[C].transform_layout(lambda j, i: [i // 4, j, i % 4])
+
+    assert [axis.name for axis in axes] == ["i.outer", "j", "i.inner"]
+    assert s[C].leaf_iter_vars == axes
+    assert stored_shape(s.state.stage(C.op)) == (2, 6, 4)
+
+
+def test_a_call_after_logical_loops_starts_from_the_axes_of_the_map() -> None:
+    s = te.create_schedule(C)
+    s[C].transform_layout(lambda i, j: [j, i], loops="logical")
+
+    s[C].transform_layout(lambda j, i: [i // 4, j, i % 4], loops="logical")
+
+    assert stored_shape(s.state.stage(C.op)) == (2, 6, 4)
+    assert s[C].leaf_iter_vars == C.op.axis
+
+
+def test_parts_can_be_split_after_the_layout() -> None:
+    s = te.create_schedule(C)
+    j, i = s[C].transform_layout(lambda i, j: [j, i])
+
+    outer, inner = s[C].split(i, factor=3)
+
+    assert s[C].leaf_iter_vars == (j, outer, inner)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "separators"),
+    [
+        (lambda i, j: [i, te.AXIS_SEPARATOR, j], (0,)),
+        (lambda i, j: [i, j // 2, te.AXIS_SEPARATOR, j % 2], (1,)),
+        (lambda i, j: [i, te.AXIS_SEPARATOR, j // 2, te.AXIS_SEPARATOR, j % 2], (0, 1)),
+        (lambda i, j: [i, j], ()),
+    ],
+)
+def test_separators_are_numbered_by_the_axis_before_them(
+    mapping: Any, separators: tuple[int, ...]
+) -> None:
+    s = te.create_schedule(C)
+
+    s[C].transform_layout(mapping)
+
+    assert s.state.stage(C.op).layout.axis_separators == separators
+
+
+def test_separators_are_kept_until_a_call_has_its_own() -> None:
+    s = te.create_schedule(C)
+    s[C].transform_layout(lambda i, j: [i, te.AXIS_SEPARATOR, j])
+    s[C].transform_layout(lambda i, j: [i, j // 2, j % 2])
+    assert s.state.stage(C.op).layout.axis_separators == (0,)
+
+    s[C].transform_layout(lambda i, jo, ji: [i, jo, te.AXIS_SEPARATOR, ji])
+
+    assert s.state.stage(C.op).layout.axis_separators == (1,)
+
+
+@pytest.mark.parametrize(
+    ("pad_value", "text"),
+    [
+        (0, "lambda p0, p1, p2: int32(0)"),
+        (-1.5, "lambda p0, p1, p2: float32(-1.5)"),
+        (lambda i, jo, ji: ji * 2, "lambda p0, p1, p2: p2 * 2"),
+        (lambda *i: i[0] + 1, "lambda p0, p1, p2: p0 + 1"),
+    ],
+)
+def test_pad_values(pad_value: Any, text: str) -> None:
+    s = te.create_schedule(C)
+
+    s[C].transform_layout(lambda i, j: [i, j // 4, j % 4], pad_value=pad_value)
+
+    assert str(s.state.stage(C.op).layout.pad_value) == text
+
+
+def test_a_constant_pad_value_is_kept_by_later_calls() -> None:
+    s = te.create_schedule(C)
+    s[C].transform_layout(lambda i, j: [i, j // 4, j % 4], pad_value=3.0)
+
+    s[C].transform_layout(lambda i, jo, ji: [jo, i * 4 + ji])
+
+    assert str(s.state.stage(C.op).layout.pad_value) == "lambda p0, p1: float32(3.0)"
+
+
+def test_a_new_layout_drops_the_alignment_of_the_old_one() -> None:
+    s = te.create_schedule(C)
+    s[C].storage_align(C.op.axis[0], 8, 1)
+
+    j, _ = s[C].transform_layout(lambda i, j: [j, i])
+    assert s.state.stage(C.op).aligns == ()
+    s[C].storage_align(j, 8, 2)
+
+    assert s.state.stage(C.op).aligns == ((0, 8, 2),)
+
+
+def nothing(s: Schedule) -> None:
+    assert s.trace.steps == ()
+
+
+def split(s: Schedule) -> None:
+    assert s[C].split(C.op.axis[1], factor=4)
+
+
+def fuse(s: Schedule) -> None:
+    s[C].fuse(*C.op.axis)
+
+
+def separated(s: Schedule) -> None:
+    s[C].transform_layout(lambda i, j: [i, te.AXIS_SEPARATOR, j])
+
+
+def padded(s: Schedule) -> None:
+    s[C].transform_layout(lambda i, j: [i, j // 4, j % 4], pad_value=lambda i, jo, ji: ji)
+
+
+Error = type[LayoutError | ScheduleError]
+REFUSED: dict[
+    str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], Error, str]
+] = {
+    "not injective": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [i // 2, j]),
+        LayoutError,
+        "s[C].transform_layout: elements (0, 0) and (1, 0) of C[8, 6] would share one place; keep "
+        "every index in the map, e.g. both i // 4 and i % 4",
+    ),
+    "an axis left out": (
+        nothing,
+        lambda s: s[A].transform_layout(lambda i, j: [i]),
+        LayoutError,
+        "s[A].transform_layout: elements (0, 0) and (0, 1) of A[8, 6] would share one place; keep "
+        "every index in the map, e.g. both i // 4 and i % 4",
+    ),
+    "negative": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [i - 1, j]),
+        LayoutError,
+        "index map: `i - 1` is -1 at index (0, 0); places count from 0, so add 1 or more",
+    ),
+    "not quasi-affine": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [i * j, j, i]),
+        LayoutError,
+        "`i * j` is not quasi-affine; an index map may add indices, multiply, divide or take "
+        "remainders by constants, take min and max, and combine bits with ^ & | << >>",
+    ),
+    "too few parameters": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i: [i]),
+        LayoutError,
+        "index map: the function takes 1 index (i), but the tensor has 2 axes; name one parameter "
+        "for each axis, or take them all as *i",
+    ),
+    "too many parameters": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j, c: [i, j, c]),
+        LayoutError,
+        "index map: the function takes 3 indices (i, j, c), but the tensor has 2 axes; name one "
+        "parameter for each axis, or take them all as *i",
+    ),
+    "an index map of another rank": (
+        nothing,
+        lambda s: s[C].transform_layout(IndexMap.from_func(lambda i: [i])),
+        LayoutError,
+        "s[C].transform_layout: the map takes 1 indices, but the tensor has 2 axes here",
+    ),
+    "the rank that the tensor had before": (
+        padded,
+        lambda s: s[C].transform_layout(IndexMap.from_func(lambda i, j: [j, i])),
+        LayoutError,
+        "s[C].transform_layout: the map takes 2 indices, but the tensor has 3 axes here",
+    ),
+    "a float": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [i * 0.5, j]),
+        LayoutError,
+        'index map: result 0, `cast("float32", i) * float32(0.5)`, is a float32; an index is an '
+        "integer, so use // to divide and .astype('int64') to convert",
+    ),
+    "no function": (
+        nothing,
+        lambda s: s[C].transform_layout([1, 0]),
+        LayoutError,
+        "s[C].transform_layout: expected a function of the indices, an IndexMap or a layout, got "
+        "[1, 0]",
+    ),
+    "an empty group": (
+        nothing,
+        lambda s: s[C].transform_layout(
+            lambda i, j: [i, te.AXIS_SEPARATOR, te.AXIS_SEPARATOR, j]
+        ),
+        LayoutError,
+        "index map: axis separators [0, 0] do not cut 2 axes into groups of at least one axis; "
+        "they are ascending, each the last axis of its group; write a constant 0 in the map for a "
+        "group that has no axis",
+    ),
+    "separators that do not fit any more": (
+        separated,
+        lambda s: s[C].transform_layout(lambda i, j: [i * 6 + j]),
+        LayoutError,
+        "s[C].transform_layout: the axis separators [0] of an earlier call do not fit the 1 axes "
+        "of this map; put te.AXIS_SEPARATOR into it where a physical axis begins",
+    ),
+    "loops of another kind": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [j, i], loops="both"),
+        ScheduleError,
+        "s[C].transform_layout: loops is 'physical' or 'logical', not 'both'",
+    ),
+    "a split axis": (
+        split,
+        lambda s: s[C].transform_layout(lambda i, j: [j, i]),
+        ScheduleError,
+        "s[C].transform_layout: axis j of C was split or fused already, so its loops cannot follow "
+        "the new layout; call transform_layout first and split the axes that it returns, or keep "
+        "the loops with loops='logical'",
+    ),
+    "a fused axis": (
+        fuse,
+        lambda s: s[C].transform_layout(lambda i, j: [j, i]),
+        ScheduleError,
+        "s[C].transform_layout: axis i of C was split or fused already, so its loops cannot follow "
+        "the new layout; call transform_layout first and split the axes that it returns, or keep "
+        "the loops with loops='logical'",
+    ),
+    "pad_value of a placeholder": (
+        nothing,
+        lambda s: s[A].transform_layout(lambda i, j: [j, i], pad_value=0),
+        ScheduleError,
+        "s[A].transform_layout: A is a placeholder, whose padding the caller fills (kernel.pack "
+        "does); pad_value= is for computed stages",
+    ),
+    "pad_value that is no number": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [j, i], pad_value="x"),
+        ScheduleError,
+        "s[C].transform_layout: pad_value= is a number, an expression or a function that makes "
+        "one, got 'x'",
+    ),
+    "pad_value of the logical indices": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [i, j // 4, j % 4], pad_value=lambda i, j: 0),
+        ScheduleError,
+        "s[C].transform_layout: pad_value= is a function that does not take 3 indices, one for "
+        "each physical axis; name them all, or take them as *i",
+    ),
+    "pad_value of a function that makes no number": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [j, i], pad_value=lambda i, j: [i]),
+        ScheduleError,
+        "s[C].transform_layout: pad_value= is a number, an expression or a function that makes "
+        "one, got [p0]",
+    ),
+    "pad_value that reads a tensor": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [j, i], pad_value=lambda j, i: A[i, j]),
+        ScheduleError,
+        "s[C].transform_layout: pad_value= is `A[p1, p0]`; it may use the physical indices and "
+        "numbers, and no elements of tensors",
+    ),
+    "a second map after a pad_value of indices": (
+        padded,
+        lambda s: s[C].transform_layout(lambda i, jo, ji: [jo, i, ji]),
+        ScheduleError,
+        "s[C].transform_layout: an earlier call gave pad_value= as a function of its own axes, "
+        "which this map replaces; give pad_value= in the last call only",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, refusal: Any) -> None:
+    before, action, kind, message = REFUSED[case]
+    s = te.create_schedule(R)
+    before(s)
+
+    error = refusal(s, lambda: action(s))
+
+    assert type(error) is kind
+    assert error.message == message
+    assert error.location is not None
+    assert Path(error.location.file) == Path(__file__)

@@ -1,0 +1,150 @@
+"""Random layouts: index maps that lose no element, as the text of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tecomp import te
+
+Array: TypeAlias = NDArray[Any]
+Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
+
+
+@dataclass
+class _Result:
+    """One result of a map, and its extent where that is a number."""
+
+    text: str
+    extent: int | None
+
+
+@dataclass
+class LayoutMaker:
+    """Makes a map from the identity, one step at a time."""
+
+    draw: Draw
+    results: list[_Result] = field(default_factory=list)
+
+    def number(self, low: int, high: int) -> int:
+        drawn: int = self.draw(st.integers(low, high))
+        return drawn
+
+    def step(self) -> None:
+        kind = self.number(0, 9)
+        known = [r for r in self.results if r.extent]
+        if kind <= 1:
+            self.results = self.draw(st.permutations(self.results))
+        elif kind <= 4 and self.results:
+            self._split(self.draw(st.sampled_from(self.results)))
+        elif kind == 5 and len(self.results) < 5:
+            self.results.insert(self.number(0, len(self.results)), _Result("0", 1))
+        elif known and kind == 6:
+            self._shift(self.draw(st.sampled_from(known)))
+        elif len(known) >= 2 and kind >= 7:
+            first = self.draw(st.sampled_from(known))
+            second = self.draw(st.sampled_from([r for r in known if r is not first]))
+            (self._fuse, self._skew, self._swizzle)[kind - 7](first, second)
+
+    def _split(self, result: _Result) -> None:
+        factor = self.number(1, 5)
+        inner = _Result(f"({result.text}) % {factor}", factor)
+        at = self.draw(st.sampled_from((len(self.results), 0)))
+        result.text = f"({result.text}) // {factor}"
+        result.extent = None if result.extent is None else -(-result.extent // factor)
+        self.results.insert(at, inner)
+
+    def _shift(self, result: _Result) -> None:
+        assert result.extent
+        extent, text = result.extent, result.text
+        match self.number(0, 2):
+            case 0:
+                result.text = f"{extent - 1} - ({text})"
+            case 1:
+                result.text = f"({text} + {self.number(1, 3)}) % {extent}"
+            case 2:
+                step = self.number(1, 3)
+                result.text, result.extent = f"({text} + {step})", extent + step
+
+    def _fuse(self, first: _Result, second: _Result) -> None:
+        assert first.extent
+        assert second.extent
+        first.text = f"({first.text}) * {second.extent} + ({second.text})"
+        first.extent *= second.extent
+        self.results = [r for r in self.results if r is not second]
+
+    def _skew(self, first: _Result, second: _Result) -> None:
+        assert first.extent
+        assert second.extent
+        first.text = f"({first.text}) + ({second.text})"
+        first.extent += second.extent - 1
+
+    def _swizzle(self, first: _Result, second: _Result) -> None:
+        assert first.extent
+        first.text = f"({first.text}) ^ (({second.text}) % 4)"
+        first.extent = -(-first.extent // 4) * 4
+
+
+def draw_layout(draw: Draw, shape: Sequence[int | None], *, separated: bool | None = None) -> str:
+    """A map for a tensor of `shape` (None: not known), as the text of a function.
+
+    Args:
+        draw: hypothesis's.
+        shape: extents.
+        separated: whether the places get two physical axes; None to let it be drawn.
+    """
+    names = [f"a{k}" for k in range(len(shape))]
+    maker = LayoutMaker(draw, [_Result(n, e) for n, e in zip(names, shape, strict=True)])
+    for _ in range(maker.number(1, 4)):
+        if len(maker.results) < 6:
+            maker.step()
+    while not maker.results or (separated and len(maker.results) < 2):
+        maker.results.insert(0, _Result("0", 1))
+    texts = [result.text for result in maker.results]
+    if separated and len(texts) >= 2:
+        texts.insert(maker.number(1, len(texts) - 1), "te.AXIS_SEPARATOR")
+    return f"lambda {', '.join(names)}: [{', '.join(texts)}]" if names else (
+        f"lambda: [{', '.join(texts)}]"
+    )
+
+
+def function_of(text: str) -> Callable[..., list[Any]]:
+    """The function that a text writes down."""
+    made: Callable[..., list[Any]] = eval(text, {"te": te})
+    return made
+
+
+def places(texts: Sequence[str], shape: Sequence[int]) -> list[Array]:
+    """The place of every element of an array of `shape`, after all maps."""
+    grid = list(np.indices(shape).reshape(len(shape), -1))
+    count = int(np.prod(shape, dtype=int))
+    for text in texts:
+        results = [r for r in function_of(text)(*grid) if r is not te.AXIS_SEPARATOR]
+        grid = [np.broadcast_to(np.asarray(r, np.int64), (count,)) for r in results]
+    return grid
+
+
+def pack(texts: Sequence[str], logical: Array, stored: Array) -> Array:
+    """Write the elements of `logical` to their places in `stored`; returns where they are."""
+    taken = np.zeros(stored.shape, bool)
+    if not texts:
+        stored[...] = logical
+        return np.ones(stored.shape, bool)
+    at = tuple(places(texts, logical.shape))
+    stored[at] = logical.ravel()
+    taken[at] = True
+    assert taken.sum() == logical.size, "the strategy made a map that loses elements"
+    return taken
+
+
+def unpack(texts: Sequence[str], stored: Array, shape: Sequence[int]) -> Array:
+    """The elements of `stored`, in the shape of the computation."""
+    if not texts:
+        return stored.reshape(shape)
+    unpacked: Array = stored[tuple(places(texts, shape))].reshape(shape)
+    return unpacked

@@ -1,0 +1,192 @@
+"""What a computation means, from its definition: NumPy over the grid of indices, no lowering."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.topology import post_order
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+    integer_range,
+)
+from tecomp.ir.stmt import Extent
+
+Array: TypeAlias = NDArray[Any]
+Values: TypeAlias = "Mapping[Var, Array]"
+Tensors: TypeAlias = "dict[tuple[Operation, int], Array]"
+
+_BINARY: dict[BinOp, Any] = {
+    BinOp.ADD: np.add, BinOp.SUB: np.subtract, BinOp.MUL: np.multiply, BinOp.DIV: np.divide,
+    BinOp.FLOORDIV: np.floor_divide, BinOp.MOD: np.remainder,
+    BinOp.MIN: np.minimum, BinOp.MAX: np.maximum,
+    BinOp.AND: np.logical_and, BinOp.OR: np.logical_or,
+    BinOp.BITAND: np.bitwise_and, BinOp.BITOR: np.bitwise_or, BinOp.BITXOR: np.bitwise_xor,
+    BinOp.SHL: np.left_shift, BinOp.SHR: np.right_shift,
+}
+_COMPARE: dict[CmpOp, Any] = {
+    CmpOp.EQ: np.equal, CmpOp.NE: np.not_equal, CmpOp.LT: np.less, CmpOp.LE: np.less_equal,
+    CmpOp.GT: np.greater, CmpOp.GE: np.greater_equal,
+}
+_CALLS: dict[str, Any] = {
+    "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "fabs": np.fabs,
+    "abs": np.abs,
+}
+
+
+def number(extent: Extent, sizes: Mapping[Var, int]) -> int:
+    """An extent as a number."""
+    if isinstance(extent, int):
+        return extent
+    one = np.ones(1, bool)
+    values = {var: np.full(1, size, var.dtype.numpy) for var, size in sizes.items()}
+    return int(_Points({}, values, one).value(extent)[0])
+
+
+def compute(
+    outputs: Sequence[Operation], inputs: Mapping[Operation, Array], sizes: Mapping[Var, int]
+) -> Tensors:
+    """Every tensor that `outputs` need, by operation and output."""
+    tensors: Tensors = {(op, 0): array for op, array in inputs.items()}
+    with np.errstate(all="ignore"):
+        for op in post_order(outputs):
+            if isinstance(op, ComputeOp):
+                for k, array in enumerate(_compute(op, tensors, sizes)):
+                    tensors[op, k] = array
+    return tensors
+
+
+def _compute(op: ComputeOp, tensors: Tensors, sizes: Mapping[Var, int]) -> list[Array]:
+    shape = [number(extent, sizes) for extent in op.shape]
+    count = math.prod(shape)
+    grid = np.indices(shape).reshape(len(shape), count)
+    values = {var: np.full(count, size, var.dtype.numpy) for var, size in sizes.items()}
+    values |= {axis: g.astype(axis.dtype.numpy) for axis, g in zip(op.axis, grid, strict=True)}
+    points = _Points(tensors, values, np.ones(count, bool))
+    first = op.body[0]
+    results = points.reduction(first, sizes) if isinstance(first, Reduce) else [
+        points.value(expr) for expr in op.body
+    ]
+    return [result.reshape(shape) for result in results]
+
+
+class _Points:
+    """Points at which expressions are evaluated, all at once.
+
+    Attributes:
+        tensors: what can be read.
+        values: value of each variable at each point.
+        active: where an expression is evaluated at all; elsewhere anything may come out.
+    """
+
+    def __init__(self, tensors: Tensors, values: Values, active: Array) -> None:
+        self.tensors = tensors
+        self.values = values
+        self.active = active
+
+    def where(self, condition: Array) -> _Points:
+        return _Points(self.tensors, self.values, self.active & condition)
+
+    def reduction(self, reduce: Reduce, sizes: Mapping[Var, int]) -> list[Array]:
+        """The values of a reduction, one term after another."""
+        start = reduce.init or reduce.combiner.identity
+        result = [self.value(expr) for expr in start]
+        ranges = [
+            range(low := number(axis.dom.min, sizes), low + number(axis.extent, sizes))
+            for axis in reduce.axis
+        ]
+        for term in itertools.product(*ranges):
+            here = {
+                axis: np.full(self.active.shape, value, axis.dtype.numpy)
+                for axis, value in zip(reduce.axis, term, strict=True)
+            }
+            inside = _Points(self.tensors, {**self.values, **here}, self.active)
+            counts = inside.value(reduce.condition)
+            inside = inside.where(counts)
+            new = [inside.value(expr) for expr in reduce.source]
+            operands = dict(zip(reduce.combiner.lhs, result, strict=True))
+            operands |= dict(zip(reduce.combiner.rhs, new, strict=True))
+            combiner = _Points({}, operands, self.active)
+            combined = [combiner.value(expr) for expr in reduce.combiner.result]
+            result = [np.where(counts, x, old) for x, old in zip(combined, result, strict=True)]
+        return result
+
+    def value(self, expr: Expr) -> Array:
+        """The value at each point."""
+        match expr:
+            case Var():
+                return self.values[expr]
+            case Const(value, dtype):
+                return np.full(self.active.shape, value).astype(dtype.numpy)
+            case Cast(dtype, inner):
+                return _cast(self.value(inner), inner.dtype, dtype)
+            case Binary(op, a, b):
+                return self._binary(op, self.value(a), self.value(b))
+            case Compare(op, a, b):
+                compared: Array = _COMPARE[op](self.value(a), self.value(b))
+                return compared
+            case Not(a):
+                return ~self.value(a)
+            case Select(condition, a, b):
+                return np.where(self.value(condition), self.value(a), self.value(b))
+            case Call("if_then_else", (condition, a, b)):
+                chosen = self.value(condition)
+                return np.where(chosen, self.where(chosen).value(a), self.where(~chosen).value(b))
+            case Call("popcount", (a,)):
+                bits = [int(x) & (2**a.dtype.bits - 1) for x in self.value(a)]
+                return np.array([x.bit_count() for x in bits], a.dtype.numpy)
+            case Call(name, (a,)):
+                called: Array = _CALLS[name](self.value(a))
+                return called.astype(a.dtype.numpy)
+            case TensorLoad(tensor, indices):
+                return self._load(self.tensors[tensor.op, tensor.value_index], indices)
+        raise AssertionError(f"no rule for {expr!r}")
+
+    def _binary(self, op: BinOp, a: Array, b: Array) -> Array:
+        result: Array = _BINARY[op](a, b)
+        if a.dtype.kind in "iu":
+            if op in (BinOp.FLOORDIV, BinOp.MOD):
+                result = np.where(b == 0, np.zeros_like(result), result)
+            if op is BinOp.SHL:
+                result = np.where((b < 0) | (b >= 8 * b.itemsize), np.zeros_like(result), result)
+        return result.astype(a.dtype)
+
+    def _load(self, array: Array, indices: Sequence[Expr]) -> Array:
+        places = [self.value(index).astype(np.int64) for index in indices]
+        for place, extent in zip(places, array.shape, strict=True):
+            wrong = self.active & ((place < 0) | (place >= extent))
+            assert not wrong.any(), "the strategy made a read outside of its tensor"
+        if array.size == 0:
+            return np.zeros(self.active.shape, array.dtype)
+        inside = [np.where(self.active, place, 0) for place in places]
+        read: Array = np.broadcast_to(array[tuple(inside)], self.active.shape)
+        return read
+
+
+def _cast(value: Array, source: DType, target: DType) -> Array:
+    if target.is_bool:
+        return value != 0
+    if source.is_float and target.is_integer:
+        low, high = integer_range(target)
+        clipped = [min(max(x, low), high) for x in np.trunc(value.astype(np.float64)).tolist()]
+        return np.array([int(x) for x in clipped], target.numpy)
+    return value.astype(target.numpy)

@@ -1,0 +1,339 @@
+"""Random schedules: primitives drawn one after another on what the schedule is by then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from hypothesis import event
+from hypothesis import strategies as st
+
+from tecomp import te
+from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.build import ScheduledKernel, build
+from tecomp.errors import LayoutError, LowerError, ScheduleError, TecompError
+from tecomp.scheduling.place import consumers_below
+from tecomp.scheduling.schedule import Schedule, Stage
+from tests.strategies.layouts import draw_layout, function_of
+from tests.strategies.programs import Program, programs
+
+T = TypeVar("T")
+Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
+
+# Refusals that the documentation of a primitive announces. Any other error is a failure.
+REFUSED_CALLS = (
+    r"its loops are now ",
+    r"axis \S+ was replaced by .* in transform_layout",
+    r"was split or fused already, so its loops cannot follow the new layout",
+    r"reduction axis \S+ was split or fused already; call cache_write first",
+    r"no expression for the inverse of this map was found, so loops cannot follow it",
+    r"the axis separators \[.*\] of an earlier call do not fit",
+    r"an earlier call gave pad_value= as a function of its own axes",
+    r"is computed inside \S+ already; call ",
+    r"starts from init=, which every partial result would add again",
+    r"runs over data and reduction at once, so its iterations",
+    r"the axes must be loops directly inside one another",
+)
+REFUSED_PLACES = (
+    r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
+    r"^s\[(?P<stage>\S+)\]\.compute_at: \S+ is passed by the caller, but the stage .* only a part",
+    r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
+    r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
+)
+
+
+@dataclass
+class Case:
+    """A program, a schedule of it, and what the schedule did to the places of elements.
+
+    Attributes:
+        program: what is computed.
+        names: its tensors and sizes.
+        schedule: the schedule.
+        maps: for each stage the texts of its layout maps, in order.
+        pads: for each stage the text of its last pad value.
+    """
+
+    program: Program
+    names: dict[str, Any]
+    schedule: Schedule
+    maps: dict[Operation, list[str]] = field(default_factory=dict)
+    pads: dict[Operation, str] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """Tensors that the caller gets, all outputs of an operation if one."""
+        wanted = [self.names[name] for name in self.program.outputs]
+        operations = dict.fromkeys(tensor.op for tensor in wanted)
+        return [tensor for op in operations for tensor in op.outputs]
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """Tensors that the caller passes."""
+        return [
+            self.names[name] for name in self.program.inputs
+            if any(self.names[name].op is stage.op for stage in self.schedule.stages)
+        ]
+
+    @property
+    def args(self) -> list[Any]:
+        """The parameters: sizes, inputs, outputs."""
+        sizes = [self.names[name] for name in self.program.sizes]
+        return [*sizes, *self.inputs, *self.outputs]
+
+    def build(self) -> ScheduledKernel:
+        """Compile; stages that cannot be where they are put are computed at the root."""
+        while True:
+            try:
+                return build(self.schedule, self.args)
+            except LowerError as error:
+                found = _matching(error, REFUSED_PLACES)
+                if found is None:
+                    raise
+                event(f"moved to the root: {found.re.pattern}")
+                name = found["stage"]
+                stage = next(s for s in self.schedule.stages if s.op.name == name)
+                stage.compute_root()
+
+    def text(self) -> str:
+        """Python text of the program and the schedule."""
+        names = ", ".join(tensor.name for tensor in self.outputs)
+        return (
+            f"{self.program.source}\n# inputs {dict(self.program.inputs)}, outputs {names}\n\n"
+            f"{self.schedule.trace}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<<<\n{self.text()}>>>"
+
+
+def _matching(error: TecompError, patterns: Sequence[str]) -> re.Match[str] | None:
+    found = (re.search(pattern, error.message) for pattern in patterns)
+    return next((match for match in found if match), None)
+
+
+@dataclass
+class _Scheduler:
+    """Calls primitives on a case."""
+
+    draw: Draw
+    case: Case
+
+    def pick(self, options: Sequence[T]) -> T:
+        chosen: T = self.draw(st.sampled_from(options))
+        return chosen
+
+    def number(self, low: int, high: int) -> int:
+        drawn: int = self.draw(st.integers(low, high))
+        return drawn
+
+    def chance(self, percent: int) -> bool:
+        return self.number(0, 99) >= 100 - percent
+
+    @property
+    def computed(self) -> list[Stage]:
+        return [s for s in self.case.schedule.stages if isinstance(s.op, ComputeOp)]
+
+    def attempt(self, name: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+        """Whether the call was not refused."""
+        try:
+            call(*args, **kwargs)
+        except (ScheduleError, LayoutError) as error:
+            found = _matching(error, REFUSED_CALLS)
+            if found is None:
+                raise
+            event(f"{name} refused: {found.re.pattern}")
+            return False
+        event(name)
+        return True
+
+    def leaf(self, stage: Stage, kind: IterKind | None = None) -> IterVar | None:
+        leaves = [a for a in stage.leaf_iter_vars if kind in (None, a.kind)]
+        return self.pick(leaves) if leaves else None
+
+    # Loops.
+
+    def split(self, stage: Stage) -> None:
+        if leaf := self.leaf(stage):
+            word = self.pick(("factor", "factor", "nparts"))
+            self.attempt("split", stage.split, leaf, **{word: self.pick((2, 4, 3, 1, 5, 8, 16))})
+
+    def tile(self, stage: Stage) -> None:
+        if len(stage.leaf_iter_vars) >= 2:
+            x, y = self.draw(st.permutations(stage.leaf_iter_vars))[:2]
+            self.attempt("tile", stage.tile, x, y, self.number(1, 4), self.number(1, 5))
+
+    def fuse(self, stage: Stage) -> None:
+        leaves = stage.leaf_iter_vars
+        if len(leaves) >= 2:
+            first = self.number(0, len(leaves) - 2)
+            count = self.number(2, min(3, len(leaves) - first))
+            self.attempt("fuse", stage.fuse, *leaves[first : first + count])
+        elif self.chance(10):
+            self.attempt("fuse", stage.fuse)
+
+    def reorder(self, stage: Stage) -> None:
+        leaves = self.draw(st.permutations(stage.leaf_iter_vars))
+        self.attempt("reorder", stage.reorder, *leaves[: self.number(0, len(leaves))])
+
+    def mark(self, stage: Stage) -> None:
+        word = self.pick(("vectorize", "vectorize", "parallel", "unroll"))
+        leaf = self.leaf(stage, None if word == "unroll" else IterKind.DATA)
+        if leaf is None or (word == "unroll" and not _is_short(leaf)):
+            return
+        self.attempt(word, getattr(stage, word), leaf)
+
+    def bind(self, stage: Stage) -> None:
+        tag = self.pick(("threadIdx.x", "blockIdx.x", "vthread"))
+        leaf = self.leaf(stage, IterKind.DATA if tag == "blockIdx.x" else None)
+        if leaf is not None:
+            self.attempt("bind", stage.bind, leaf, te.thread_axis(tag))
+
+    # Places.
+
+    def compute_at(self, stage: Stage) -> None:
+        below = consumers_below(self.case.schedule.state, self.key(stage))
+        parents = [s for s in self.computed if self.key(s) in below]
+        if parents and (leaf := self.leaf(parent := self.pick(parents))):
+            self.attempt("compute_at", stage.compute_at, parent, leaf)
+
+    def compute_inline(self, stage: Stage) -> None:
+        passed = {tensor.op for tensor in self.case.outputs}
+        if self.key(stage) in passed or stage.op.reduce_axis or stage.op.num_outputs > 1:
+            return
+        self.attempt("compute_inline", stage.compute_inline)
+
+    def set_scope(self, stage: Stage) -> None:
+        maps = self.case.maps.get(self.key(stage), [])
+        if not any("AXIS_SEPARATOR" in text for text in maps):
+            self.attempt("set_scope", stage.set_scope, "global")
+
+    def storage_align(self, stage: Stage) -> None:
+        axes = self.case.schedule.state.stage(self.key(stage)).layout_axes
+        if axes:
+            factor = self.number(1, 9)
+            self.attempt("storage_align", stage.storage_align, self.pick(axes), factor,
+                         self.number(0, factor - 1))
+
+    # Stages.
+
+    def cache_read(self, _: Stage) -> None:
+        schedule = self.case.schedule
+        stages = [s for s in schedule.stages if self.readers(s)]
+        if not stages or len(schedule.stages) > 9:
+            return
+        stage = self.pick(stages)
+        readers = self.readers(stage)
+        count = self.number(1, len(readers))
+        tensors = {
+            t for reader in readers[:count] for t in reader.op.input_tensors
+            if schedule[t.op].op is stage.op
+        }
+        tensor = self.pick(sorted(tensors, key=lambda t: t.value_index))
+        read = [r.op for r in readers[:count] if _reads(schedule, r, tensor)]
+        self.attempt("cache_read", schedule.cache_read, tensor, "global", read)
+
+    def readers(self, stage: Stage) -> list[Stage]:
+        schedule = self.case.schedule
+        return [
+            s for s in self.computed
+            if any(schedule[t.op].op is stage.op for t in s.op.input_tensors)
+        ]
+
+    def cache_write(self, stage: Stage) -> None:
+        if len(self.case.schedule.stages) > 9:
+            return
+        written = list(stage.op.outputs)
+        self.attempt("cache_write", self.case.schedule.cache_write,
+                     written if len(written) > 1 else written[0], "global")
+
+    def rfactor(self, stage: Stage) -> None:
+        leaf = self.leaf(stage, IterKind.REDUCE)
+        if leaf is None or len(self.case.schedule.stages) > 9:
+            return
+        rank = len(stage.op.axis)
+        self.attempt("rfactor", self.case.schedule.rfactor, stage.op.output(0), leaf,
+                     self.number(-rank - 1, rank))
+
+    # Layouts.
+
+    def transform_layout(self, stage: Stage) -> None:
+        key = self.key(stage)
+        state = self.case.schedule.state.stage(key)
+        earlier = self.case.maps.get(key, [])
+        shape = (
+            [axis.extent for axis in state.layout_axes] if earlier and state.layout_axes
+            else self.stored_shape(stage)
+        )
+        separated = state.scope == "global.texture" or (not earlier and self.chance(30))
+        text = draw_layout(self.draw, [n if isinstance(n, int) else None for n in shape],
+                           separated=separated)
+        options: dict[str, Any] = {}
+        pad = None
+        if isinstance(stage.op, ComputeOp):
+            if self.chance(40):
+                options["loops"] = "logical"
+            if self.chance(40):
+                pad = self.pick(("7", "lambda *p: p[0] + 1", "lambda *p: p[-1]", "1"))
+                options["pad_value"] = eval(pad)
+        if not self.attempt("transform_layout", stage.transform_layout, function_of(text),
+                            **options):
+            return
+        self.case.maps.setdefault(key, []).append(text)
+        if pad is not None:
+            self.case.pads[key] = pad
+        if separated and state.scope == "global" and self.chance(60):
+            self.attempt("set_scope", stage.set_scope, "global.texture")
+
+    def stored_shape(self, stage: Stage) -> Sequence[Any]:
+        shape: tuple[Any, ...] = stage.op.output(0).shape
+        for index_map in self.case.schedule.state.stage(self.key(stage)).layout.maps:
+            shape = index_map.map_shape(shape)
+        return shape
+
+    def key(self, stage: Stage) -> Operation:
+        return self.case.schedule.state.stage(stage.op).key
+
+    def step(self, *, early: bool) -> None:
+        """One call, of those that come first as a rule or of all."""
+        any_stage = self.pick(self.case.schedule.stages)
+        stage = self.pick(self.computed)
+        kinds = [self.cache_read, self.cache_write, self.transform_layout, self.rfactor,
+                 self.transform_layout]
+        if not early:
+            kinds = [
+                self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile,
+                self.compute_at, self.split, self.mark, self.compute_inline, self.bind,
+                self.storage_align, self.set_scope, *kinds,
+            ]
+        kind = self.pick(kinds)
+        kind(any_stage if kind == self.transform_layout else stage)
+
+
+def _is_short(leaf: IterVar) -> bool:
+    return isinstance(leaf.extent, int) and leaf.extent <= 8
+
+
+def _reads(schedule: Schedule, reader: Stage, tensor: Tensor) -> bool:
+    return any(
+        schedule[t.op].op is schedule[tensor.op].op and t.value_index == tensor.value_index
+        for t in reader.op.input_tensors
+    )
+
+
+@st.composite
+def cases(draw: Draw, *, most_steps: int = 14) -> Case:
+    """Programs with a schedule of up to `most_steps` calls."""
+    program = draw(programs())
+    names = program.define()
+    outputs = dict.fromkeys(names[name].op for name in program.outputs)
+    case = Case(program, names, te.create_schedule(list(outputs)))
+    scheduler = _Scheduler(draw, case)
+    early = scheduler.number(0, 3)
+    for k in range(early + scheduler.number(0, most_steps - early)):
+        scheduler.step(early=k < early)
+    return case

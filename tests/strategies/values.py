@@ -1,0 +1,100 @@
+"""Texts of expressions with their type and bounds, and what keeps them small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INTEGERS = (
+    "int32", "int8", "uint8", "int64", "int16", "uint16", "uint32", "uint64",
+)
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+TYPES = (
+    "float32", "int32", "float32", "float64", "int8", "uint8", "int64", "float16", "bfloat16",
+    "bool", "int16", "uint16", "uint32", "uint64",
+)
+
+# Integers up to here, and half of them plus one half, are exact in these types.
+_EXACT = {"float16": 1024, "bfloat16": 128, "float32": 2**20, "float64": 2**40}
+
+
+@dataclass(frozen=True)
+class Value:
+    """The text of an expression, its type, and the least and the greatest value that it takes."""
+
+    text: str
+    dtype: str
+    low: float
+    high: float
+
+    @property
+    def range(self) -> tuple[str, float, float]:
+        """All but the text."""
+        return self.dtype, self.low, self.high
+
+
+def full_range(dtype: str) -> tuple[float, float]:
+    """The values of a type: all of an integer type, those that are exact of a float."""
+    if dtype == "bool":
+        return 0, 1
+    if dtype in FLOATS:
+        return -_EXACT[dtype], _EXACT[dtype]
+    bits = int(dtype.removeprefix("u").removeprefix("int"))
+    if dtype.startswith("u"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def literal(value: float, dtype: str) -> Value:
+    """A number; a truth value for bool."""
+    if dtype == "bool":
+        return Value(f'te.const({bool(value)}, "bool")', dtype, bool(value), bool(value))
+    return Value(f'te.const({value}, "{dtype}")', dtype, value, value)
+
+
+def tamed(value: Value, bound: int = 8) -> Value:
+    """`value`, clipped where it can be further than `bound` from 0."""
+    low = max(-bound, full_range(value.dtype)[0])
+    if low <= value.low and value.high <= bound:
+        return value
+    a, b = literal(low, value.dtype), literal(bound, value.dtype)
+    text = f"te.min(te.max({value.text}, {a.text}), {b.text})"
+    return Value(text, value.dtype, max(low, min(value.low, bound)),
+                 min(bound, max(value.high, low)))
+
+
+def limited(value: Value, dtype: str) -> Value:
+    """`value`, clipped where `dtype` could not hold it exactly."""
+    low, high = full_range(dtype)
+    return value if low <= value.low and value.high <= high else tamed(value)
+
+
+def as_type(value: Value, dtype: str) -> Value:
+    """`value` converted to `dtype`."""
+    if value.dtype == dtype:
+        return value
+    if dtype == "bool":
+        return Value(f'te.cast({value.text}, "bool")', dtype, 0, 1)
+    if dtype in FLOATS:
+        value = limited(value, dtype)
+    elif value.dtype in FLOATS:
+        value = limited(tamed(value), dtype)
+    low, high = full_range(dtype)
+    text = f'te.cast({value.text}, "{dtype}")'
+    if value.low < low or value.high > high:
+        return Value(text, dtype, low, high)
+    return Value(text, dtype, value.low, value.high)
+
+
+def common_type(a: str, b: str) -> str | None:
+    """The type of an operation on both, as in TVM; None for bool and what does not meet."""
+    if a == b:
+        return a
+    if "bool" in (a, b):
+        return None
+    if a in FLOATS or b in FLOATS:
+        if a not in FLOATS or b not in FLOATS:
+            return a if a in FLOATS else b
+        widths = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
+        return None if widths[a] == widths[b] else max(a, b, key=widths.__getitem__)
+    bits = max(int(t.removeprefix("u").removeprefix("int")) for t in (a, b))
+    return f"uint{bits}" if a[0] == b[0] == "u" else f"int{bits}"
