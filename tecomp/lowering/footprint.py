@@ -13,7 +13,7 @@ from tecomp.lowering.index import index_of
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges, reads_of
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
-from tecomp.poly.regions import Scope, extend, image
+from tecomp.poly.regions import Scope, extend, image, united
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def needed(
             region = touched if region is None else region.union(touched)
     if region is None:
         return None
-    region = region.coalesce()
-    clipped = region.intersect(whole(program, producer, scope)).coalesce()
+    region = united(region, scope)
+    clipped = united(region.intersect(whole(program, producer, scope)), scope)
     return Region(clipped, region)
 
 

@@ -85,6 +85,19 @@ def extend(points: isl.Set, count: int) -> isl.Set:
     return points.add_dims(_DIM, count)
 
 
+def united(points: isl.Set, scope: Scope) -> isl.Set:
+    """The same points inside `scope`, as one convex piece where they make one.
+
+    Reads that overlap, such as those of neighbours, then get one loop.
+    """
+    points = points.intersect_params(scope.context).coalesce()
+    if points.n_basic_set() > 1:
+        hull = isl.Set.from_basic_set(points.simple_hull())
+        if hull.is_subset(points):
+            return hull
+    return points
+
+
 def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     """The values of `exprs`, affine on `space`, at `points`."""
     return points.apply(index_relation(exprs, space))

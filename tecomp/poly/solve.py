@@ -212,6 +212,7 @@ class _State:
     def _open(self, part: Opaque, value: Value) -> list[Equation] | None:
         """`part == value`, said by what is inside `part`."""
         if part in self.explained:
+            self._require_equal(value, self.opaque[part])
             return []
         if (computed := self._computed(part)) is not None:
             self._require_equal(value, computed)

@@ -50,7 +50,7 @@ def replay(text: str, outputs: Handle | Sequence[Handle]) -> Schedule:
 def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     """Make one call, and name what it returns."""
     call, stage = _field(step, "call"), _field(step, "stage")
-    if call not in _CALLS:
+    if call not in CALLS:
         raise ParseError(f"replay: there is no primitive {call!r}")
     for need in _field(step, "needs"):
         values.update(_needed(schedule, need))
@@ -70,7 +70,7 @@ def _field(document: Any, name: str) -> Any:
     return document[name]
 
 
-_CALLS = frozenset({
+CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
     "cache_read", "cache_write", "rfactor",

@@ -38,12 +38,12 @@ from tecomp.poly.affine import (
 )
 from tecomp.poly.enumerate import values
 
-I, J, N = Var("mod"), Var("max"), Var("n")
-SPACE = Space((I, J), (N,))
-PARAMETERS = Space((), (I, J, N))
+ROW, COLUMN, N = Var("mod"), Var("max"), Var("n")  # isl reads two as operators
+SPACE = Space((ROW, COLUMN), (N,))
+PARAMETERS = Space((), (ROW, COLUMN, N))
 SIDE = np.arange(-9, 10)
 MESH = np.meshgrid(SIDE, SIDE, np.array([-3, 0, 5]), indexing="ij")
-GRID = dict(zip((I, J, N), MESH, strict=True))
+GRID = dict(zip((ROW, COLUMN, N), MESH, strict=True))
 FLAT = [tuple(int(n) for n in at) for at in zip(*(m.ravel() for m in MESH), strict=True)]
 POINTS = FLAT[::97]
 
@@ -121,7 +121,7 @@ CONDITIONS = _conditions(NUMBERS)
 def expression(tree: Tree) -> Expr:
     """The tree as an expression."""
     if isinstance(tree, str):
-        return {"i": I, "j": J, "n": N}[tree]
+        return {"i": ROW, "j": COLUMN, "n": N}[tree]
     if isinstance(tree, int):
         return Const(tree)
     return as_expr(OPERATIONS[tree[0]][0](*map(expression, tree[1:])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -121,8 +122,8 @@ def function_of(text: str) -> Callable[..., list[Any]]:
 
 def places(texts: Sequence[str], shape: Sequence[int]) -> list[Array]:
     """The place of every element of an array of `shape`, after all maps."""
-    grid = list(np.indices(shape).reshape(len(shape), -1))
-    count = int(np.prod(shape, dtype=int))
+    count = math.prod(shape)
+    grid = list(np.indices(shape).reshape(len(shape), count))
     for text in texts:
         results = [r for r in function_of(text)(*grid) if r is not te.AXIS_SEPARATOR]
         grid = [np.broadcast_to(np.asarray(r, np.int64), (count,)) for r in results]

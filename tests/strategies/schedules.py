@@ -107,8 +107,10 @@ class Case:
             f"{self.schedule.trace}"
         )
 
-    def __repr__(self) -> str:
-        return f"<<<\n{self.text()}>>>"
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The text, where hypothesis would show the fields."""
+        del cycle
+        printer.text(f"a program and its schedule:\n{self.text()}")
 
 
 def _matching(error: TecompError, patterns: Sequence[str]) -> re.Match[str] | None:
@@ -158,7 +160,7 @@ class _Scheduler:
     # Loops.
 
     def split(self, stage: Stage) -> None:
-        if leaf := self.leaf(stage):
+        if (leaf := self.leaf(stage)) is not None:
             word = self.pick(("factor", "factor", "nparts"))
             self.attempt("split", stage.split, leaf, **{word: self.pick((2, 4, 3, 1, 5, 8, 16))})
 
@@ -198,8 +200,10 @@ class _Scheduler:
     def compute_at(self, stage: Stage) -> None:
         below = consumers_below(self.case.schedule.state, self.key(stage))
         parents = [s for s in self.computed if self.key(s) in below]
-        if parents and (leaf := self.leaf(parent := self.pick(parents))):
-            self.attempt("compute_at", stage.compute_at, parent, leaf)
+        if parents:
+            parent = self.pick(parents)
+            if (leaf := self.leaf(parent)) is not None:
+                self.attempt("compute_at", stage.compute_at, parent, leaf)
 
     def compute_inline(self, stage: Stage) -> None:
         passed = {tensor.op for tensor in self.case.outputs}
