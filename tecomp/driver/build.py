@@ -56,13 +56,15 @@ class ScheduledKernel(Kernel):
         """
         return self._packing_of(tensor).pack(array)
 
-    def unpack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
+    def unpack(self, tensor: Tensor, array: Any, **sizes: int) -> np.ndarray[Any, Any]:
         """The elements of `tensor`, as this kernel leaves it, in the shape of the computation.
+
+        `sizes` are the size variables, by name, that the array's own shape does not tell.
 
         Raises:
             CallError: the tensor is no argument, or the array does not fit it.
         """
-        return self._packing_of(tensor).unpack(array)
+        return self._packing_of(tensor).unpack(array, sizes)
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
         """An array for `tensor` as this kernel takes it, contents undefined."""

@@ -41,9 +41,9 @@ class Packing:
         self._packer(source, stored)
         return stored
 
-    def unpack(self, array: Any) -> np.ndarray[Any, Any]:
+    def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """The elements of `array`, in the tensor's layout, in the shape of the computation."""
-        sizes = self._sizes_of_stored(array)
+        sizes = self._sizes_of_stored(array, sizes)
         shape = tuple(_number(extent, sizes) for extent in self.tensor.shape)
         result = np.empty(shape, self.tensor.dtype.numpy)
         self._unpacker(array, result)
@@ -73,8 +73,8 @@ class Packing:
             if isinstance(extent, Var)
         }
 
-    def _sizes_of_stored(self, array: Any) -> dict[str, int]:
-        sizes = {
+    def _sizes_of_stored(self, array: Any, given: Mapping[str, int]) -> dict[str, int]:
+        sizes = dict(given) | {
             extent.name: found
             for extent, found in zip(stored_shape(self._stage), array.shape, strict=False)
             if isinstance(extent, Var)
@@ -89,7 +89,7 @@ class Packing:
         if missing := sorted(needed - set(sizes)):
             raise CallError(
                 f"unpack: {missing[0]} does not follow from the shape in which {self.tensor.name} "
-                "is stored"
+                f"is stored; pass it by name, as in kernel.unpack(tensor, array, {missing[0]}=8)"
             )
         return sizes
 

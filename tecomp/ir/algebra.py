@@ -46,6 +46,9 @@ def floordiv(facts: Facts, total: Linear, d: int) -> Linear:
             # (y // c + k) // d == (y + c*k) // (c*d)
             shifted = facts.terms.linear(y).shifted(rest.const * int(c))
             return whole.plus(floordiv(facts, shifted, int(c) * d))
+    if (k := _carry(facts, rest, d)) is not None:
+        # (x + c) // d == x // d + k  where k*d <= x % d + c < (k + 1)*d
+        return whole.plus(floordiv(facts, rest.shifted(-rest.const), d)).shifted(k)
     return whole.plus(_atom(facts, BinOp.FLOORDIV, rest, d))
 
 
@@ -60,6 +63,9 @@ def modulo(facts: Facts, total: Linear, d: int) -> Linear:
         x, r = rest.split(g)
         if _within(facts, r, g):
             return modulo(facts, x, d // g).times(g).plus(r)
+    if (k := _carry(facts, rest, d)) is not None:
+        # (x + c) % d == x % d + c - k*d  where k*d <= x % d + c < (k + 1)*d
+        return modulo(facts, rest.shifted(-rest.const), d).shifted(rest.const - k * d)
     return _atom(facts, BinOp.MOD, rest, d)
 
 
@@ -120,6 +126,14 @@ def _only_quotient(facts: Facts, total: Linear, d: int) -> int | None:
     if low is not None and high is not None:
         return low // d if low // d == high // d else None
     return 0 if _within(facts, total, d) else None
+
+
+def _carry(facts: Facts, total: Linear, d: int) -> int | None:
+    """What adding the constant of `total` adds to the quotient of the rest, if it is certain."""
+    if not total.const:
+        return None
+    remainder = modulo(facts, total.shifted(-total.const), d)
+    return _only_quotient(facts, remainder.shifted(total.const), d)
 
 
 def _within(facts: Facts, total: Linear, end: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import (
@@ -26,12 +26,20 @@ from tecomp.ir.expr import (
     Var,
     integer_range,
 )
+from tecomp.ir.intervals import (
+    UNKNOWN,
+    Interval,
+    divided,
+    greater,
+    least_of,
+    less,
+    most_of,
+    negated,
+    product,
+)
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.stmt import Buffer
 
-Interval: TypeAlias = "tuple[int | None, int | None]"
-
-UNKNOWN: Interval = (None, None)
 _STEPS = 48
 _DEPTH = 10
 
@@ -152,9 +160,9 @@ class Facts:
         parts, flipped = _canonical(total)
         low, high = self._sums.get(parts, UNKNOWN)
         if flipped:
-            self._sums[parts] = (_greater(low, -limit), high)
+            self._sums[parts] = (greater(low, -limit), high)
         else:
-            self._sums[parts] = (low, _less(high, limit))
+            self._sums[parts] = (low, less(high, limit))
         inner = max(total.terms, key=lambda key: self._depth(key, total.terms[key][0]))
         atom, c = total.terms[inner]
         if not isinstance(atom, Var):
@@ -166,11 +174,11 @@ class Facts:
         lows, highs = known.low, known.high
         if c > 0:
             least = self.interval(rest)[0]
-            high = _less(high, -least // c if least is not None else None)
+            high = less(high, -least // c if least is not None else None)
             highs = (*highs, rest.times(-1)) if c == 1 and rest.terms else highs
         else:
             least = self.interval(rest)[0]
-            low = _greater(low, -(-least // -c) if least is not None else None)
+            low = greater(low, -(-least // -c) if least is not None else None)
             lows = (*lows, rest) if c == -1 and rest.terms else lows
         self._known[inner] = _Known(known.depth, (low, high), lows[-4:], highs[-4:])
         self._forget()
@@ -217,9 +225,9 @@ class Facts:
             parts, flipped = _canonical(total)
             least, most = self._sums.get(parts, UNKNOWN)
             if flipped:
-                least, most = _negative(most), _negative(least)
-            low = _greater(low, None if least is None else least + total.const)
-            high = _less(high, None if most is None else most + total.const)
+                least, most = negated(most), negated(least)
+            low = greater(low, None if least is None else least + total.const)
+            high = less(high, None if most is None else most + total.const)
         return low, high
 
     def at_most(self, total: Linear, limit: int) -> bool:
@@ -260,8 +268,8 @@ class Facts:
         found = [self._greatest(bound, steps, depth - 1) for bound in chosen[0]]
         known = [value for value in found if value is not None]
         if chosen[1] and len(known) == len(found):
-            return _less(high, max(known))
-        return _less(high, min(known)) if known and not chosen[1] else high
+            return less(high, max(known))
+        return less(high, min(known)) if known and not chosen[1] else high
 
     def _next(self, total: Linear) -> tuple[list[Linear], bool] | None:
         """Sums that bound `total` from above with one atom fewer; whether all are needed."""
@@ -335,21 +343,21 @@ class Facts:
                 return self._any(atom)
             case Binary(BinOp.FLOORDIV, a, Const(d)) if d > 0:
                 low, high = self._value(a)
-                return _divided(low, int(d)), _divided(high, int(d))
+                return divided(low, int(d)), divided(high, int(d))
             case Binary(BinOp.MOD, _, Const(d)) if d > 0:
                 return 0, int(d) - 1
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
                 x, y = self._value(a), self._value(b)
                 if op is BinOp.MIN:
-                    return _least(x[0], y[0]), _less(x[1], y[1])
-                return _greater(x[0], y[0]), _most(x[1], y[1])
+                    return least_of(x[0], y[0]), less(x[1], y[1])
+                return greater(x[0], y[0]), most_of(x[1], y[1])
             case Binary(BinOp.MUL, a, b):
-                return self._within(atom, _product(self._value(a), self._value(b)))
+                return self._within(atom, product(self._value(a), self._value(b)))
             case Binary(BinOp.BITAND, _, Const(mask)) if mask >= 0:
                 return 0, int(mask)
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
                 x, y = self._value(a), self._value(b)
-                return _least(x[0], y[0]), _most(x[1], y[1])
+                return least_of(x[0], y[0]), most_of(x[1], y[1])
             case Cast(_, value) if value.dtype.bits < 64 and not value.dtype.is_float:
                 return (0, 1) if value.dtype.is_bool else integer_range(value.dtype)
         return self._any(atom)
@@ -376,37 +384,3 @@ def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], bool]:
     flipped = total.terms[min(total.terms)][1] < 0
     sign = -1 if flipped else 1
     return frozenset((key, sign * c) for key, (_, c) in total.terms.items()), flipped
-
-
-def _less(a: int | None, b: int | None) -> int | None:
-    """The smaller of two upper bounds."""
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _greater(a: int | None, b: int | None) -> int | None:
-    """The greater of two lower bounds."""
-    return b if a is None else a if b is None else max(a, b)
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else min(a, b)
-
-
-def _most(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else max(a, b)
-
-
-def _negative(a: int | None) -> int | None:
-    return None if a is None else -a
-
-
-def _divided(a: int | None, d: int) -> int | None:
-    return None if a is None else a // d
-
-
-def _product(x: Interval, y: Interval) -> Interval:
-    if None in x or None in y:
-        positive = all(low is not None and low >= 0 for low, _ in (x, y))
-        return ((x[0] or 0) * (y[0] or 0), None) if positive else UNKNOWN
-    corners = [a * b for a in x for b in y if a is not None and b is not None]
-    return min(corners), max(corners)

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Not, Var, index_value
-from tecomp.ir.facts import Facts, Interval
+from tecomp.ir.facts import Facts
+from tecomp.ir.intervals import Interval
 from tecomp.ir.linear import Linear
 from tecomp.ir.rewrite import bottom_up, free_variables, map_body, walk
 from tecomp.ir.simplify_expr import expression, guarded_indices, is_pure, truth

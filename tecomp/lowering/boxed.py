@@ -15,6 +15,7 @@ from tecomp.ir.expr import CmpOp, Const, Expr, Var, compare, index_value, logica
 from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.frame import StageFrame
+from tecomp.lowering.kinds import at_once
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges
 from tecomp.poly.express import set_to_condition
@@ -60,35 +61,40 @@ class BoxedLoops:
         leaves = self.definition.stage.leaves
         parts: list[Stmt] = []
         if position == first_reduction:
-            parts.append(self._initial(leaves[position:], values))
+            parts.append(self._initial(leaves[position:], values, scope))
         if position == len(leaves):
             roots = self.frame.root_values(values)
             statement = self.body.update(roots, values)
-            parts.append(_guarded([*self._wanted(roots, values), *self._reduced(roots)], statement))
+            conditions = [*self._wanted(roots, values, scope), *self._reduced(roots)]
+            parts.append(_guarded(conditions, statement))
         else:
             leaf = leaves[position]
             var = Var(leaf.name)
             extent = index_value(self.frame.frames[leaf].extent)
-            inside = scope.within(var, extent)
+            inside = scope.within(var, extent).running_at_once(
+                at_once(self.definition.stage, {leaf: var})
+            )
             rest = self._inside(position + 1, {**values, leaf: var}, inside, first_reduction)
             parts.append(For(var, Const(0), extent, self._kind(leaf), rest))
         return self.producers(position, values, scope, seq(*parts))
 
-    def _initial(self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> Stmt:
+    def _initial(
+        self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Stmt:
         """Loops that store what a reduction starts from."""
         loops: list[tuple[IterVar, Var]] = [
             (leaf, Var(leaf.name)) for leaf in rest if not is_reduction(leaf)
         ]
         if self.frame.data_loops_suffice:
             roots = self.frame.root_values({**values, **dict(loops)})
-            conditions = self._wanted(roots, {**values, **dict(loops)})
+            conditions = self._wanted(roots, {**values, **dict(loops)}, scope)
             extents = {leaf: self.frame.frames[leaf].extent for leaf, _ in loops}
         else:
             # A loop over data and reduction at once does not say which element is meant: visit
             # all elements whose data loops have the values that are known.
             loops = [(axis, Var(axis.name)) for axis in self.definition.axis]
             roots = {axis: var + self.frame.frames[axis].base for axis, var in loops}
-            conditions = self._wanted(roots, values)
+            conditions = self._wanted(roots, values, scope)
             extents = {axis: self.frame.frames[axis].extent for axis, _ in loops}
         statement = _guarded(conditions, self.body.initial(roots))
         for leaf, var in reversed(loops):
@@ -97,12 +103,11 @@ class BoxedLoops:
         return statement
 
     def _wanted(
-        self, roots: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr]
+        self, roots: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr], scope: Scope
     ) -> list[Expr]:
         """What says that the element `roots` is to be computed, at the given loops."""
         names = {f"d{k}": roots[axis] for k, axis in enumerate(self.definition.axis)}
-        size_names = Scope.of_sizes(self.program.integers).space(()).names
-        conditions = [set_to_condition(self.region, {**names, **size_names})]
+        conditions = [set_to_condition(self.region, {**names, **scope.space(()).names})]
         for relation in self.frame.relations:
             if isinstance(relation, Transform) and all(a in values for a in relation.after):
                 index = [roots[axis] for axis in relation.before if axis in roots]

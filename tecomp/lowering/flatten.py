@@ -112,9 +112,9 @@ def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     if not strides:
         return _product(shape)
     spans = [_product(pair) for pair in zip(shape, strides, strict=True)]
-    if 0 in shape:
-        return 0
     known = [span for span in spans if isinstance(span, int)]
+    if 0 in known:
+        return 0
     return max(known) if len(known) == len(spans) else spans[0]
 
 

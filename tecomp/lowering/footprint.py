@@ -100,7 +100,9 @@ def _touched(
     return image(points, exprs, space)
 
 
-def check_consumers(program: Program, producer: Definition, inside: Mapping[Operation, Any]) -> None:
+def check_consumers(
+    program: Program, producer: Definition, inside: Mapping[Operation, Any]
+) -> None:
     """Every reader of an attached stage is computed where the stage exists.
 
     Raises:

@@ -49,7 +49,7 @@ class StageFrame:
         """Root axes, as they are in the definition, for given values of loops."""
         relative = recover(self.relations, self.frames, loops, _inverse)
         return {
-            axis: relative[axis] + self.frames[axis].base
+            axis: self.frames[axis].base + relative[axis]
             for axis in self.roots
             if axis in relative
         }

@@ -16,15 +16,11 @@ from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr, cast, index_value
-from tecomp.ir.rewrite import substitute
+from tecomp.ir.expr import Const, Expr, index_value
 from tecomp.ir.stmt import (
-    Buffer,
     BufferRealize,
     Extent,
     ForKind,
-    PadValue,
     PrimFunc,
     Range,
     Stmt,
@@ -40,13 +36,15 @@ from tecomp.lowering.footprint import (
     with_reduction,
 )
 from tecomp.lowering.frame import StageFrame, frame_of
+from tecomp.lowering.kinds import at_once, loop_kinds
+from tecomp.lowering.passed import check_passed
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
+from tecomp.lowering.stored import layout_maps, pad_values
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.regions import (
     Scope,
     box_around,
-    covers,
     first_dims,
     fix,
     full_tiles,
@@ -54,7 +52,6 @@ from tecomp.poly.regions import (
     where_equal,
 )
 from tecomp.poly.scan import scan
-from tecomp.scheduling.loops import PARALLEL_THREADS
 from tecomp.scheduling.state import At, StageState, is_reduction
 
 
@@ -69,37 +66,11 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     scalars = {p for p in program.params if not hasattr(p, "shape")}
-    maps = [
-        (buffer.data, stage.layout.maps)
-        for stage, buffer in _stored(program)
-        if stage.layout.maps
-    ]
-    pads = [
-        (buffer.data, _padding(program, buffer, stage.layout.pad_value))
-        for stage, buffer in _stored(program)
-        if stage.layout.pad_value is not None
-    ]
     sizes = tuple(size for size in program.sizes.values() if size not in scalars)
     return PrimFunc(
-        name, program.params, body, sizes, tuple(maps), tuple(pads), tuple(checker.sites)
+        name, program.params, body, sizes, layout_maps(program), pad_values(program),
+        tuple(checker.sites),
     )
-
-
-def _padding(program: Program, buffer: Buffer, pad: PadValue) -> PadValue:
-    """What places without an element contain, in the type of the buffer."""
-    value = substitute(pad.value, dict(program.sizes))
-    return PadValue(pad.indices, cast(buffer.dtype, value))
-
-
-def _stored(program: Program) -> list[tuple[StageState, Buffer]]:
-    """Every buffer of the function with its stage."""
-    found = []
-    for stage in program.state:
-        if stage.key in program.placeholders:
-            found.append((stage, program.placeholders[stage.key]))
-        elif stage.key in program.definitions:
-            found += [(stage, b) for b in program.definitions[stage.key].buffers]
-    return found
 
 
 _Producer = tuple[Definition, Region, Sequence[tuple[Expr, Extent]]]
@@ -229,7 +200,9 @@ class _Nests:
 
         def inner(point: Mapping[Any, Expr], copy: Any) -> Stmt:
             chosen = [point[dim] for dim in dims]
-            inside = scope.enter(chosen, copy)
+            inside = scope.enter(chosen, copy).running_at_once(
+                at_once(work.definition.stage, dict(zip(dims, chosen, strict=True)))
+            )
             now = {**values, **dict(zip(dims, chosen, strict=True))}
             rest = fix(points, chosen, inside)
             data_values = [point[dim] for dim in dims if not is_reduction(dim)]
@@ -342,13 +315,7 @@ class _Nests:
         return scan(points, space, store, context=scope.context)
 
     def _kinds(self, work: _Stage) -> dict[IterVar, ForKind]:
-        stage = work.definition.stage
-        kinds = dict(stage.marks)
-        for leaf, tag in stage.threads.items():
-            kinds.setdefault(
-                leaf, ForKind.PARALLEL if tag in PARALLEL_THREADS else ForKind.SERIAL
-            )
-        return kinds
+        return loop_kinds(work.definition.stage)
 
     def _tiles(self, work: _Stage) -> list[tuple[int, int]]:
         """Position and extent of the loops that want to run through their whole extent."""
@@ -384,7 +351,7 @@ class _Nests:
             shape = [self.program.extent(axis.extent) for axis in definition.axis]
             bounds = box_around(region.points, region.unclipped, scope, shape)
             if definition.is_argument:
-                self._check_complete(definition, region, scope)
+                check_passed(self.program, definition, region, scope)
             found.append((definition, region, bounds))
         return found
 
@@ -413,18 +380,6 @@ class _Nests:
             grown = not more <= found
             found |= more
         return found
-
-    def _check_complete(self, definition: Definition, region: Region, scope: Scope) -> None:
-        outer = Scope.of_sizes(scope.params[: scope.n_sizes])
-        everything = whole(self.program, definition, outer)
-        if covers(region.points, everything, scope):
-            return
-        name = definition.stage.name
-        raise LowerError(
-            f"s[{name}].compute_at: {name} is passed by the caller, but the stage that it is "
-            "computed in reads only a part of it, so the rest would never be written; "
-            f"compute {name} at the root"
-        )
 
 
 def _realize(

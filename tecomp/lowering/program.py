@@ -267,18 +267,7 @@ def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
             found.update(dict.fromkeys(variables))
             bound.update(variables)
     for stage in state:
-        used: dict[Var, None] = {}
-        for extent in stage.op.shape:
-            used.update(dict.fromkeys(_variables(extent)))
-        if isinstance(stage.op, ComputeOp):
-            axes = {*stage.op.axis, *stage.op.reduce_axis}
-            for axis in stage.op.reduce_axis:
-                used.update(dict.fromkeys(_variables(axis.extent)))
-                used.update(dict.fromkeys(_variables(axis.dom.min)))
-            for node in distinct_nodes(*stage.op.body):
-                if type(node) is Var and node not in axes and node not in _bound_by_reducer(stage):
-                    used[node] = None
-        used.update(dict.fromkeys(_scheduled(stage)))
+        used = dict.fromkeys((*_defined(stage), *_scheduled(stage)))
         for var in used:
             if var not in bound:
                 raise LowerError(
@@ -290,6 +279,18 @@ def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
         var: Var(names.fresh(var.name), INT64 if var.dtype.is_integer else var.dtype)
         for var in found
     }
+
+
+def _defined(stage: StageState) -> list[Var]:
+    """The variables in the definition of a stage that are no axes of it."""
+    found = [var for extent in stage.op.shape for var in _variables(extent)]
+    if isinstance(stage.op, ComputeOp):
+        for axis in stage.op.reduce_axis:
+            found += [*_variables(axis.extent), *_variables(axis.dom.min)]
+        bound = {*stage.op.axis, *stage.op.reduce_axis, *_bound_by_reducer(stage)}
+        nodes = distinct_nodes(*stage.op.body)
+        found += [node for node in nodes if type(node) is Var and node not in bound]
+    return found
 
 
 def _scheduled(stage: StageState) -> list[Var]:
@@ -315,7 +316,9 @@ def _variables(extent: Extent) -> list[Var]:
     return [] if isinstance(extent, int) else [n for n in walk(extent) if isinstance(n, Var)]
 
 
-def _buffer(stage: StageState, output: int, sizes: Mapping[Var, Var], names: _BufferNames) -> Buffer:
+def _buffer(
+    stage: StageState, output: int, sizes: Mapping[Var, Var], names: _BufferNames
+) -> Buffer:
     tensor = stage.op.output(output)
     shape = tuple(n if isinstance(n, int) else index_of(n, dict(sizes)) for n in tensor.shape)
     return Buffer(

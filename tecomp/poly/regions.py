@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
@@ -25,11 +25,13 @@ class Scope:
         params: size variables, then loop variables, outermost first.
         context: the values that they can have together.
         n_sizes: how many of `params` are sizes.
+        at_once: loops whose iterations run at the same time, each with the call that said so.
     """
 
     params: tuple[Var, ...]
     context: isl.Set
     n_sizes: int
+    at_once: tuple[tuple[Var, str], ...] = ()
 
     @classmethod
     def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> Scope:
@@ -51,7 +53,7 @@ class Scope:
         params = (*self.params, *fresh)
         here = _point(values, params)
         known = copy.intersect(here).params().intersect(self.context)
-        return Scope(params, known, self.n_sizes)
+        return replace(self, params=params, context=known)
 
 
     def within(self, var: Var, extent: Expr) -> Scope:
@@ -59,7 +61,11 @@ class Scope:
         params = (*self.params, var)
         inside = logical_and(var >= 0, var < extent)
         known, _ = condition_hull(inside, Space((), params))
-        return Scope(params, known.params().intersect(self.context), self.n_sizes)
+        return replace(self, params=params, context=known.params().intersect(self.context))
+
+    def running_at_once(self, loops: Sequence[tuple[Var, str]]) -> Scope:
+        """This scope, with loops whose iterations run at the same time."""
+        return replace(self, at_once=(*self.at_once, *loops))
 
 
 def _point(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
@@ -156,12 +162,16 @@ def box_around(
     that would need a case distinction, because the region meets the tensor's edge, is
     taken from `unclipped`, the region before it was cut at the edge.
     """
-    return tuple(
-        _interval(points, k, scope)
-        or _interval(unclipped, k, scope)
-        or (Const(0), extent)
-        for k, extent in enumerate(shape)
-    )
+    boxes = []
+    for k, whole in enumerate(shape):
+        start, extent = (
+            _interval(points, k, scope) or _interval(unclipped, k, scope) or (Const(0), whole)
+        )
+        # A number is worth more than a tighter bound that depends on sizes.
+        if isinstance(whole, int) and not isinstance(extent, int):
+            start, extent = Const(0), whole
+        boxes.append((start, extent))
+    return tuple(boxes)
 
 
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:

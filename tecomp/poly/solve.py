@@ -164,12 +164,12 @@ class _State:
         at = low
         while (high is None or at < high) and (end is None or at < end):
             tile = next((t for t in self.tiles[axis] if _covers(t, at)), None)
-            if tile is None or at % tile.low:
+            if tile is None or at % tile.low or (tile.high or 0) % at:
                 return None
             value = tile.value.floordiv(at // tile.low)
             stop = tile.high
             if high is not None and (stop is None or high < stop):
-                if high % at:
+                if high % at or (tile.high or 0) % high:
                     return None
                 value, stop = value.modulo(high // at), high
             parts.append((value, at // low))

@@ -20,8 +20,8 @@ def compute_at(
             C[i] = P[i] + 1                        C[i] = P[i] + 1
 
     Raises:
-        ScheduleError: `axis` is no loop of the consumer, the consumer reads nothing of this
-            stage, or it is itself computed inside this stage.
+        ScheduleError: `axis` is no loop of the consumer, or the consumer reads nothing of this
+            stage. Two stages can therefore not be inside each other.
     """
     stage, parent = state.stage(key), state.stage(consumer)
     where = f"s[{stage.name}].compute_at(s[{parent.name}])"
@@ -35,14 +35,6 @@ def compute_at(
             f"{where}: {parent.name} does not read {stage.name}, directly or through other "
             f"stages; {stage.name} is read by {readers}"
         )
-    seen = parent
-    while isinstance(seen.attach, At):
-        seen = state.stage(seen.attach.stage)
-        if seen.key is stage.key:
-            raise ScheduleError(
-                f"{where}: {parent.name} is computed inside {stage.name} already; "
-                f"call s[{parent.name}].compute_root() first"
-            )
     return state.update(replace(stage, attach=At(parent.key, axis))), None
 
 

@@ -118,6 +118,11 @@ RULES: list[tuple[Expr, str]] = [
     (Not(n < 3), "n >= 3"),
     (Not(Not(Var("p").equal(1))), "p == 1"),
     (if_then_else(n < 4, least(n, 4), 0), "if_then_else(n < 4, n, 0)"),
+    (
+        if_then_else(n % 8 > 0, (n + 7) // 8 * 8 - 8, (n + 7) // 8),
+        "if_then_else(n % 8 > 0, n // 8 * 8, n // 8)",
+    ),
+    (if_then_else(n % 8 < 5, (n + 3) % 8, m), "if_then_else(n % 8 < 5, n % 8 + 3, m)"),
     (if_then_else(i < 16, n, m), "n"),
     (if_then_else(n < 4, m, m), "m"),
     (select(i < 16, n, m), "n"),

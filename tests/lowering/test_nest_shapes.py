@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tecomp import te
+from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
+from tecomp.scheduling.schedule import Schedule
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 4), (4, 0), (3, 0, 5)])
@@ -65,60 +68,49 @@ n, m = te.var("n"), te.var("m")
 S = te.placeholder((n, m), name="S")
 
 
-def symbolic_pair() -> tuple[Tensor, Tensor]:
-    P = te.compute((n, m), lambda i, j: S[i, j] * 2.0, name="P")
-    C = te.compute((n, m), lambda i, j: P[i, j] + P[n - 1 - i, j], name="C")
-    return P, C
+SP = te.compute((n, m), lambda i, j: S[i, j] * 2.0, name="P")
+SC = te.compute((n, m), lambda i, j: SP[i, j] + SP[n - 1 - i, j], name="C")
+si, sj = SC.op.axis
 
 
-SYMBOLIC = [
-    "plain", "split", "nparts", "tile", "fuse", "fuse and split", "inside", "inside a tile",
-    "inside a fused loop", "inline", "vectorize", "cache", "layout", "symbolic factor",
-]
+def fused_and_split(s: Schedule) -> IterVar:
+    return s[SC].split(s[SC].fuse(si, sj), factor=4)[0]
+
+
+def cached(s: Schedule) -> None:
+    outer, _ = s[SC].split(sj, factor=4)
+    CC = s.cache_write(SC, "local")
+    assert isinstance(CC, Tensor)
+    s[CC].compute_at(s[SC], outer)
+
+
+SYMBOLIC: dict[str, Callable[[Schedule], object]] = {
+    "plain": lambda s: s[SC],
+    "split": lambda s: s[SC].split(sj, factor=4),
+    "nparts": lambda s: s[SC].split(sj, nparts=3),
+    "tile": lambda s: s[SC].tile(si, sj, 2, 3),
+    "fuse": lambda s: s[SC].fuse(si, sj),
+    "fuse and split": lambda s: s[SC].parallel(fused_and_split(s)),
+    "inside": lambda s: s[SP].compute_at(s[SC], si),
+    "inside a tile": lambda s: s[SP].compute_at(s[SC], s[SC].tile(si, sj, 2, 3)[1]),
+    "inside a fused loop": lambda s: s[SP].compute_at(s[SC], fused_and_split(s)),
+    "inline": lambda s: s[SP].compute_inline(),
+    "vectorize": lambda s: s[SC].vectorize(s[SC].split(sj, factor=8)[1]),
+    "cache": cached,
+    "layout": lambda s: s[SC].transform_layout(lambda i, j: [j // 4, i, j % 4]),
+    "symbolic factor": lambda s: s[SC].split(sj, factor=n + 1),
+}
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (4, 8), (3, 0), (0, 3), (2, 17)])
 @pytest.mark.parametrize("schedule", SYMBOLIC)
 def test_symbolic_sizes(schedule: str, shape: tuple[int, int], run: Any) -> None:
-    P, C = symbolic_pair()
-    s = te.create_schedule(C)
-    i, j = C.op.axis
-    if schedule == "split":
-        s[C].split(j, factor=4)
-    elif schedule == "nparts":
-        s[C].split(j, nparts=3)
-    elif schedule == "tile":
-        s[C].tile(i, j, 2, 3)
-    elif schedule == "fuse":
-        s[C].fuse(i, j)
-    elif schedule == "fuse and split":
-        outer, _ = s[C].split(s[C].fuse(i, j), factor=4)
-        s[C].parallel(outer)
-    elif schedule == "inside":
-        s[P].compute_at(s[C], i)
-    elif schedule == "inside a tile":
-        s[P].compute_at(s[C], s[C].tile(i, j, 2, 3)[1])
-    elif schedule == "inside a fused loop":
-        outer, _ = s[C].split(s[C].fuse(i, j), factor=4)
-        s[P].compute_at(s[C], outer)
-    elif schedule == "inline":
-        s[P].compute_inline()
-    elif schedule == "vectorize":
-        _, inner = s[C].split(j, factor=8)
-        s[C].vectorize(inner)
-    elif schedule == "cache":
-        outer, _ = s[C].split(j, factor=4)
-        CC = s.cache_write(C, "local")
-        assert isinstance(CC, Tensor)
-        s[CC].compute_at(s[C], outer)
-    elif schedule == "layout":
-        s[C].transform_layout(lambda i, j: [j // 4, i, j % 4])
-    elif schedule == "symbolic factor":
-        s[C].split(j, factor=n + 1)
+    s = te.create_schedule(SC)
+    SYMBOLIC[schedule](s)
     a = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
     c = np.full(shape, np.nan, np.float32)
 
-    run(s, [S, C], a, c)
+    run(s, [S, SC], a, c)
 
     np.testing.assert_array_equal(c, 2 * a + 2 * a[::-1])
 

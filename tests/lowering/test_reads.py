@@ -196,45 +196,45 @@ def test_symbolic_sizes_are_not_negative(run: Any) -> None:
     np.testing.assert_array_equal(c, a[::-1])
 
 
-I = te.placeholder((5,), "int32", name="I")
+IDX = te.placeholder((5,), "int32", name="IDX")
 
 
 def test_a_gather_is_checked_when_it_runs(run: Any) -> None:
-    C = te.compute((5, 6), lambda i, j: M[I[i], j] * 2.0, name="C")
+    C = te.compute((5, 6), lambda i, j: M[IDX[i], j] * 2.0, name="C")
     s = te.create_schedule(C)
     m = np.arange(24, dtype=np.float32).reshape(4, 6)
     index = np.array([3, 0, 2, 2, 1], np.int32)
     c = np.full((5, 6), np.nan, np.float32)
 
-    func = run(s, [M, I, C], m, index, c)
+    func = run(s, [M, IDX, C], m, index, c)
 
     np.testing.assert_array_equal(c, m[index] * 2)
     (site,) = func.sites
     line = C.op.location.line if C.op.location else 0
-    assert site.endswith(f"{HERE}:{line}: M[I[i], j] (axis 0 of M[4, 6])")
+    assert site.endswith(f"{HERE}:{line}: M[IDX[i], j] (axis 0 of M[4, 6])")
 
 
 @pytest.mark.parametrize("bad", [-1, 4])
 def test_a_gather_out_of_bounds_is_an_error(bad: int, run: Any) -> None:
-    C = te.compute((5, 6), lambda i, j: M[I[i], j] * 2.0, name="C")
+    C = te.compute((5, 6), lambda i, j: M[IDX[i], j] * 2.0, name="C")
     s = te.create_schedule(C)
     m = np.zeros((4, 6), np.float32)
     index = np.array([3, 0, bad, 2, 1], np.int32)
     c = np.zeros((5, 6), np.float32)
 
     with pytest.raises(CallError) as caught:
-        run(s, [M, I, C], m, index, c)
+        run(s, [M, IDX, C], m, index, c)
 
     assert f"index {bad} is out of bounds" in caught.value.message
-    assert "M[I[i], j] (axis 0 of M[4, 6])" in caught.value.message
+    assert "M[IDX[i], j] (axis 0 of M[4, 6])" in caught.value.message
 
 
 def test_only_the_axes_that_need_it_are_checked(nest: Any) -> None:
     J = te.placeholder((5,), "int32", name="J")
-    C = te.compute((5, 3), lambda i, j: M[I[i], 2 * j] + M[2, J[i]], name="C")
+    C = te.compute((5, 3), lambda i, j: M[IDX[i], 2 * j] + M[2, J[i]], name="C")
     s = te.create_schedule(C)
 
-    func = nest(s, [M, I, J, C])
+    func = nest(s, [M, IDX, J, C])
 
     guarded = [
         node for node in walk(func.body)
@@ -242,7 +242,7 @@ def test_only_the_axes_that_need_it_are_checked(nest: Any) -> None:
     ]
     assert len(guarded) == 2
     assert [site.partition(": ")[2] for site in func.sites] == [
-        "M[I[i], 2 * j] (axis 0 of M[4, 6])",
+        "M[IDX[i], 2 * j] (axis 0 of M[4, 6])",
         "M[2, J[i]] (axis 1 of M[4, 6])",
     ]
 
@@ -264,14 +264,14 @@ def test_a_guard_on_data_is_no_proof_but_still_a_guard(run: Any) -> None:
 
 def test_a_gather_of_a_producer_computes_all_of_it(count: Any) -> None:
     P = te.compute((4, 6), lambda i, j: M[i, j] + 1.0, name="P")
-    C = te.compute((5, 6), lambda i, j: P[I[i], j], name="C")
+    C = te.compute((5, 6), lambda i, j: P[IDX[i], j], name="C")
     s = te.create_schedule(C)
     s[P].compute_at(s[C], C.op.axis[0])
     m = np.arange(24, dtype=np.float32).reshape(4, 6)
     index = np.array([3, 0, 2, 2, 1], np.int32)
     c = np.full((5, 6), np.nan, np.float32)
 
-    counts = count(s, [M, I, C], P, m, index, c)
+    counts = count(s, [M, IDX, C], P, m, index, c)
 
     np.testing.assert_array_equal(c, m[index] + 1)
     np.testing.assert_array_equal(counts, np.full((4, 6), 5))

@@ -157,6 +157,9 @@ class _Scheduler:
         leaves = [a for a in stage.leaf_iter_vars if kind in (None, a.kind)]
         return self.pick(leaves) if leaves else None
 
+    def leaf_kinds(self, stage: Stage) -> set[IterKind]:
+        return {axis.kind for axis in stage.leaf_iter_vars}
+
     # Loops.
 
     def split(self, stage: Stage) -> None:
@@ -183,11 +186,14 @@ class _Scheduler:
         self.attempt("reorder", stage.reorder, *leaves[: self.number(0, len(leaves))])
 
     def mark(self, stage: Stage) -> None:
-        word = self.pick(("vectorize", "vectorize", "parallel", "unroll"))
-        leaf = self.leaf(stage, None if word == "unroll" else IterKind.DATA)
-        if leaf is None or (word == "unroll" and not _is_short(leaf)):
-            return
-        self.attempt(word, getattr(stage, word), leaf)
+        word = self.pick(("vectorize", "unroll", "vectorize", "parallel"))
+        kinds = tuple(IterKind) if word == "unroll" else (IterKind.DATA,)
+        leaves = [
+            leaf for leaf in stage.leaf_iter_vars
+            if leaf.kind in kinds and (word != "unroll" or _is_short(leaf))
+        ]
+        if leaves:
+            self.attempt(word, getattr(stage, word), self.pick(leaves))
 
     def bind(self, stage: Stage) -> None:
         tag = self.pick(("threadIdx.x", "blockIdx.x", "vthread"))
@@ -197,28 +203,30 @@ class _Scheduler:
 
     # Places.
 
-    def compute_at(self, stage: Stage) -> None:
-        below = consumers_below(self.case.schedule.state, self.key(stage))
-        parents = [s for s in self.computed if self.key(s) in below]
-        if parents:
-            parent = self.pick(parents)
-            if (leaf := self.leaf(parent)) is not None:
-                self.attempt("compute_at", stage.compute_at, parent, leaf)
-
-    def compute_inline(self, stage: Stage) -> None:
-        passed = {tensor.op for tensor in self.case.outputs}
-        if self.key(stage) in passed or stage.op.reduce_axis or stage.op.num_outputs > 1:
+    def compute_at(self, _: Stage) -> None:
+        read = [s for s in self.computed if self.readers(s)]
+        if not read:
             return
-        self.attempt("compute_inline", stage.compute_inline)
+        stage = self.pick(read)
+        below = consumers_below(self.case.schedule.state, self.key(stage))
+        parent = self.pick([s for s in self.computed if self.key(s) in below])
+        if (leaf := self.leaf(parent)) is not None:
+            self.attempt("compute_at", stage.compute_at, parent, leaf)
 
-    def set_scope(self, stage: Stage) -> None:
-        maps = self.case.maps.get(self.key(stage), [])
-        if not any("AXIS_SEPARATOR" in text for text in maps):
-            self.attempt("set_scope", stage.set_scope, "global")
+    def compute_inline(self, _: Stage) -> None:
+        passed = {tensor.op for tensor in self.case.outputs}
+        simple = [
+            s for s in self.computed
+            if self.key(s) not in passed and not s.op.reduce_axis and s.op.num_outputs == 1
+        ]
+        if simple:
+            self.attempt("compute_inline", self.pick(simple).compute_inline)
 
     def storage_align(self, stage: Stage) -> None:
-        axes = self.case.schedule.state.stage(self.key(stage)).layout_axes
-        if axes:
+        # Those that transform_layout made for loops="logical" are in nobody's hands.
+        known = set(stage.all_iter_vars)
+        stored = self.case.schedule.state.stage(self.key(stage)).layout_axes
+        if axes := [axis for axis in stored if axis in known]:
             factor = self.number(1, 9)
             self.attempt("storage_align", stage.storage_align, self.pick(axes), factor,
                          self.number(0, factor - 1))
@@ -239,7 +247,8 @@ class _Scheduler:
         }
         tensor = self.pick(sorted(tensors, key=lambda t: t.value_index))
         read = [r.op for r in readers[:count] if _reads(schedule, r, tensor)]
-        self.attempt("cache_read", schedule.cache_read, tensor, "global", read)
+        self.attempt("cache_read", schedule.cache_read, tensor,
+                     self.pick(("global", "local", "shared")), read)
 
     def readers(self, stage: Stage) -> list[Stage]:
         schedule = self.case.schedule
@@ -253,12 +262,14 @@ class _Scheduler:
             return
         written = list(stage.op.outputs)
         self.attempt("cache_write", self.case.schedule.cache_write,
-                     written if len(written) > 1 else written[0], "global")
+                     written if len(written) > 1 else written[0], self.pick(("global", "local")))
 
-    def rfactor(self, stage: Stage) -> None:
-        leaf = self.leaf(stage, IterKind.REDUCE)
-        if leaf is None or len(self.case.schedule.stages) > 9:
+    def rfactor(self, _: Stage) -> None:
+        reductions = [s for s in self.computed if self.leaf_kinds(s) & {IterKind.REDUCE}]
+        if not reductions or len(self.case.schedule.stages) > 9:
             return
+        stage = self.pick(reductions)
+        leaf = self.leaf(stage, IterKind.REDUCE)
         rank = len(stage.op.axis)
         self.attempt("rfactor", self.case.schedule.rfactor, stage.op.output(0), leaf,
                      self.number(-rank - 1, rank))
@@ -290,7 +301,7 @@ class _Scheduler:
         self.case.maps.setdefault(key, []).append(text)
         if pad is not None:
             self.case.pads[key] = pad
-        if separated and state.scope == "global" and self.chance(60):
+        if separated and state.scope == "global":
             self.attempt("set_scope", stage.set_scope, "global.texture")
 
     def stored_shape(self, stage: Stage) -> Sequence[Any]:
@@ -302,17 +313,20 @@ class _Scheduler:
     def key(self, stage: Stage) -> Operation:
         return self.case.schedule.state.stage(stage.op).key
 
+    def nothing(self, _: Stage) -> None:
+        """What a call that does not matter shrinks to."""
+
     def step(self, *, early: bool) -> None:
         """One call, of those that come first as a rule or of all."""
         any_stage = self.pick(self.case.schedule.stages)
         stage = self.pick(self.computed)
-        kinds = [self.cache_read, self.cache_write, self.transform_layout, self.rfactor,
+        kinds = [self.nothing, self.cache_read, self.cache_write, self.transform_layout, self.rfactor,
                  self.transform_layout]
         if not early:
             kinds = [
-                self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile,
+                self.nothing, self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile,
                 self.compute_at, self.split, self.mark, self.compute_inline, self.bind,
-                self.storage_align, self.set_scope, *kinds,
+                self.storage_align, *kinds[1:],
             ]
         kind = self.pick(kinds)
         kind(any_stage if kind == self.transform_layout else stage)
@@ -330,14 +344,14 @@ def _reads(schedule: Schedule, reader: Stage, tensor: Tensor) -> bool:
 
 
 @st.composite
-def cases(draw: Draw, *, most_steps: int = 14) -> Case:
+def cases(draw: Draw, *, most_steps: int = 16) -> Case:
     """Programs with a schedule of up to `most_steps` calls."""
     program = draw(programs())
     names = program.define()
     outputs = dict.fromkeys(names[name].op for name in program.outputs)
     case = Case(program, names, te.create_schedule(list(outputs)))
     scheduler = _Scheduler(draw, case)
-    early = scheduler.number(0, 3)
-    for k in range(early + scheduler.number(0, most_steps - early)):
+    early = scheduler.number(0, 4)
+    for k in range(scheduler.number(6, most_steps)):
         scheduler.step(early=k < early)
     return case

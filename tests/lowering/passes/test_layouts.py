@@ -202,6 +202,22 @@ def f(A: Buffer("float32", (8, 4)), B: Buffer("float32", (8, 4))):
             B[i, j ^ i % 4] = A[i, j]"""
 
 
+def test_a_swizzle_with_padding() -> None:
+    """The places are not an affine set: 7 elements in 8 places, the last two exchanged."""
+    func = filled("""
+@layout_transform_map(B=[lambda i: [i ^ 1]])
+@pad_value(B=lambda p: float32(5.0))
+def f(A: Buffer("float32", (7,)), B: Buffer("float32", (7,))):
+    for i in range(7):
+        B[i] = A[i]
+""")
+    a, b = np.arange(7, dtype=np.float32), np.full(8, np.nan, np.float32)
+
+    evaluate(func, [a, b])
+
+    np.testing.assert_array_equal(b, [1, 0, 3, 2, 5, 4, 5, 6])
+
+
 def test_refusals() -> None:
     pending = parse("""
 @layout_transform_map(A=[lambda i: [i // 4, i % 4]])

@@ -141,7 +141,7 @@ def run(func: PrimFunc, n: int) -> list[Any]:
     return arrays
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(programs(), st.sampled_from(sorted(STEPS)))
 def test_random_programs(text: str, step: str) -> None:
     func = parse(text)

@@ -1,0 +1,48 @@
+"""Least and greatest values, either of which may be unknown."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Interval: TypeAlias = "tuple[int | None, int | None]"
+
+UNKNOWN: Interval = (None, None)
+
+
+def less(a: int | None, b: int | None) -> int | None:
+    """The smaller of two upper bounds."""
+    return b if a is None else a if b is None else min(a, b)
+
+
+def greater(a: int | None, b: int | None) -> int | None:
+    """The greater of two lower bounds."""
+    return b if a is None else a if b is None else max(a, b)
+
+
+def least_of(a: int | None, b: int | None) -> int | None:
+    """The least of two ends of intervals; unknown if one is."""
+    return None if a is None or b is None else min(a, b)
+
+
+def most_of(a: int | None, b: int | None) -> int | None:
+    """The greatest of two ends of intervals; unknown if one is."""
+    return None if a is None or b is None else max(a, b)
+
+
+def negated(a: int | None) -> int | None:
+    """`-a`."""
+    return None if a is None else -a
+
+
+def divided(a: int | None, d: int) -> int | None:
+    """`a // d`."""
+    return None if a is None else a // d
+
+
+def product(x: Interval, y: Interval) -> Interval:
+    """What a product of values in `x` and `y` can be."""
+    if None in x or None in y:
+        positive = all(low is not None and low >= 0 for low, _ in (x, y))
+        return ((x[0] or 0) * (y[0] or 0), None) if positive else UNKNOWN
+    corners = [a * b for a in x for b in y if a is not None and b is not None]
+    return min(corners), max(corners)

@@ -1,0 +1,33 @@
+"""How the loops of a stage run, from its marks and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tecomp.compute.axis import IterVar
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.stmt import ForKind
+from tecomp.scheduling.loops import PARALLEL_THREADS
+from tecomp.scheduling.state import StageState
+
+_CALLS = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorize"}
+
+
+def loop_kinds(stage: StageState) -> dict[IterVar, ForKind]:
+    """The kind of every loop that is not an ordinary one."""
+    kinds = dict(stage.marks)
+    for leaf, tag in stage.threads.items():
+        kinds.setdefault(leaf, ForKind.PARALLEL if tag in PARALLEL_THREADS else ForKind.SERIAL)
+    return kinds
+
+
+def at_once(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
+    """The variables of the loops whose iterations run at the same time, with the call."""
+    kinds = loop_kinds(stage)
+    found = []
+    for leaf, value in loops.items():
+        kind = kinds.get(leaf, ForKind.SERIAL)
+        if isinstance(value, Var) and kind in _CALLS:
+            call = _CALLS[kind] if leaf in stage.marks else "bind"
+            found.append((value, f"s[{stage.name}].{call}({leaf.name})"))
+    return found
