@@ -11,7 +11,7 @@ from tecomp.codegen.dlpack import Memory
 from tecomp.codegen.parameter import Parameter, Shape, array_text, compact_strides
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.expr import Binary, Cast, Const, Expr, Var, binary, cast
-from tecomp.ir.rewrite import bottom_up
+from tecomp.ir.rewrite import bottom_up, free_variables
 from tecomp.ir.stmt import PrimFunc
 
 
@@ -69,6 +69,12 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
             f"{parameter.where}: expected {len(parameter.shape)} axes, {parameter.describe()}, got "
             f"{len(got)}, {array_text(memory.dtype, got)}; reshape it"
         )
+    for var in (v for shape in candidates for v in _variables(shape) if v not in sizes):
+        raise CallError(
+            f"{parameter.where}: size `{var.name}` does not follow from an array of "
+            f"{len(got)} {'axis' if len(got) == 1 else 'axes'}, {array_text(memory.dtype, got)}; "
+            f"pass one in its unflattened shape, {parameter.describe()}"
+        )
     problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
     if all(problems):
         raise CallError(f"{parameter.where}: {problems[0]}")
@@ -100,6 +106,10 @@ def bytes_spanned(parameter: Parameter, memory: Memory) -> int:
         return prod(memory.shape) * size
     places = zip(memory.shape, memory.strides, strict=True)
     return (1 + sum((extent - 1) * step for extent, step in places)) * size
+
+
+def _variables(shape: Shape) -> list[Var]:
+    return [v for extent in shape if isinstance(extent, Expr) for v in free_variables(extent)]
 
 
 def _difference(

@@ -35,7 +35,7 @@ class Packing:
 
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, in the tensor's layout."""
-        source = np.ascontiguousarray(array)
+        source = np.asarray(array, order="C")
         self._check(source, self.tensor.shape, "pack")
         stored = self.empty(self._sizes(source))
         self._packer(source, stored)

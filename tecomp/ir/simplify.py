@@ -43,8 +43,9 @@ def simplify(node: N, ranges: Ranges | None = None) -> N:
 
     Indices become sums of terms in the order they were written; quotients, remainders, minima,
     comparisons and conditions are decided where the bounds of loops and the enclosing conditions
-    allow; statements that never run, loops of one turn, memory and variables that nothing uses go.
-    Index arithmetic is int64 and does not wrap around; arithmetic on data is kept to the bit.
+    allow; statements that never run, loops of one turn, memory and variables that nothing uses go,
+    and with memory its layout maps and pad values. Index arithmetic is int64 and does not wrap
+    around; arithmetic on data is kept to the bit.
 
     Args:
         node: an expression, a statement or a function.
@@ -61,11 +62,25 @@ def simplify(node: N, ranges: Ranges | None = None) -> N:
         result = run(expression(facts, node))
     elif isinstance(node, PrimFunc):
         facts = function_facts(node)
-        result = map_body(node, lambda body: _without_unused(run(_statement(facts, body))))
+        func = map_body(node, lambda body: _without_unused(run(_statement(facts, body))))
+        result = _of_its_memory(func)
     else:
         result = _without_unused(run(_statement(facts, node)))
     simple: N = result
     return simple
+
+
+def _of_its_memory(func: PrimFunc) -> PrimFunc:
+    """`func` with layout maps and pad values of the memory that it still has."""
+    if not func.layout_maps and not func.pad_values:
+        return func
+    memory = {p.data for p in func.params if isinstance(p, Buffer)}
+    memory |= {n.buffer.data for n in walk(func.body) if isinstance(n, Allocate | BufferRealize)}
+    return replace(
+        func,
+        layout_maps=tuple(entry for entry in func.layout_maps if entry[0] in memory),
+        pad_values=tuple(entry for entry in func.pad_values if entry[0] in memory),
+    )
 
 
 def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:

@@ -37,7 +37,7 @@ from tecomp.lowering.footprint import (
 )
 from tecomp.lowering.frame import StageFrame, frame_of
 from tecomp.lowering.kinds import at_once, loop_kinds
-from tecomp.lowering.passed import check_passed
+from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.stored import layout_maps, pad_values
@@ -65,6 +65,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     checker.run()
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
+    check_written(program, body)
     scalars = {p for p in program.params if not hasattr(p, "shape")}
     sizes = tuple(size for size in program.sizes.values() if size not in scalars)
     return PrimFunc(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from tecomp.errors import LowerError
 from tecomp.ir.simplify import simplify
@@ -95,8 +96,8 @@ def lower_all(
         raise LowerError(
             f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}"
         )
-    if not isinstance(name, str) or not name.isidentifier():
-        raise LowerError(f"lower: name is an identifier, got {name!r}")
+    if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+        raise LowerError(f"lower: the name of a function is an identifier, not {name!r}")
     if not isinstance(schedule, Schedule):
         raise LowerError(f"lower: expected a schedule, got {schedule!r}")
     with isl_work("lower"):

@@ -139,8 +139,9 @@ class Group:
             return indices, () if is_full else self._possible(self.solution.misses)
         if self._is_affine:
             indices = self.set.inverse(self.places)
-            misses = (self.set.misses(self.places, self.ends),)
-            return indices, () if is_full else self._possible(misses)
+            if is_full:
+                return indices, ()
+            return indices, self._possible((self.set.misses(self.places, self.ends),))
         shape = elements.few_enough(self.exprs, self.variables, self.extents)
         found = bits.invert(self.exprs, self.variables, shape, self.places)
         if found is None:

@@ -322,7 +322,7 @@ def image_box(
     >>> io = Var("io")
     >>> tile = Range(io * 8, index_value(8))
     >>> image_box(IndexMap.from_func(lambda i: [i // 4, i % 4]), [tile], {io: (0, 9)})
-    (Range(min=io * 2, extent=2), Range(min=0, extent=4))
+    ((io * 2, 2), (0, 4))
     """
     lifted = IndexMap.lift(index_map)
     if all(isinstance(part.min, Const) and part.min.value == 0 for part in bounds):

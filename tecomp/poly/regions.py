@@ -133,7 +133,7 @@ def full_tiles(
         band: number of outer dimensions.
 
     Returns:
-        The part, or None if it is everything or nothing.
+        The part, or None if it is everything, nothing, or no simple range of the outer loops.
     """
     outer = first_dims(points, band)
     partial = outer.empty(outer.get_space())
@@ -150,7 +150,9 @@ def full_tiles(
     full = outer.subtract(partial).coalesce()
     if full.is_empty() or outer.is_subset(full):
         return None
-    return full
+    # Full tiles that come and go (tiles of 5 over places in blocks of 4) are not worth loops of
+    # their own: there would be one for each pattern.
+    return None if full.n_basic_set() > 1 or full.involves_locals() else full
 
 
 def box_around(
@@ -162,16 +164,10 @@ def box_around(
     that would need a case distinction, because the region meets the tensor's edge, is
     taken from `unclipped`, the region before it was cut at the edge.
     """
-    boxes = []
-    for k, whole in enumerate(shape):
-        start, extent = (
-            _interval(points, k, scope) or _interval(unclipped, k, scope) or (Const(0), whole)
-        )
-        # A number is worth more than a tighter bound that depends on sizes.
-        if isinstance(whole, int) and not isinstance(extent, int):
-            start, extent = Const(0), whole
-        boxes.append((start, extent))
-    return tuple(boxes)
+    return tuple(
+        _interval(points, k, scope) or _interval(unclipped, k, scope) or (Const(0), whole)
+        for k, whole in enumerate(shape)
+    )
 
 
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
@@ -188,32 +184,33 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     width = line.dim_max(0).sub(start.to_pw_aff()).add_constant_val(1)
     widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)
     names = scope.space(()).names
-    for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
-        position = widths.find_dim_by_name(_PARAM, f"p{k}")
-        if position >= 0:
-            widths = widths.project_out(_PARAM, position, 1)
-    extent = _greatest(widths, names)
+    anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
+    if anywhere.dim_is_bounded(_DIM, 0):
+        # A number is worth more than a tighter bound that depends on sizes.
+        return to_expr(start, names), int(anywhere.dim_max_val(0).to_python())
+    extent = _greatest(_of_sizes(widths, scope), names)
     return None if extent is None else (to_expr(start, names), extent)
 
 
 def _greatest(widths: isl.Set, names: Mapping[str, Expr]) -> Extent | None:
-    """The greatest element, as a number or in terms of the sizes."""
+    """The greatest element, in terms of the sizes."""
     if not widths.dim_is_bounded(_DIM, 0):
         return None
-    greatest = widths.dim_max(0).coalesce()
-    if greatest.is_cst() and greatest.n_piece() == 1:
-        return int(greatest.max_val().to_python())
-    expr = to_expr(greatest, names)
+    expr = to_expr(widths.dim_max(0).coalesce(), names)
     return int(expr.value) if isinstance(expr, Const) else expr
+
+
+def _of_sizes(points: isl.Set, scope: Scope) -> isl.Set:
+    """`points` for any values of the loops around."""
+    for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
+        position = points.find_dim_by_name(_PARAM, f"p{k}")
+        if position >= 0:
+            points = points.project_out(_PARAM, position, 1)
+    return points
 
 
 def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:
     """Whether all iterations of the loops around together need the `whole`."""
-    union = region.intersect_params(scope.context)
-    for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
-        position = union.find_dim_by_name(_PARAM, f"p{k}")
-        if position >= 0:
-            union = union.project_out(_PARAM, position, 1)
-    return bool(whole.is_subset(union))
+    return bool(whole.is_subset(_of_sizes(region.intersect_params(scope.context), scope)))
 
 

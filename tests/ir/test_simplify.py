@@ -36,6 +36,7 @@ from tecomp.ir.expr import (
     logical_or,
     select,
 )
+from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import walk
 from tecomp.ir.simplify import bounds, constant_upper_bound, simplify
 from tecomp.ir.stmt import (
@@ -310,6 +311,24 @@ def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 
 
 EXPRESSIONS = st.recursive(ATOMS, grow, max_leaves=12)
+
+
+def test_what_is_said_about_memory_goes_with_it() -> None:
+    """A stage that is computed in a loop of no turns has no memory that a map could be for."""
+    func = parse("""
+@layout_transform_map(A=[lambda i: [i // 4, i % 4]], T=[lambda i: [i // 4, i % 4]])
+@pad_value(T=lambda i, j: float32(0.0))
+def f(A: Buffer("float32", (64,))):
+    for i in range(0):
+        with BufferRealize(Buffer("float32", (64,)), bounds=((0, 64),)) as T:
+            T[i] = A[i]
+            A[i] = T[i]
+""")
+
+    assert str(simplify(func)) == """\
+@layout_transform_map(A=[lambda i: [i // 4, i % 4]])
+def f(A: Buffer("float32", (64,))):
+    pass"""
 
 
 @settings(max_examples=400, deadline=None)

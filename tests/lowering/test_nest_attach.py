@@ -152,8 +152,9 @@ def test_an_output_can_be_computed_inside_another(run: Any) -> None:
     np.testing.assert_array_equal(d, 2 * a + 1)
 
 
-def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any) -> None:
-    D = te.compute((N - 1, N), lambda i, j: P[i, j] + 1.0, name="D")
+@pytest.mark.parametrize("rows", [N - 1, 0])
+def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any, rows: int) -> None:
+    D = te.compute((rows, N), lambda i, j: P[i, j] + 1.0, name="D")
     s = te.create_schedule(D)
     s[P].compute_at(s[D], D.op.axis[0])
 
@@ -343,3 +344,18 @@ def test_a_scalar_argument_may_be_negative(run: Any) -> None:
 
         expected = [v[i + value] if 0 <= i + value < N else 0 for i in range(N)]
         np.testing.assert_array_equal(d, expected)
+
+
+def test_a_swizzled_stage_inside_a_loop(run: Any) -> None:
+    """Its loops are no affine functions of its axes, and its region depends on the loop around."""
+    s = te.create_schedule(Q)
+    i, _ = s[Q].op.axis
+    outer, _ = s[Q].split(i, factor=4)
+    s[P].transform_layout(lambda i, j: [i ^ j % 4, j])
+    s[P].compute_at(s[Q], outer)
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    q = np.full((N, N), np.nan, np.float32)
+
+    run(s, [A, Q], a, q)
+
+    np.testing.assert_array_equal(q, 2 * a + 1)

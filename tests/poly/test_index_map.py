@@ -357,6 +357,8 @@ def test_plain_maps() -> None:
 
     assert lifted.axis_separators == (0,)
     assert lifted.plain == plain
+    assert lifted == IndexMap((i,), (i // 4, i % 4), (0,))
+    assert lifted != IndexMap((i,), (i // 4, i % 4))
     assert IndexMap.lift(lifted) is lifted
     assert lifted.map_shape([16]) == (4, 4)
 

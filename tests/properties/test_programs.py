@@ -20,14 +20,13 @@ from tecomp.ir.parser import parse
 from tecomp.ir.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
+from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.layouts import function_of, pack, unpack
 from tests.strategies.reference import Tensors, compute, number
 from tests.strategies.schedules import Case, cases
 
 Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = "Mapping[Var, int]"
-GUARD = 64  # bytes around every array that nobody may touch
-PATTERN = 0x5A
 
 
 @settings(max_examples=5 * settings().max_examples)
@@ -115,10 +114,10 @@ class _Run:
 
     def call(self, kernel: Kernel) -> None:
         stored = self.arguments(logical=False)
-        guarded = [x if isinstance(x, int) else _Guarded(x) for x in stored]
-        kernel(*(g.array if isinstance(g, _Guarded) else g for g in guarded))
+        guarded = [x if isinstance(x, int) else Guarded(x) for x in stored]
+        kernel(*(g.array if isinstance(g, Guarded) else g for g in guarded))
         for x, guard in zip(stored, guarded, strict=True):
-            if isinstance(guard, _Guarded):
+            if isinstance(guard, Guarded):
                 guard.check()
                 x[...] = guard.array
         self.check(stored, logical=False, padded=True)
@@ -163,31 +162,3 @@ class _Run:
         expected[...] = pad != 0 if array.dtype == bool else pad.astype(array.dtype)
         pack(maps, value, expected)
         assert_equal(array, expected, f"{tensor.name} with its padding")
-
-
-class _Guarded:
-    """A copy of an array, with bytes around it that must stay as they are."""
-
-    def __init__(self, array: Array) -> None:
-        self.memory = np.full(array.nbytes + 2 * GUARD, PATTERN, np.uint8)
-        inside = self.memory[GUARD : GUARD + array.nbytes]
-        self.array = inside.view(array.dtype).reshape(array.shape)
-        self.array[...] = array
-
-    def check(self) -> None:
-        assert (self.memory[:GUARD] == PATTERN).all(), "written in front of an array"
-        end = len(self.memory) - GUARD
-        assert (self.memory[end:] == PATTERN).all(), "written behind an array"
-
-
-def garbage(shape: Any, dtype: np.dtype[Any]) -> Array:
-    if dtype.kind in "iu":
-        return np.full(shape, 0x5A, dtype)
-    return np.full(shape, True if dtype == bool else np.nan, dtype)
-
-
-def assert_equal(got: Array, wanted: Array, name: str) -> None:
-    assert got.dtype == wanted.dtype, f"{name}: {got.dtype}, not {wanted.dtype}"
-    if got.dtype.kind not in "biu":
-        got, wanted = got.astype(np.float64), wanted.astype(np.float64)
-    np.testing.assert_array_equal(got, wanted, err_msg=name)

@@ -32,7 +32,7 @@ T = TypeVar("T")
 Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
 Extent: TypeAlias = "int | str"
 SIZES = (3, 2, 1, 5, 7, 8, 13, 17)
-MOST_ELEMENTS, MOST_TERMS = 230, 700
+MOST_ELEMENTS, MOST_TERMS = 130, 400
 
 ARGMAX = """\
 argmax = te.comm_reducer(

@@ -41,6 +41,7 @@ REFUSED_CALLS = (
 REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
     r"^s\[(?P<stage>\S+)\]\.compute_at: \S+ is passed by the caller, but the stage .* only a part",
+    r"iterations .* both write .*, which the caller passes; compute (?P<stage>\S+) at the root",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
 )
@@ -301,7 +302,7 @@ class _Scheduler:
         self.case.maps.setdefault(key, []).append(text)
         if pad is not None:
             self.case.pads[key] = pad
-        if separated and state.scope == "global":
+        if separated and state.scope != "global.texture":
             self.attempt("set_scope", stage.set_scope, "global.texture")
 
     def stored_shape(self, stage: Stage) -> Sequence[Any]:

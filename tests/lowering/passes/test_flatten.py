@@ -111,6 +111,23 @@ def f(A: Buffer("float32", (64,))):
 """)
 
 
+def test_strides_and_a_symbolic_extent(check: Check) -> None:
+    """What `storage_align` makes of a tensor of `n` rows."""
+    check(flatten_buffer, """
+def f(B: Buffer("float32", (n, 3)), n: "int64"):
+    with Allocate(Buffer("float32", (n, 3), strides=(5, 1))) as A:
+        for i in range(n):
+            A[i, 2] = float32(1.0)
+            B[i, 2] = A[i, 2]
+""", """
+def f(B: Buffer("float32", (n * 3,)), n: "int64"):
+    with Allocate(Buffer("float32", (n * 5,))) as A:
+        for i in range(n):
+            A[i * 5 + 2] = float32(1.0)
+            B[i * 3 + 2] = A[i * 5 + 2]
+""", {"n": 4}, {"n": 0})
+
+
 def test_a_gather_stays_a_vector() -> None:
     """An index that is a vector but no ramp is scaled as one."""
     lanes = Ramp(index_value(0), index_value(1), 4)

@@ -1,0 +1,359 @@
+"""`tecomp.build`: what a kernel shows of itself, what it accepts, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.build import ScheduledKernel
+
+TARGETS = Path(__file__).parents[2] / "targets"
+
+
+def blocked() -> tuple[te.Schedule, Tensor, Tensor]:
+    """`B[n, 14] = 2 * A[n, 14]`, stored in blocks of 4 columns, the last of which has 2."""
+    n = te.var("n")
+    A = te.placeholder((n, 14), name="A")
+    B = te.compute((n, 14), lambda i, j: A[i, j] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].transform_layout(lambda i, j: [j // 4, i, j % 4], pad_value=-1.0)
+    return s, A, B
+
+
+@pytest.fixture(scope="module")
+def kernel_and_tensors() -> tuple[ScheduledKernel, Tensor, Tensor]:
+    s, A, B = blocked()
+    return tecomp.build(s, [A, B], name="double"), A, B
+
+
+def saxpy() -> tuple[te.Schedule, list[Any]]:
+    n, alpha = te.var("n"), te.var("alpha", "float32")
+    X = te.placeholder((n,), name="X")
+    Y = te.compute((n,), lambda i: alpha * X[i] + n.astype("float32"), name="Y")
+    return te.create_schedule(Y.op), [alpha, X, Y, n]
+
+
+def counting(*shape: int) -> NDArray[np.float32]:
+    return np.arange(np.prod(shape), dtype="float32").reshape(shape)
+
+
+class TestDescription:
+    """What a kernel says about itself."""
+
+    def test_name_shapes_and_outputs(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, _ = kernel_and_tensors
+
+        assert kernel.name == "double"
+        assert kernel.outputs == ("B",)
+        assert {name: str(shape) for name, shape in kernel.shapes.items()} == {
+            "A": "(n, 14)", "B": "(4, n, 4)"
+        }
+        assert repr(kernel) == (
+            "<Kernel double(A: float32[n, 14], B: float32[4, n, 4]), writes B>"
+        )
+
+    def test_the_default_name_is_main(self) -> None:
+        s, A, B = blocked()
+
+        assert tecomp.build(s, [A, B]).name == "main"
+
+    def test_sources(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, _ = kernel_and_tensors
+
+        assert tecomp.parse(kernel.source()) == kernel.func
+        assert kernel.source("ir") == str(kernel.lowered.final)
+        assert "define i32 @double.entry(" in kernel.source("llvm")
+        assert "double.entry:" in kernel.source("asm")
+
+    def test_an_unknown_form_is_refused(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, _ = kernel_and_tensors
+
+        with pytest.raises(tecomp.CallError) as error:
+            kernel.source("ptx")  # type: ignore[arg-type]
+        assert error.value.message == (
+            "source: 'ptx' is no form of a kernel; the forms are ir, llvm, asm"
+        )
+
+    def test_every_pass_can_be_seen(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, _ = kernel_and_tensors
+
+        assert list(kernel.lowered.functions) == [
+            "nest", "apply_buffer_transforms", "fill_padding", "lower_storage", "flatten_buffer",
+            "vectorize_loops", "unroll_loops", "simplify",
+        ]
+        assert kernel.lowered.dump().startswith("# after nest\n@layout_transform_map(")
+
+
+class TestLayouts:
+    """Arrays in the shape of the computation, and as the kernel takes them."""
+
+    def test_pack_and_unpack_are_inverse(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, B = kernel_and_tensors
+        b = counting(3, 14)
+
+        stored = kernel.pack(B, b)
+
+        expected = np.full((3, 16), -1, "float32")
+        expected[:, :14] = b
+        np.testing.assert_array_equal(stored, expected.reshape(3, 4, 4).transpose(1, 0, 2))
+
+    def test_a_call_between_pack_and_unpack(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, A, B = kernel_and_tensors
+        a = counting(5, 14)
+        stored = kernel.empty(B, n=5)
+
+        kernel(kernel.pack(A, a), stored)
+
+        assert (stored.shape, stored.dtype) == ((4, 5, 4), np.float32)
+        np.testing.assert_array_equal(stored[3, :, 2:], -1)
+        np.testing.assert_array_equal(stored.transpose(1, 0, 2).reshape(5, 16)[:, :14], 2 * a)
+
+    def test_unpack_of_a_fixed_shape(self) -> None:
+        A = te.placeholder((3, 14), name="A")
+        B = te.compute((3, 14), lambda i, j: A[i, j] * 2.0, name="B")
+        s = te.create_schedule(B.op)
+        s[B].transform_layout(lambda i, j: [j // 4, i, j % 4])
+        kernel = tecomp.build(s, [A, B])
+        stored = kernel.empty(B)
+
+        kernel(counting(3, 14), stored)
+
+        np.testing.assert_array_equal(kernel.unpack(B, stored), 2 * counting(3, 14))
+
+
+class TestTargets:
+    """The forms in which a target is given."""
+
+    @pytest.mark.parametrize(
+        "target",
+        ["cpu", tecomp.Target.load("cpu"), TARGETS / "cpu.toml", str(TARGETS / "cpu.toml")],
+        ids=["name", "description", "path", "path as text"],
+    )
+    def test_forms(self, target: Any) -> None:
+        s, A, B = blocked()
+        kernel = tecomp.build(s, [A, B], target=target)
+        stored = kernel.empty(B, n=2)
+
+        kernel(counting(2, 14), stored)
+
+        np.testing.assert_array_equal(stored[0, 1], 2 * counting(2, 14)[1, :4])
+
+    @pytest.mark.parametrize(
+        ("target", "hint"), [("gpu", "did you mean `cpu`? "), ("llvm", "")]
+    )
+    def test_an_unknown_target_is_refused(self, target: str, hint: str) -> None:
+        s, A, B = blocked()
+
+        with pytest.raises(tecomp.TargetError) as error:
+            tecomp.build(s, [A, B], target=target)
+        assert error.value.message == (
+            f"there is no target `{target}`; {hint}installed targets: "
+            f"{', '.join(tecomp.list_targets())}; or pass the path of a TOML file"
+        )
+
+    def test_a_memory_that_the_target_lacks_is_refused(self) -> None:
+        s, A, B = blocked()
+        s[B].set_scope("global.texure")
+
+        with pytest.raises(tecomp.TargetError) as error:
+            tecomp.build(s, [A, B])
+        assert error.value.message == (
+            "target cpu has no memory `global.texure`; did you mean `global.texture`? its "
+            "memories are global, global.texture, shared, local"
+        )
+
+
+class TestArguments:
+    """What `args` may be."""
+
+    def test_numbers_come_where_they_are_listed(self) -> None:
+        s, args = saxpy()
+        kernel = tecomp.build(s, args)
+        x, y = counting(5), np.zeros(5, "float32")
+
+        kernel(2.0, x, y, 5)
+
+        assert repr(kernel) == (
+            "<Kernel main(alpha: float32, X: float32[n], Y: float32[n], n: int64), writes Y>"
+        )
+        np.testing.assert_array_equal(y, 2 * x + 5)
+
+    def test_a_size_that_contradicts_an_array_is_refused(self) -> None:
+        s, args = saxpy()
+        kernel = tecomp.build(s, args)
+        y = np.zeros(5, "float32")
+
+        with pytest.raises(tecomp.CallError) as error:
+            kernel(2.0, counting(5), y, 6)
+        assert error.value.message == (
+            "argument 1 (X) of main: axis 0 is 5, but n is 6 from argument 3; pass an array of "
+            "float32[6]"
+        )
+        np.testing.assert_array_equal(y, 0)
+
+    def test_a_size_need_not_be_listed_but_another_variable_must(self) -> None:
+        s, (alpha, X, Y, _) = saxpy()
+
+        assert len(tecomp.build(s, [alpha, X, Y]).signature) == 3
+        with pytest.raises(tecomp.LowerError) as error:
+            tecomp.build(s, [X, Y])
+        assert error.value.message == (
+            "lower: Y depends on alpha, which no argument determines; add alpha itself to the "
+            "arguments"
+        )
+
+    def test_every_input_and_output_must_be_listed(self) -> None:
+        s, A, B = blocked()
+
+        with pytest.raises(tecomp.LowerError) as missing_input:
+            tecomp.build(s, [B])
+        with pytest.raises(tecomp.LowerError) as missing_output:
+            tecomp.build(s, [A])
+
+        assert missing_input.value.message == (
+            "lower: A is read but is not among the arguments; add it"
+        )
+        assert missing_output.value.message == (
+            "lower: B is an output of the schedule but is not among the arguments; add it"
+        )
+
+    @pytest.mark.parametrize("name", ["my kernel", "class", "", 7])
+    def test_names_that_are_no_identifiers_are_refused(self, name: Any) -> None:
+        s, A, B = blocked()
+
+        with pytest.raises(tecomp.LowerError) as error:
+            tecomp.build(s, [A, B], name=name)
+        assert error.value.message == (
+            f"lower: the name of a function is an identifier, not {name!r}"
+        )
+
+    def test_names_of_tensors_may_be_anything(self) -> None:
+        A = te.placeholder((4,), name="class")
+        B = te.compute((4,), lambda i: A[i] + 1.0, name="in")
+        kernel = tecomp.build(te.create_schedule(B.op), [A, B])
+        result = np.zeros(4, "float32")
+
+        kernel(counting(4), result)
+
+        np.testing.assert_array_equal(result, counting(4) + 1)
+
+
+class Exporter:
+    """An array of another library, which only speaks DLPack."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> object:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class OldExporter:
+    """One from before DLPack had versions, whose only option is the stream."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, stream: int | None = None) -> object:
+        return self._array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class TestCalls:
+    """Outputs are written in place, into whatever memory the caller has."""
+
+    @pytest.mark.parametrize("exporter", [Exporter, OldExporter])
+    def test_arrays_of_other_libraries(self, exporter: Any) -> None:
+        s, (alpha, X, Y, _) = saxpy()
+        kernel = tecomp.build(s, [X, Y, alpha])
+        x, y = counting(7), np.zeros(7, "float32")
+
+        kernel(exporter(x), exporter(y), 3.0)
+
+        np.testing.assert_array_equal(y, 3 * x + 7)
+
+    def test_a_part_of_a_larger_array_is_written_and_nothing_around_it(self) -> None:
+        s, (alpha, X, Y, _) = saxpy()
+        kernel = tecomp.build(s, [X, Y, alpha])
+        whole = np.full(12, -1, "float32")
+
+        kernel(counting(4), whole[5:9], 1.0)
+
+        np.testing.assert_array_equal(whole[5:9], counting(4) + 4)
+        np.testing.assert_array_equal(np.delete(whole, slice(5, 9)), -1)
+
+    def test_an_output_that_is_an_input_is_refused(self) -> None:
+        s, (alpha, X, Y, _) = saxpy()
+        kernel = tecomp.build(s, [X, Y, alpha])
+        x = counting(4)
+
+        with pytest.raises(tecomp.CallError) as error:
+            kernel(x, x, 1.0)
+        assert error.value.message == (
+            "argument 1 (Y) of main: it is written to, and shares memory with argument 0 (X); "
+            "pass a copy of one of them"
+        )
+        np.testing.assert_array_equal(x, counting(4))
+
+    def test_the_flattened_shape_is_accepted_too(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, _ = kernel_and_tensors
+        a, flat, shaped = counting(3, 14), np.zeros(48, "float32"), np.zeros((4, 3, 4), "float32")
+
+        kernel(a, shaped)
+        kernel(a, flat)
+
+        np.testing.assert_array_equal(flat.reshape(4, 3, 4), shaped)
+
+    def test_sizes_must_follow_from_some_array(
+        self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
+    ) -> None:
+        kernel, _, _ = kernel_and_tensors
+        stored = np.zeros(48, "float32")
+
+        with pytest.raises(tecomp.CallError) as error:
+            kernel(counting(42), stored)
+        assert error.value.message == (
+            "argument 0 (A) of double: size `n` does not follow from an array of 1 axis, "
+            "float32[42]; pass one in its unflattened shape, float32[n, 14]"
+        )
+        np.testing.assert_array_equal(stored, 0)
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"check_bounds": True}, {"fast_math": True}, {"fp_contract": False}],
+        ids=lambda options: next(iter(options)),
+    )
+    def test_options(self, options: dict[str, bool]) -> None:
+        s, A, B = blocked()
+        kernel = tecomp.build(s, [A, B], **options)  # type: ignore[arg-type]
+        stored = kernel.empty(B, n=3)
+
+        kernel(counting(3, 14), stored)
+
+        np.testing.assert_array_equal(stored[1, 2], 2 * counting(3, 14)[2, 4:8])

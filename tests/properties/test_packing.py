@@ -1,0 +1,57 @@
+"""Random layouts of one tensor: what `pack`, `unpack` and `empty` of a kernel give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp import IndexMap, te
+from tecomp.driver.build import build
+from tests.strategies.arrays import assert_equal, garbage
+from tests.strategies.layouts import draw_layout, function_of, pack
+from tests.strategies.values import TYPES
+
+Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
+Layout: TypeAlias = "tuple[list[int], str, list[str]]"
+
+
+@st.composite
+def layouts(draw: Draw) -> Layout:
+    """A shape, a type, and one or two maps for a tensor of this shape and type."""
+    first: list[int] = draw(st.lists(st.sampled_from((3, 2, 1, 5, 7, 8, 13, 0)), max_size=3))
+    shape, texts = first, []
+    for _ in range(draw(st.integers(1, 2))):
+        texts.append(draw_layout(draw, shape, separated=False))
+        index_map = IndexMap.from_func(function_of(texts[-1]), ndim=len(shape))
+        shape = [int(str(extent)) for extent in index_map.map_shape(shape)]
+    return first, draw(st.sampled_from(TYPES)), texts
+
+
+@given(layouts())
+def test_packing_puts_every_element_in_its_place(layout: Layout) -> None:
+    shape, dtype, texts = layout
+    X = te.placeholder(shape, dtype, name="X")
+    Y = te.compute(shape, lambda *i: X[i], name="Y")
+    s = te.create_schedule(Y.op)
+    for text in texts:
+        s[X].transform_layout(function_of(text))
+    kernel = build(s, [X, Y])
+    count = int(np.prod(shape))
+    logical = (np.arange(1, count + 1) % 100).reshape(shape).astype(X.dtype.numpy)
+    stored = kernel.empty(X)
+    expected = np.zeros_like(stored)
+    taken = pack(texts, logical, expected)
+
+    assert_equal(kernel.pack(X, logical), expected, "packed")
+
+    dirty = garbage(stored.shape, stored.dtype)
+    dirty[taken] = expected[taken]
+    assert_equal(kernel.unpack(X, dirty), logical, "unpacked")
+
+    y = garbage(logical.shape, logical.dtype)
+    kernel(dirty, y)
+    assert_equal(y, logical, "copied by the kernel")
