@@ -81,6 +81,13 @@ def _joins(facts: Facts, total: Linear) -> Iterator[Linear]:
         match atom:
             case Binary(BinOp.MOD, y, Const(m)) if m > 0:
                 yield from _join_remainder(facts, total, key, y, int(m), c)
+            case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.linear(m), 1):
+                # c * ((y // m) * m) + c * (y % m) == c*y  where m >= 1
+                whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
+                product = facts.terms.linear(whole).only()
+                other = None if product is None else facts.terms.key(product[0])
+                if total.terms.get(other, (None, 0))[1] == c:
+                    yield total.replaced((key, other), facts.terms.linear(y).times(c))
             case Binary(BinOp.FLOORDIV, y, Const(m)) if m > 0 and c % m == 0:
                 # c*y - (c*m) * (y // m) == c * (y % m)
                 numerator, k = facts.terms.linear(y), -c // int(m)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tecomp.ir.algebra import comparison, decide, extremum, floordiv, joined, modulo
 from tecomp.ir.dtype import BOOL, INT64
+from tecomp.ir.equal import same
 from tecomp.ir.expr import (
     Binary,
     BinOp,
@@ -263,6 +264,12 @@ def _data(node: Binary) -> Expr:
             return a
         case Binary(BinOp.MUL, a, Const(0)) | Binary(BinOp.MUL, Const(0), a) if is_pure(a):
             return Const(0, node.dtype)
+        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(b) and same(b, c):
+            # (x ^ y) ^ y == x
+            return a
+        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(a) and same(a, c):
+            # (y ^ x) ^ y == x
+            return b
         case Binary(op, Const() as a, Const() as b):
             return binary(op, a, b)
     return node

@@ -15,12 +15,12 @@ from tecomp.ir.expr import CmpOp, Const, Expr, Var, compare, index_value, logica
 from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.frame import StageFrame
+from tecomp.lowering.index import index_of
 from tecomp.lowering.kinds import at_once
 from tecomp.lowering.program import Definition, Program
-from tecomp.lowering.reads import domain_ranges
 from tecomp.poly.express import set_to_condition
 from tecomp.poly.regions import Scope
-from tecomp.scheduling.state import Transform, is_reduction
+from tecomp.scheduling.state import Fuse, Split, Transform, is_reduction
 
 Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]
 
@@ -35,6 +35,7 @@ class BoxedLoops:
         frame: its axes and loops.
         body: makes its innermost statements.
         region: the elements to compute.
+        is_box: whether these are all that the start and extent of each axis enclose.
         kinds: how loops run.
         producers: puts the stages that are computed after a number of loops before a statement.
     """
@@ -44,12 +45,28 @@ class BoxedLoops:
     frame: StageFrame
     body: StageBody
     region: Any
+    is_box: bool
     kinds: Mapping[IterVar, ForKind]
     producers: Producers
 
     def build(self, scope: Scope, first_reduction: int | None) -> Stmt:
-        """All loops."""
-        return self._inside(0, {}, scope, first_reduction)
+        """All loops; none where a data axis that is fused has no values."""
+        statement = self._inside(0, {}, scope, first_reduction)
+        return _guarded(self._some_values(reduction=False), statement)
+
+    def _some_values(self, *, reduction: bool) -> list[Expr]:
+        """What says that axes that are fused, to a reduction or not, have values.
+
+        Nothing is divided by 0 then, and quotients and remainders can be joined again.
+        """
+        extents = {
+            extent
+            for relation in self.frame.relations
+            if isinstance(relation, Fuse) and is_reduction(relation.fused) is reduction
+            for part in relation.parts[1:]
+            if isinstance(extent := self.frame.frames[part].extent, Expr)
+        }
+        return [extent > 0 for extent in extents]
 
     def _inside(
         self,
@@ -59,14 +76,10 @@ class BoxedLoops:
         first_reduction: int | None,
     ) -> Stmt:
         leaves = self.definition.stage.leaves
-        parts: list[Stmt] = []
-        if position == first_reduction:
-            parts.append(self._initial(leaves[position:], values, scope))
         if position == len(leaves):
             roots = self.frame.root_values(values)
             statement = self.body.update(roots, values)
-            conditions = [*self._wanted(roots, values, scope), *self._reduced(roots)]
-            parts.append(_guarded(conditions, statement))
+            rest = _guarded(self._wanted(roots, values, scope), statement)
         else:
             leaf = leaves[position]
             var = Var(leaf.name)
@@ -74,9 +87,12 @@ class BoxedLoops:
             inside = scope.within(var, extent).running_at_once(
                 at_once(self.definition.stage, {leaf: var})
             )
-            rest = self._inside(position + 1, {**values, leaf: var}, inside, first_reduction)
-            parts.append(For(var, Const(0), extent, self._kind(leaf), rest))
-        return self.producers(position, values, scope, seq(*parts))
+            body = self._inside(position + 1, {**values, leaf: var}, inside, first_reduction)
+            rest = For(var, Const(0), extent, self._kind(leaf), body)
+        if position == first_reduction:
+            initial = self._initial(leaves[position:], values, scope)
+            rest = seq(initial, _guarded(self._some_values(reduction=True), rest))
+        return self.producers(position, values, scope, rest)
 
     def _initial(
         self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: Scope
@@ -94,7 +110,11 @@ class BoxedLoops:
             # all elements whose data loops have the values that are known.
             loops = [(axis, Var(axis.name)) for axis in self.definition.axis]
             roots = {axis: var + self.frame.frames[axis].base for axis, var in loops}
-            conditions = self._wanted(roots, values, scope)
+            conditions = [
+                *self._wanted(roots, values, scope),
+                *(compare(CmpOp.EQ, index_of(value, roots), values[leaf])
+                  for leaf, value in self.frame.values_of_data(tuple(values))),
+            ]
             extents = {axis: self.frame.frames[axis].extent for axis, _ in loops}
         statement = _guarded(conditions, self.body.initial(roots))
         for leaf, var in reversed(loops):
@@ -106,25 +126,36 @@ class BoxedLoops:
         self, roots: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr], scope: Scope
     ) -> list[Expr]:
         """What says that the element `roots` is to be computed, at the given loops."""
-        names = {f"d{k}": roots[axis] for k, axis in enumerate(self.definition.axis)}
-        conditions = [set_to_condition(self.region, {**names, **scope.space(()).names})]
+        axes = self.frame.axis_values(values)
+        conditions: list[Expr] = []
+        needs_region = not self.is_box
         for relation in self.frame.relations:
-            if isinstance(relation, Transform) and all(a in values for a in relation.after):
-                index = [roots[axis] for axis in relation.before if axis in roots]
-                if len(index) == len(relation.before):
-                    places = relation.index_map.map_indices(index)
-                    conditions += [
-                        compare(CmpOp.EQ, values[axis] + self.frame.frames[axis].base, place)
-                        for axis, place in zip(relation.after, places, strict=True)
-                    ]
+            match relation:
+                case Split(parent) if parent in axes:
+                    # The last outer iteration may be shorter.
+                    extent = self.frame.frames[parent].extent
+                    conditions.append(compare(CmpOp.LT, axes[parent], extent))
+                case Transform(before, after, index_map) if all(a in axes for a in after):
+                    shape = [self.program.extent(axis.extent) for axis in before]
+                    if not index_map.is_bijective(shape):
+                        needs_region = True
+                        conditions += self._places_hold(relation, axes)
+        if needs_region:
+            names = {f"d{k}": roots[axis] for k, axis in enumerate(self.definition.axis)}
+            names.update(scope.space(()).names)
+            conditions.append(set_to_condition(self.region, names))
         return conditions
 
-    def _reduced(self, roots: Mapping[IterVar, Expr]) -> list[Expr]:
-        """What says that the reduction axes are inside their ranges."""
-        ranges = domain_ranges(self.program, self.definition)
+    def _places_hold(
+        self, transform: Transform, axes: Mapping[IterVar, Expr]
+    ) -> list[Expr]:
+        """What says that there is an element at the places that the loops run through."""
+        frames = self.frame.frames
+        index = [frames[axis].base + axes[axis] for axis in transform.before]
+        places = transform.index_map.map_indices(index)
         return [
-            compare(CmpOp.LT, roots[axis] - ranges[axis].min, ranges[axis].extent)
-            for axis in self.definition.reduce_axis
+            compare(CmpOp.EQ, frames[axis].base + axes[axis], place)
+            for axis, place in zip(transform.after, places, strict=True)
         ]
 
     def _kind(self, leaf: IterVar) -> ForKind:

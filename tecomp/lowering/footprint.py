@@ -14,6 +14,7 @@ from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges, reads_of
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.regions import Scope, extend, image, united
+from tecomp.scheduling.state import At
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +101,30 @@ def _touched(
     return image(points, exprs, space)
 
 
-def check_consumers(
-    program: Program, producer: Definition, inside: Mapping[Operation, Any]
-) -> None:
+def check_consumers(program: Program) -> None:
     """Every reader of an attached stage is computed where the stage exists.
 
     Raises:
         LowerError: one is not.
     """
-    attach = producer.stage.attach
-    for definition in program.definitions.values():
-        if definition.stage.key in inside:
+    for producer in program.definitions.values():
+        attach = producer.stage.attach
+        if not isinstance(attach, At):
             continue
-        for read in reads_of(definition):
-            if program.producer(read.load.tensor) is producer.stage.key:
-                parent = program.state.stage(attach.stage)  # type: ignore[union-attr]
-                axis = attach.axis.name  # type: ignore[union-attr]
+        parent = program.state.stage(attach.stage)
+        loop = next(k for k, leaf in enumerate(parent.leaves) if leaf is attach.axis)
+        inside = {parent.key, *program.inside(parent.key, loop + 1)}
+        for definition in program.definitions.values():
+            if definition.stage.key not in inside and _reads(program, definition, producer):
                 raise LowerError(
-                    f"s[{producer.stage.name}].compute_at(s[{parent.name}], {axis}): "
+                    f"s[{producer.stage.name}].compute_at(s[{parent.name}], {attach.axis.name}): "
                     f"{definition.stage.name} reads {producer.stage.name} too but is not computed "
                     f"inside that loop; attach it there as well, or compute {producer.stage.name} "
                     "further out"
                 )
 
+
+def _reads(program: Program, definition: Definition, producer: Definition) -> bool:
+    return any(
+        program.producer(read.load.tensor) is producer.stage.key for read in reads_of(definition)
+    )

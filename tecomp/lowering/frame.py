@@ -45,9 +45,13 @@ class StageFrame:
         """The data loops among `leaves`, as functions of the root axes."""
         return [(leaf, self.values[leaf]) for leaf in leaves if not is_reduction(leaf)]
 
+    def axis_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+        """All axes that the given loops determine, each counted from its base."""
+        return recover(self.relations, self.frames, loops, _inverse)
+
     def root_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
         """Root axes, as they are in the definition, for given values of loops."""
-        relative = recover(self.relations, self.frames, loops, _inverse)
+        relative = self.axis_values(loops)
         return {
             axis: self.frames[axis].base + relative[axis]
             for axis in self.roots

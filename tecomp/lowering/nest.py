@@ -49,6 +49,7 @@ from tecomp.poly.regions import (
     fix,
     full_tiles,
     image,
+    is_box,
     where_equal,
 )
 from tecomp.poly.scan import scan
@@ -63,6 +64,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     """
     checker = ReadChecker(program)
     checker.run()
+    check_consumers(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
@@ -162,6 +164,7 @@ class _Nests:
 
         loops = BoxedLoops(
             self.program, work.definition, work.frame, work.body, work.region,
+            is_box(work.region, [work.frame.frames[a] for a in work.definition.axis], scope),
             self._kinds(work), producers,
         )
         return loops.build(scope, work.first_reduction)
@@ -345,7 +348,6 @@ class _Nests:
         self._needed_inside(work, position, instances, scope)
         found: list[_Producer] = []
         for definition in here:
-            check_consumers(self.program, definition, instances)
             region = needed(self.program, definition, instances, scope)
             if region is None:
                 continue
@@ -360,27 +362,13 @@ class _Nests:
         self, work: _Stage, position: int, instances: dict[Operation, Any], scope: Scope
     ) -> None:
         """Add, for every stage computed inside this position, where its body is evaluated."""
-        subtree = self._subtree(work, position)
+        subtree = self.program.inside(work.definition.stage.key, position)
         for definition in reversed([d for d in self.program.definitions.values()
                                     if d.stage.key in subtree]):
             region = needed(self.program, definition, instances, scope)
             if region is not None:
                 points, _ = with_reduction(self.program, definition, region.points, scope)
                 instances[definition.stage.key] = points
-
-    def _subtree(self, work: _Stage, position: int) -> set[Operation]:
-        """The stages computed inside loop number `position` of a stage, however deep."""
-        found = {d.stage.key for p, ds in work.attached.items() if p >= position for d in ds}
-        grown = True
-        while grown:
-            more = {
-                d.stage.key
-                for d in self.program.definitions.values()
-                if isinstance(d.stage.attach, At) and d.stage.attach.stage in found
-            }
-            grown = not more <= found
-            found |= more
-        return found
 
 
 def _realize(

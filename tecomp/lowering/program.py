@@ -107,6 +107,16 @@ class Program:
             if isinstance(d.stage.attach, At) and d.stage.attach.stage is key
         ]
 
+    def inside(self, key: Operation, position: int) -> set[Operation]:
+        """The stages computed inside the first `position` loops of `key`, however deep."""
+        leaves = self.state.stage(key).leaves[max(position - 1, 0) :]
+        todo = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
+        found = set(todo)
+        while todo:
+            todo = [d.stage.key for inner in todo for _, d in self.attached(inner)]
+            found.update(todo)
+        return found
+
     def roots(self) -> list[Definition]:
         """The stages that are computed once, producers first."""
         return [d for d in self.definitions.values() if isinstance(d.stage.attach, AtRoot)]

@@ -19,6 +19,7 @@ from tecomp.ir.expr import (
     Expr,
     Select,
     binary,
+    cast,
     index_value,
     logical_and,
     logical_or,
@@ -74,7 +75,10 @@ def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
 
 
 def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:
-    """An expression that isl's code generator made; `names` gives its identifiers."""
+    """An expression that isl's code generator made; `names` gives its identifiers.
+
+    A condition that always holds, or never, is the number 1 or 0 there, and here too.
+    """
     root: list[Expr] = []
     todo: list[tuple[isl.AstExpr, list[Expr], list[Expr] | None]] = [(expr, root, None)]
     while todo:
@@ -98,7 +102,7 @@ def _operation(node: isl.AstExpr, operands: list[Expr]) -> Expr:
     op = isl.ast_expr_op_type
     kind = isl.ast_expr_op_type(node.get_op_type())
     if kind in (op.cond, op.select):
-        return Select(*operands)
+        return Select(_truth(operands[0]), *operands[1:])
     if kind == op.minus:
         return binary(BinOp.SUB, Const(0, INT64), operands[0])
     if kind == op.zdiv_r:
@@ -111,6 +115,16 @@ def _operation(node: isl.AstExpr, operands: list[Expr]) -> Expr:
     for operand in operands[1:]:
         result = build(result, operand)
     return result
+
+
+def _truth(value: Expr) -> Expr:
+    if value.dtype.is_bool:
+        return value
+    return cast(BOOL, value)
+
+
+def _logic(op: BinOp) -> Callable[[Expr, Expr], Expr]:
+    return lambda a, b: binary(op, _truth(a), _truth(b))
 
 
 def _arithmetic(op: BinOp) -> Callable[[Expr, Expr], Expr]:
@@ -134,15 +148,15 @@ _BINARY: dict[isl.ast_expr_op_type, Callable[[Expr, Expr], Expr]] = {
     _OP.pdiv_r: _arithmetic(BinOp.MOD),
     _OP.min: _arithmetic(BinOp.MIN),
     _OP.max: _arithmetic(BinOp.MAX),
-    _OP.and_then: _arithmetic(BinOp.AND),
-    _OP.or_else: _arithmetic(BinOp.OR),
+    _OP.and_then: _logic(BinOp.AND),
+    _OP.or_else: _logic(BinOp.OR),
     _OP.eq: _compare(CmpOp.EQ),
     _OP.le: _compare(CmpOp.LE),
     _OP.lt: _compare(CmpOp.LT),
     _OP.ge: _compare(CmpOp.GE),
     _OP.gt: _compare(CmpOp.GT),
-    _OP(0): _arithmetic(BinOp.AND),
-    _OP(2): _arithmetic(BinOp.OR),
+    _OP(0): _logic(BinOp.AND),
+    _OP(2): _logic(BinOp.OR),
 }
 
 

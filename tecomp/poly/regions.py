@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import islpy as isl
 
@@ -207,6 +208,29 @@ def _of_sizes(points: isl.Set, scope: Scope) -> isl.Set:
         if position >= 0:
             points = points.project_out(_PARAM, position, 1)
     return points
+
+
+class Side(Protocol):
+    """Where an axis starts and how far it runs."""
+
+    @property
+    def base(self) -> Expr:
+        """First value."""
+
+    @property
+    def extent(self) -> Extent:
+        """Number of values."""
+
+
+def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
+    """Whether `region` is everything that `sides` enclose."""
+    axes = tuple(Var("axis") for _ in sides)
+    try:
+        box = scope.space(axes).box([(side.base, side.extent) for side in sides])
+    except NotAffine:
+        return False
+    known = scope.context
+    return bool(box.intersect_params(known).is_equal(region.intersect_params(known)))
 
 
 def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:

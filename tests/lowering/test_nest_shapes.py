@@ -12,6 +12,8 @@ from tecomp import te
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
+from tecomp.ir.simplify import simplify
+from tecomp.lowering.flatten import flatten_buffer
 from tecomp.scheduling.schedule import Schedule
 
 
@@ -324,3 +326,23 @@ def test_a_size_that_no_argument_determines_is_refused(nest: Any) -> None:
     assert caught.value.message == (
         "lower: C depends on n, which no argument determines; add n itself to the arguments"
     )
+
+
+def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
+    """`n * m` elements are guarded as one range, and quotient and remainder become the index."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    C = te.compute((n, m), lambda i, j: A[i, j] * 2.0, name="C")
+    s = te.create_schedule(C)
+    s[C].split(s[C].fuse(*C.op.axis), factor=16)
+
+    func = flatten_buffer(nest(s, [A, C]))
+
+    assert str(simplify(func)).splitlines()[1:] == [
+        "    if m > 0:",
+        "        for i_j_fused_outer in range((n * m + 15) // 16):",
+        "            for i_j_fused_inner in range(16):",
+        "                if i_j_fused_outer * 16 + i_j_fused_inner < n * m:",
+        "                    C[i_j_fused_outer * 16 + i_j_fused_inner] = "
+        "A[i_j_fused_outer * 16 + i_j_fused_inner] * float32(2.0)",
+    ]

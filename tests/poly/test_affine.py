@@ -24,6 +24,7 @@ from tecomp.ir.stmt import Buffer
 from tecomp.poly.affine import (
     NotAffine,
     Space,
+    ast_expr,
     condition,
     condition_hull,
     index_relation,
@@ -120,6 +121,19 @@ def test_relation() -> None:
     assert pieces.is_equal(isl.Map.read_from_str(
         CONTEXT, "[p0] -> { [x, y] -> [x] : x <= y; [x, y] -> [y] : y < x }"
     ))
+
+
+def test_constant_conditions_of_the_code_generator() -> None:
+    """The number 1 stands for what always holds, also inside of a condition."""
+    build = isl.AstBuild.from_context(isl.Set.read_from_str(CONTEXT, "[p0] -> { : }"))
+    holds = isl.Set.read_from_str(CONTEXT, "[p0] -> { : p0 > 0 or p0 <= 0 }")
+
+    made = ast_expr(build.expr_from_set(holds), {"p0": N})
+    one = isl.AstExpr.from_val(isl.Val.one(CONTEXT))
+    positive = build.expr_from_set(isl.Set.read_from_str(CONTEXT, "[p0] -> { : p0 > 0 }"))
+
+    assert str(made) == "n >= 1 or True"
+    assert str(ast_expr(one.and_then(positive), {"p0": N})) == "True and n >= 1"
 
 
 def test_space_without_dimensions() -> None:

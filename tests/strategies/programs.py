@@ -311,7 +311,8 @@ class Maker:
         counted = [a for a in axes if isinstance(a.extent, int)]
         if counted and self.chance(8):
             axis = self.pick(counted)
-            return as_type(Value(axis.name, "int32", 0, axis.last), self.pick(TYPES))
+            # Not the bare name: te.max(x, axis) of a reduction axis is a reduction.
+            return as_type(Value(f"({axis.name} + 0)", "int32", 0, axis.last), self.pick(TYPES))
         return self.read(axes)
 
     def condition(self, axes: Sequence[Axis], depth: int) -> Value:
