@@ -128,7 +128,7 @@ def filter_bank() -> Bank:
 
 
 def filtered(height: int, width: int, n_filters: int) -> Program:
-    """Write the computation and choose when, where and in which order it happens."""
+    """The filters over a photograph of this size, written with `te` and scheduled."""
     image = te.placeholder((1, height, width, 3), name="image")
     weights = te.placeholder((5, 5, 3, n_filters), name="weights")
     bias = te.placeholder((n_filters,), name="bias")
@@ -156,6 +156,15 @@ def filtered(height: int, width: int, n_filters: int) -> Program:
         name="features",
     )
 
+    return Program(
+        _scheduled(weights, padded, response, features), [image, weights, bias, features]
+    )
+
+
+def _scheduled(
+    weights: te.Tensor, padded: te.Tensor, response: te.Tensor, features: te.Tensor
+) -> te.Schedule:
+    """When, where and in which order the filters are computed."""
     s = te.create_schedule(features.op)
     total = s.cache_write(response, "local")
     packed = s.cache_read(weights, "global", [total])
@@ -188,7 +197,7 @@ def filtered(height: int, width: int, n_filters: int) -> Program:
     s[total].reorder(n, y, ry, rx, rc, x, k)
     s[total].unroll(x)
     s[total].vectorize(k)
-    return Program(s, [image, weights, bias, features])
+    return s
 
 
 def with_numpy(image: Array, bank: Bank) -> Array:
@@ -290,11 +299,7 @@ def run(output: Path, show: Callable[[str], None]) -> bool:
     _, height, width, _ = image.shape
     n_filters = len(bank.names)
     section("input")
-    show(f"photograph  {height} x {width} x 3, float32: Grace Hopper, by James S. Davis, U.S. Navy")
-    show("            (public domain; grace_hopper.jpg of Matplotlib's sample data)")
-    show(f"filters     {n_filters} of 5 x 5 x 3, then bias and ReLU")
-    for first in range(0, n_filters, 4):
-        show(f"            {', '.join(bank.names[first : first + 4])}")
+    show(_input_text(image, bank))
 
     program = filtered(height, width, n_filters)
     section("schedule")
@@ -326,11 +331,32 @@ def run(output: Path, show: Callable[[str], None]) -> bool:
     show("computing the features with SciPy in float64 ...")
     expected = with_scipy(image.astype(np.float64), bank)
     features = np.asarray(kernel.unpack(program.args[-1], blocked))
-    error = np.abs(features - expected)
-    agree = bool(np.all(error <= ATOL + RTOL * np.abs(expected)))
-    show(f"largest difference {error.max():.2e}, allowed {ATOL:g} + {RTOL:g} |x|: "
-         + ("the numbers agree" if agree else "THE NUMBERS DO NOT AGREE"))
+    agree, sentence = _compared(features, expected)
+    show(sentence)
 
     picture(image, features, bank.names, output)
     show(f"picture written to {output}")
     return agree
+
+
+def _input_text(image: Array, bank: Bank) -> str:
+    """What is filtered, and with what."""
+    _, height, width, _ = image.shape
+    lines = [
+        f"photograph  {height} x {width} x 3, float32: Grace Hopper, by James S. Davis, U.S. Navy",
+        "            (public domain; grace_hopper.jpg of Matplotlib's sample data)",
+        f"filters     {len(bank.names)} of 5 x 5 x 3, then bias and ReLU",
+    ]
+    for first in range(0, len(bank.names), 4):
+        lines.append(f"            {', '.join(bank.names[first : first + 4])}")
+    return "\n".join(lines)
+
+
+def _compared(features: Array, expected: NDArray[np.floating]) -> tuple[bool, str]:
+    """Whether the features are those expected, and that as a sentence."""
+    error = np.abs(features - expected)
+    agree = bool(np.all(error <= ATOL + RTOL * np.abs(expected)))
+    verdict = "the numbers agree" if agree else "THE NUMBERS DO NOT AGREE"
+    return agree, (
+        f"largest difference {error.max():.2e}, allowed {ATOL:g} + {RTOL:g} |x|: {verdict}"
+    )

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice
 from types import CodeType, FrameType
 
+
 @dataclass(frozen=True)
 class Location:
     """A place in the user's source, kept cheaply as code object and instruction offset."""

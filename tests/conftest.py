@@ -115,6 +115,7 @@ class Agreement:
     def check(self) -> None:
         before = None
         for name, func in self.kernel.lowered.functions.items():
+            assert tecomp.parse(str(func)) == func, name
             if func == before:
                 continue
             before = func

@@ -226,5 +226,3 @@ def broadcast(code: Code, value: str, scalar: str, lanes: int) -> str:
 
 def _joined(arguments: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{kind} {operand}" for kind, operand in arguments)
-
-

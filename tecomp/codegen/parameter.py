@@ -215,4 +215,3 @@ def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
     return CallError(
         f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}"
     )
-

@@ -15,6 +15,12 @@ def if_then_else(cond: Value, t: Value, f: Value) -> Expr:
 
     Raises:
         TypeMismatchError: `cond` is no condition, or `t` and `f` have no common type.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> te.compute((6,), lambda i: te.if_then_else(te.all(i >= 1, i < 5), A[i - 1], 0.0)).shape
+        (6,)
     """
     return ir.if_then_else(value_of(cond), value_of(t), value_of(f))
 

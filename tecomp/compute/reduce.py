@@ -278,6 +278,13 @@ def sum(expr: Value, axis: Axes, where: Value | None = None, init: Value | None 
         axis: one axis of `te.reduce_axis`, or several.
         where: only points where this condition holds count.
         init: what the sum starts from, in place of 0.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((4, 8), name="A")
+        >>> k = te.reduce_axis((0, 8), name="k")
+        >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=k != i), name="B").shape
+        (4,)
     """
     return _SUM(_number(expr, "sum"), axis, where, init)
 

@@ -41,7 +41,7 @@ class ScheduledKernel(Kernel):
         Places that hold no element get the tensor's pad value, or 0.
 
         Raises:
-            CallError: the tensor is no argument, or the array does not fit it.
+            CallError: the tensor is not in the schedule, or the array does not fit it.
 
         >>> from tecomp import te
         >>> A = te.placeholder((6,), name="A")
@@ -62,18 +62,27 @@ class ScheduledKernel(Kernel):
         `sizes` are the size variables, by name, that the array's own shape does not tell.
 
         Raises:
-            CallError: the tensor is no argument, or the array does not fit it.
+            CallError: the tensor is not in the schedule, or the array does not fit it.
         """
         return self._packing_of(tensor).unpack(array, sizes)
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
-        """An array for `tensor` as this kernel takes it, contents undefined."""
+        """An array for `tensor` as this kernel takes it, contents undefined.
+
+        `sizes` are the size variables that its shape depends on, by name.
+
+        Raises:
+            CallError: the tensor is not in the schedule, or a size is missing.
+        """
         return self._packing_of(tensor).empty(sizes)
 
     def _packing_of(self, tensor: Tensor) -> Packing:
-        stage = self._state.find(tensor.op)
+        stage = self._state.find(tensor.op) if isinstance(tensor, Tensor) else None
         if stage is None:
-            raise CallError(f"{tensor.name} is not in the schedule of {self.name}")
+            known = ", ".join(stage.name for stage in self._state)
+            raise CallError(
+                f"{self.name}: {tensor!r} is no tensor of its schedule; these are {known}"
+            )
         key = (stage.key, tensor.value_index)
         if key not in self._packing:
             self._packing[key] = Packing(stage, tensor.value_index)

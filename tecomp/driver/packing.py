@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.call import Kernel
+from tecomp.codegen.parameter import array_text
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CallError
@@ -36,67 +37,64 @@ class Packing:
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, in the tensor's layout."""
         source = np.asarray(array, order="C")
-        self._check(source, self.tensor.shape, "pack")
-        stored = self.empty(self._sizes(source))
+        self._check_logical(source)
+        if not self._stage.layout.maps:
+            return source.copy()
+        stored = self.empty(_sizes_in(self.tensor.shape, source), "pack")
         self._packer(source, stored)
         return stored
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """The elements of `array`, in the tensor's layout, in the shape of the computation."""
-        sizes = self._sizes_of_stored(array, sizes)
-        shape = tuple(_number(extent, sizes) for extent in self.tensor.shape)
-        result = np.empty(shape, self.tensor.dtype.numpy)
+        if not self._stage.layout.maps and isinstance(array, np.ndarray) and self._fits(array):
+            return array.copy(order="C")
+        known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
+        result = self._array(self.tensor.shape, known, "unpack")
         self._unpacker(array, result)
         return result
 
-    def empty(self, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    def empty(self, sizes: Mapping[str, int], who: str = "empty") -> np.ndarray[Any, Any]:
         """An array in the tensor's layout, contents undefined."""
-        shape = tuple(_number(extent, sizes) for extent in stored_shape(self._stage))
-        return np.empty(shape, self.tensor.dtype.numpy)
+        return self._array(stored_shape(self._stage), sizes, who)
 
-    def _check(self, array: np.ndarray[Any, Any], shape: tuple[Extent, ...], who: str) -> None:
-        expected = f"{self.tensor.dtype}[{', '.join(map(str, shape))}]"
-        got = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-        fits = array.ndim == len(shape) and all(
+    def _fits(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether an array has the type and the shape of the computation."""
+        shape = self.tensor.shape
+        return array.dtype == self.tensor.dtype.numpy and array.ndim == len(shape) and all(
             not isinstance(extent, int) or extent == found
             for extent, found in zip(shape, array.shape, strict=True)
         )
-        if not fits or array.dtype != self.tensor.dtype.numpy:
+
+    def _check_logical(self, array: np.ndarray[Any, Any]) -> None:
+        if not self._fits(array):
             raise CallError(
-                f"{who}: {self.tensor.name} is {expected} in the computation, got {got}"
+                f"pack: {self.tensor.name} is {array_text(self.tensor.dtype, self.tensor.shape)} "
+                f"in the computation, got {array_text(str(array.dtype), array.shape)}; pass an "
+                "array of that type and shape"
             )
 
-    def _sizes(self, array: np.ndarray[Any, Any]) -> dict[str, int]:
-        return {
-            extent.name: found
-            for extent, found in zip(self.tensor.shape, array.shape, strict=True)
-            if isinstance(extent, Var)
-        }
-
-    def _sizes_of_stored(self, array: Any, given: Mapping[str, int]) -> dict[str, int]:
-        sizes = dict(given) | {
-            extent.name: found
-            for extent, found in zip(stored_shape(self._stage), array.shape, strict=False)
-            if isinstance(extent, Var)
-        }
-        needed = {
-            node.name
-            for extent in self.tensor.shape
-            if not isinstance(extent, int)
-            for node in walk(extent)
-            if isinstance(node, Var)
-        }
-        if missing := sorted(needed - set(sizes)):
-            raise CallError(
-                f"unpack: {missing[0]} does not follow from the shape in which {self.tensor.name} "
-                f"is stored; pass it by name, as in kernel.unpack(tensor, array, {missing[0]}=8)"
-            )
-        return sizes
+    def _array(
+        self, shape: tuple[Extent, ...], sizes: Mapping[str, int], who: str
+    ) -> np.ndarray[Any, Any]:
+        """An array of `shape`, which may depend on `sizes`."""
+        for name in sorted(_size_names(shape)):
+            if name not in sizes:
+                given = "tensor, array" if who == "unpack" else "tensor"
+                raise CallError(
+                    f"{who}: the shape of {self.tensor.name} depends on {name}, which is not "
+                    f"known here; pass it by name, as in kernel.{who}({given}, {name}=8)"
+                )
+            size = sizes[name]
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+                raise CallError(
+                    f"{who}: {name} is {size!r}; a size is an integer from 0 on"
+                )
+        numbers = tuple(_number(extent, sizes) for extent in shape)
+        return np.empty(numbers, self.tensor.dtype.numpy)
 
     @cached_property
     def _packer(self) -> Kernel:
-        source = placeholder(self.tensor.shape, self.tensor.dtype, f"{self.tensor.name}_logical")
-        copy = _copy(source, self.tensor.name)
+        source, copy = self._copied()
         schedule = create_schedule(copy)
         pad = self._stage.layout.pad_value
         for k, index_map in enumerate(self._stage.layout.maps):
@@ -105,26 +103,26 @@ class Packing:
             if last:
                 value = const(0, self.tensor.dtype) if pad is None else _as_function(pad)
             schedule[copy].transform_layout(index_map, pad_value=value, loops="logical")
-        return _compiled(schedule, [source, copy], f"pack_{self.tensor.name}")
+        return _compiled(schedule, [source, copy], "pack")
 
     @cached_property
     def _unpacker(self) -> Kernel:
-        stored = placeholder(self.tensor.shape, self.tensor.dtype, f"{self.tensor.name}_stored")
-        copy = _copy(stored, self.tensor.name)
+        stored, copy = self._copied()
         schedule = create_schedule(copy)
         for index_map in self._stage.layout.maps:
             schedule[stored].transform_layout(index_map)
-        return _compiled(schedule, [stored, copy], f"unpack_{self.tensor.name}")
+        return _compiled(schedule, [stored, copy], "unpack")
 
-
-def _copy(source: Tensor, name: str) -> Tensor:
-    made = compute(source.shape, lambda *i: source[i if i else ()], name=name)
-    assert isinstance(made, Tensor)
-    return made
+    def _copied(self) -> tuple[Tensor, Tensor]:
+        """A tensor of this one's name, shape and type, and a copy of it."""
+        source = placeholder(self.tensor.shape, self.tensor.dtype, self.tensor.name)
+        copy = compute(source.shape, lambda *i: source[i if i else ()], name="copy")
+        assert isinstance(copy, Tensor)
+        return source, copy
 
 
 def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
-    lowered = lower_all(schedule, args, name if name.isidentifier() else "convert")
+    lowered = lower_all(schedule, args, name)
     return Kernel(lowered.final, lowered.signature.params)
 
 
@@ -136,17 +134,31 @@ def _as_function(pad: Any) -> Any:
     return value
 
 
+def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
+    """The sizes that an array's shape tells, whether or not the rest of it fits."""
+    found = getattr(array, "shape", ())
+    if len(found) != len(shape):
+        return {}
+    return {
+        extent.name: number
+        for extent, number in zip(shape, found, strict=True)
+        if isinstance(extent, Var)
+    }
+
+
+def _size_names(shape: tuple[Extent, ...]) -> set[str]:
+    extents = [extent for extent in shape if isinstance(extent, Expr)]
+    return {node.name for e in extents for node in walk(e) if isinstance(node, Var)}
+
+
 def _number(extent: Extent, sizes: Mapping[str, int]) -> int:
     if isinstance(extent, int):
         return extent
     values = {
-        node: Const(sizes[node.name], node.dtype)
+        node: Const(int(sizes[node.name]), node.dtype)
         for node in walk(extent)
-        if isinstance(node, Var) and node.name in sizes
+        if isinstance(node, Var)
     }
     number = simplify(index_value(substitute(extent, values)))
-    if not isinstance(number, Const):
-        raise CallError(f"the extent {extent} is not known; pass the sizes in it by name")
+    assert isinstance(number, Const)
     return int(number.value)
-
-

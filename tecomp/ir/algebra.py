@@ -86,7 +86,7 @@ def _joins(facts: Facts, total: Linear) -> Iterator[Linear]:
                 whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
                 product = facts.terms.linear(whole).only()
                 other = None if product is None else facts.terms.key(product[0])
-                if total.terms.get(other, (None, 0))[1] == c:
+                if other is not None and total.terms.get(other, (None, 0))[1] == c:
                     yield total.replaced((key, other), facts.terms.linear(y).times(c))
             case Binary(BinOp.FLOORDIV, y, Const(m)) if m > 0 and c % m == 0:
                 # c*y - (c*m) * (y // m) == c * (y % m)

@@ -72,7 +72,7 @@ def lanewise(function: Unary, dtype: DType) -> Unary:
 def binary_function(op: BinOp, dtype: DType) -> Dyadic:
     """What `a op b` computes for operands of `dtype`."""
     if dtype.is_float:
-        return _float_function(op, dtype.lanes)
+        return _float_function(op)
     if dtype.lanes == 1:
         return _bool_function(op) if dtype.is_bool else _integer_function(op, dtype.scalar)
     if op in _PLAIN:
@@ -89,7 +89,7 @@ def binary_function(op: BinOp, dtype: DType) -> Dyadic:
     return lanes
 
 
-def _float_function(op: BinOp, lanes: int) -> Dyadic:
+def _float_function(op: BinOp) -> Dyadic:
     if op in (BinOp.FLOORDIV, BinOp.MOD):
         return np.floor_divide if op is BinOp.FLOORDIV else np.remainder
     if op in (BinOp.MIN, BinOp.MAX):

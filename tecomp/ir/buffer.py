@@ -171,7 +171,8 @@ class PadValue:
     Attributes:
         indices: the place, one variable for each axis after all layout maps.
         value: the contents.
-        where: whether a place holds no element; None until the layout maps are applied.
+        where: holds for the places without an element, at least; None until the layout maps are
+            applied.
     """
 
     binds: ClassVar[tuple[str, ...]] = ("indices",)

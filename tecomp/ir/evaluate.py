@@ -53,6 +53,14 @@ def evaluate(func: PrimFunc, args: Sequence[Any]) -> None:
     Raises:
         CallError: an argument does not fit, or a run-time index check failed.
         InternalError: the function reaches outside of a buffer or is malformed.
+
+    >>> from tecomp import te, lower
+    >>> A = te.placeholder((3,), name="A")
+    >>> B = te.compute((3,), lambda i: A[2 - i] * 2.0, name="B")
+    >>> a, b = np.arange(3, dtype="float32"), np.empty(3, "float32")
+    >>> evaluate(lower(te.create_schedule(B), [A, B]), [a, b])
+    >>> b
+    array([4., 2., 0.], dtype=float32)
     """
     scope = Scope(func.sites)
     params = _parameters(scope, func)

@@ -23,7 +23,7 @@ def load_function(
     """The read of the buffer in `slot` as a function of the values in the slots."""
     _check_rank(node)
     if node.indices and node.indices[-1].dtype.lanes > 1:
-        return _gather(node.buffer.dtype, node.dtype, slot, indices, predicate)
+        return _gather(node.dtype, slot, indices, predicate)
     read = _reader(node.buffer.dtype)
     none = read(np.zeros(node.dtype.lanes if node.dtype.lanes > 1 else (), node.dtype.numpy), ())
 
@@ -60,7 +60,6 @@ def _reader(dtype: DType) -> Callable[[Any, tuple[int, ...]], Value]:
 
 
 def _gather(
-    element: DType,
     result: DType,
     slot: int,
     indices: Sequence[Closure],

@@ -157,4 +157,3 @@ def map_body(func: PrimFunc, f: Callable[[Stmt], Stmt]) -> PrimFunc:
         return func
     return PrimFunc(func.name, func.params, body, func.sizes, func.layout_maps, func.pad_values,
                     func.sites)
-

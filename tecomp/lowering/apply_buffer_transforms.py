@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.errors import LowerError
+from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var, logical_or
 from tecomp.ir.rewrite import bottom_up, substitute, walk
 from tecomp.ir.simplify import simplify
@@ -36,7 +37,7 @@ def apply_buffer_transforms(func: PrimFunc) -> PrimFunc:
     it says how to look at the memory, whatever lies there.
 
     The attribute is removed, so a second run changes nothing. Pad values learn which places hold
-    no element (`PadValue.where`).
+    no element (`PadValue.where`), or, where no expression says so, that any may.
 
     Raises:
         LowerError: a buffer with strides has a map.
@@ -129,6 +130,9 @@ class _Layouts:
         shapes = self.shapes[data]
         for index_map, shape in zip(reversed(self.maps[data]), reversed(shapes[:-1]), strict=True):
             # A place is empty if this map puts nothing there, or from an empty place.
+            if index_map.inverse_or_none(shape) is None:
+                # Which ones are empty is not known. All may be filled: elements come later.
+                return data, PadValue(pad.indices, pad.value, Const(True, BOOL))
             inverse, nothing = index_map.non_surjective_inverse(shape)
             at = dict(zip(inverse.initial_indices, place, strict=True))
             empty.append(substitute(nothing, at))

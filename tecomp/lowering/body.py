@@ -38,9 +38,8 @@ class StageBody:
         start = reduce.init or reduce.combiner.identity
         return self._store([self._value(value, roots) for value in start], roots)
 
-    def update(self, roots: Mapping[IterVar, Expr], loops: Mapping[IterVar, Expr]) -> Stmt:
+    def update(self, roots: Mapping[IterVar, Expr]) -> Stmt:
         """Store the element, or combine one more value into it."""
-        del loops
         reduce = self.definition.reduce
         if reduce is None:
             return self._store([self._value(e, roots) for e in self.definition.body], roots)

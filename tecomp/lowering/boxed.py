@@ -78,7 +78,7 @@ class BoxedLoops:
         leaves = self.definition.stage.leaves
         if position == len(leaves):
             roots = self.frame.root_values(values)
-            statement = self.body.update(roots, values)
+            statement = self.body.update(roots)
             rest = _guarded(self._wanted(roots, values, scope), statement)
         else:
             leaf = leaves[position]
@@ -165,5 +165,3 @@ class BoxedLoops:
 def _guarded(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
     asked = [c for c in conditions if not (isinstance(c, Const) and c.value is True)]
     return IfThenElse(logical_and(*asked), statement) if asked else statement
-
-

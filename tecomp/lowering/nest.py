@@ -11,12 +11,12 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.expr import Const, Expr, Var, index_value
 from tecomp.ir.stmt import (
     BufferRealize,
     Extent,
@@ -53,7 +53,7 @@ from tecomp.poly.regions import (
     where_equal,
 )
 from tecomp.poly.scan import scan
-from tecomp.scheduling.state import At, StageState, is_reduction
+from tecomp.scheduling.state import StageState, is_reduction
 
 
 def build_nest(program: Program, name: str) -> PrimFunc:
@@ -68,7 +68,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
-    scalars = {p for p in program.params if not hasattr(p, "shape")}
+    scalars = {param for param in program.params if isinstance(param, Var)}
     sizes = tuple(size for size in program.sizes.values() if size not in scalars)
     return PrimFunc(
         name, program.params, body, sizes, layout_maps(program), pad_values(program),
@@ -249,13 +249,10 @@ class _Nests:
         if position == work.first_reduction:
             parts.append(self._initialise(work, position, values, data, scope))
         if position < len(work.leaves):
-            rest = _Stage(
-                work.definition, work.frame, work.body, work.region, work.first_reduction,
-                tuple(c for c in work.cuts if c > position), work.attached,
-            )
+            rest = replace(work, cuts=tuple(cut for cut in work.cuts if cut > position))
             parts.append(self._band(rest, position, values, points, data, scope))
         else:
-            parts.append(work.body.update(work.frame.root_values(values), values))
+            parts.append(work.body.update(work.frame.root_values(values)))
         return self._with_producers(work, position, values, scope, seq(*parts))
 
     def _with_producers(

@@ -91,6 +91,12 @@ def lower_all(
 
     Raises:
         LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> list(lower_all(te.create_schedule(B), [A, B], stop_after="fill_padding").functions)
+    ['nest', 'apply_buffer_transforms', 'fill_padding']
     """
     if stop_after is not None and stop_after not in STAGES:
         raise LowerError(
@@ -137,6 +143,16 @@ def lower(
 
     Raises:
         LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8, 4), name="A")
+    >>> B = te.compute((4, 8), lambda i, j: A[j, i] + 1.0, name="B")
+    >>> s = te.create_schedule(B)
+    >>> print(lower(s, [A, B]))
+    def main(A: Buffer("float32", (32,)), B: Buffer("float32", (32,))):
+        for i in range(4):
+            for j in range(8):
+                B[i * 8 + j] = A[j * 4 + i] + float32(1.0)
     """
     if simple_mode and stop_after is None:
         stop_after = "flatten_buffer"

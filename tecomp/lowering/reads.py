@@ -135,7 +135,7 @@ class ReadChecker:
                 needed.append(Check(axis, limit, self.sites.index(site)))
             for point in outside or ():
                 raise LowerError(
-                    _message(definition, read.load, axis, index, extent, point),
+                    _message(definition, read.load, axis, index, point),
                     read.load.location,
                 )
         if needed:
@@ -216,7 +216,6 @@ def _message(
     load: TensorLoad,
     axis: int,
     index: Expr,
-    extent: Extent,
     point: Mapping[Var, int],
 ) -> str:
     shape = ", ".join(map(str, load.tensor.shape))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 
-from tecomp.errors import TargetError
+from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.stmt import Buffer
 from tecomp.machine.read import read_description
 from tecomp.machine.registry import find_description
@@ -58,6 +59,9 @@ class Target:
 
         Raises:
             TargetError: there is no such target, or its description is malformed.
+
+        >>> Target.load("cpu").memory("global.texture").rank
+        2
         """
         path = Path(name) if str(name).endswith(".toml") else find_description(str(name))
         try:
@@ -89,10 +93,12 @@ class Target:
 
         Raises:
             TargetError: the machine has no such memory, or that has addresses of another rank.
+            CapacityError: the buffer alone is larger than that memory.
         """
         memory = self.memory(buffer.scope)
         rank = len(buffer.axis_separators) + 1
         if rank == memory.rank:
+            self._check_capacity(buffer, memory)
             return memory
         others = [m.name for m in self.memories.values() if m.rank == rank]
         cure = f"use {memory.rank - 1} AXIS_SEPARATOR in its layout instead of {rank - 1}"
@@ -102,6 +108,19 @@ class Target:
             f"{buffer.name}: has {_axes(rank)}, but memory `{memory.name}` of target {self.name} "
             f"takes {_axes(memory.rank)}; {cure}"
         )
+
+    def _check_capacity(self, buffer: Buffer, memory: Memory) -> None:
+        extents = [extent for extent in buffer.shape if isinstance(extent, int)]
+        if memory.capacity_bytes is None or len(extents) < len(buffer.shape):
+            return
+        size = prod(extents) * buffer.dtype.bytes
+        if size > memory.capacity_bytes:
+            shape = ", ".join(map(str, extents))
+            raise CapacityError(
+                f"{buffer.name}: {buffer.dtype}[{shape}] takes {size} bytes, but memory "
+                f"`{memory.name}` of target {self.name} holds {memory.capacity_bytes}; use "
+                "smaller tiles, or compute it closer to where it is used"
+            )
 
 
 def _axes(rank: int) -> str:

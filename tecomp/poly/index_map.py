@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import islpy as isl
 import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const, Expr, Var, index_value
+from tecomp.ir.expr import Const, Expr, index_value
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent, Range
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.poly.affine import Space, index_relation
 from tecomp.poly.analysis import Analysis, Index
 from tecomp.poly.boxes import box_of
 from tecomp.poly.equivalence import are_equal
@@ -24,7 +22,7 @@ from tecomp.poly.extents import constant_shape, plus, product, simplified, times
 from tecomp.poly.quasi_affine import check
 from tecomp.poly.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
 
-__all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box", "inverse_exprs", "relation"]
+__all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -84,6 +82,7 @@ class IndexMap(PlainIndexMap):
         Raises:
             LayoutError: there are more or fewer indices than the map takes.
 
+        >>> from tecomp.ir.expr import Var
         >>> i, j = Var("i"), Var("j")
         >>> IndexMap.from_func(lambda x, y: [x // 4, y, x % 4]).map_indices([i * 4, j])
         [i, j, 0]
@@ -279,27 +278,6 @@ class IndexMap(PlainIndexMap):
             )
 
 
-def relation(index_map: PlainIndexMap, space: Space) -> isl.Map:
-    """`{ index -> place }` for the indices `space.dims`, on all points.
-
-    Raises:
-        NotAffine: the map has bit operations.
-    """
-    return index_relation(IndexMap.lift(index_map).map_indices(space.dims), space)
-
-
-def inverse_exprs(
-    index_map: PlainIndexMap, shape: Sequence[Extent]
-) -> tuple[tuple[Expr, ...], tuple[Var, ...]]:
-    """Each index as an expression of the place, and the variables that stand for the place.
-
-    Raises:
-        LayoutError: two elements share a place, or no expression was found.
-    """
-    inverse, _ = IndexMap.lift(index_map).non_surjective_inverse(shape)
-    return inverse.final_indices, inverse.initial_indices
-
-
 def image_box(
     index_map: PlainIndexMap, bounds: Sequence[Range], outer: Ranges
 ) -> tuple[Range, ...]:
@@ -319,6 +297,7 @@ def image_box(
     Raises:
         LayoutError: a result is negative, or no bounds of it are known.
 
+    >>> from tecomp.ir.expr import Var
     >>> io = Var("io")
     >>> tile = Range(io * 8, index_value(8))
     >>> image_box(IndexMap.from_func(lambda i: [i // 4, i % 4]), [tile], {io: (0, 9)})

@@ -236,5 +236,3 @@ def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
 def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:
     """Whether all iterations of the loops around together need the `whole`."""
     return bool(whole.is_subset(_of_sizes(region.intersect_params(scope.context), scope)))
-
-

@@ -227,5 +227,3 @@ def _minus(bound: Expr, first: Expr) -> Expr:
     if isinstance(bound, Binary) and bound.op is BinOp.MIN:
         return binary(BinOp.MIN, _minus(bound.a, first), _minus(bound.b, first))
     return bound - first
-
-

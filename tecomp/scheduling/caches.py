@@ -28,6 +28,7 @@ from tecomp.scheduling.state import (
     initial_stage,
     is_reduction,
     leaf_position,
+    unmarked,
 )
 
 
@@ -121,12 +122,8 @@ def cache_write(
     caches = tuple(cache_op.output(k) for k in range(cache_op.num_outputs))
     copies = tuple(TensorLoad(cache, compute.axis, compute.location) for cache in caches)
     reductions = set(compute.reduce_axis)
-    kept = replace(
-        stage,
-        leaves=tuple(leaf for leaf in stage.leaves if leaf not in reductions),
-        marks={a: m for a, m in stage.marks.items() if a not in reductions},
-        threads={a: t for a, t in stage.threads.items() if a not in reductions},
-    )
+    data_leaves = tuple(leaf for leaf in stage.leaves if leaf not in reductions)
+    kept = unmarked(replace(stage, leaves=data_leaves), *reductions)
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
     state = state.redefine(kept, _redefined(compute, copies))
     return state, caches[0] if isinstance(written, Tensor) else caches
@@ -151,9 +148,32 @@ def rfactor(
         ScheduleError: the stage is no reduction, has `init=`, or `axis` is no reduction loop.
     """
     stage = state.stage(tensor.op)
-    where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
     compute = stage.compute
-    reduce = compute.body[0]
+    reduce, at = _checked_rfactor(stage, axis, factor_axis)
+    factored = _factored_op(stage, compute, reduce, axis, at)
+    partial = tuple(factored.output(k) for k in range(factored.num_outputs))
+    combined = IterVar(f"{axis.name}.v", dom=axis.dom, kind=IterKind.REDUCE)
+    indices = (*compute.axis[:at], combined, *compute.axis[at:])
+    loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
+    body = tuple(
+        Reduce(reduce.combiner, loads, (combined,), Const(True, reduce.condition.dtype), (), k)
+        for k in range(compute.num_outputs)
+    )
+    data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
+    relations = tuple(r for r in stage.relations if not _is_reduction_relation(r))
+    kept = unmarked(
+        replace(stage, leaves=(*data_leaves, combined), relations=relations),
+        *(leaf for leaf in stage.leaves if is_reduction(leaf)),
+    )
+    state = state.insert(initial_stage(factored, is_output=False), before=stage.key)
+    state = state.redefine(kept, _redefined(compute, body))
+    return state, partial if len(partial) > 1 else partial[0]
+
+
+def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tuple[Reduce, int]:
+    """The reduction of `stage`, and where the new axis goes, counted from the front."""
+    where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
+    reduce = stage.compute.body[0]
     if not isinstance(reduce, Reduce):
         raise ScheduleError(f"{where}: {stage.name} is no reduction")
     if reduce.init:
@@ -169,32 +189,12 @@ def rfactor(
             f"{where}: {mixed[0].name} runs over data and reduction at once, so its iterations "
             "belong to no one partial result; call rfactor before fusing them"
         )
-    rank = len(compute.axis)
+    rank = len(stage.compute.axis)
     if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
             f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis}"
         )
-    at = factor_axis % (rank + 1)
-    factored = _factored_op(stage, compute, reduce, axis, at)
-    partial = tuple(factored.output(k) for k in range(factored.num_outputs))
-    combined = IterVar(f"{axis.name}.v", dom=axis.dom, kind=IterKind.REDUCE)
-    indices = (*compute.axis[:at], combined, *compute.axis[at:])
-    loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
-    body = tuple(
-        Reduce(reduce.combiner, loads, (combined,), Const(True, reduce.condition.dtype), (), k)
-        for k in range(compute.num_outputs)
-    )
-    data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
-    kept = replace(
-        stage,
-        leaves=(*data_leaves, combined),
-        relations=tuple(r for r in stage.relations if not _is_reduction_relation(r)),
-        marks={a: m for a, m in stage.marks.items() if not is_reduction(a)},
-        threads={a: t for a, t in stage.threads.items() if not is_reduction(a)},
-    )
-    state = state.insert(initial_stage(factored, is_output=False), before=stage.key)
-    state = state.redefine(kept, _redefined(compute, body))
-    return state, partial if len(partial) > 1 else partial[0]
+    return reduce, factor_axis % (rank + 1)
 
 
 def _factored_op(

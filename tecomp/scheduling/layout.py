@@ -243,5 +243,3 @@ def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
 
 def _brackets(shape: Sequence[Extent]) -> str:
     return f"[{', '.join(map(str, shape))}]"
-
-

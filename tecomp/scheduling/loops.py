@@ -80,7 +80,7 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
             for j in range(J):              body(i_j_fused // J, i_j_fused % J)
                 body(i, j)
 
-    Without an axis it adds an innermost loop of one iteration.
+    Without an axis it adds an outermost loop of one iteration.
 
     Returns:
         The new state; the fused loop. It is a reduction if one of its parts is.

@@ -82,7 +82,7 @@ def storage_align(
     """Pad rows so that the stride of `axis` is `offset` modulo `factor` elements.
 
     Raises:
-        ScheduleError: `axis` is no axis of the stored tensor, or factor is below 1.
+        ScheduleError: `axis` is no axis of the stored tensor, or offset is no remainder of factor.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].storage_align"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 from tecomp.compute.operation import Operation
-from tecomp.compute.tensor import Tensor
 from tecomp.errors import ParseError, ScheduleError
 from tecomp.ir.expr import Expr
 from tecomp.ir.parser import parse_index_map, parse_pad_value
@@ -42,7 +42,7 @@ def replay(text: str, outputs: Handle | Sequence[Handle]) -> Schedule:
             f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}"
         )
     values: dict[str, Any] = {}
-    for step in _field(document, "steps"):
+    for step in _field(document, "steps", list):
         _run(schedule, values, step)
     return schedule
 
@@ -52,21 +52,33 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     call, stage = _field(step, "call"), _field(step, "stage")
     if call not in CALLS:
         raise ParseError(f"replay: there is no primitive {call!r}")
-    for need in _field(step, "needs"):
+    for need in _field(step, "needs", list):
         values.update(_needed(schedule, need))
-    owner = schedule if stage is None else schedule[_tensor(schedule, stage)]
-    args = [_decode(schedule, values, value) for value in _field(step, "args")]
+    owner = schedule if stage is None else schedule[schedule.tensor(stage)]
+    method = getattr(owner, call, None)
+    if method is None:
+        whose = "a schedule" if stage is None else "a stage"
+        raise ParseError(f"replay: the trace is malformed: {whose} has no {call}")
+    args = [_decode(schedule, values, value) for value in _field(step, "args", list)]
     kwargs = {
-        name: _decode(schedule, values, v) for name, v in _field(step, "kwargs").items()
+        name: _decode(schedule, values, v) for name, v in _field(step, "kwargs", dict).items()
     }
-    result = getattr(owner, call)(*args, **kwargs)
+    try:
+        signature(method).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ParseError(f"replay: the trace is malformed: {call}: {error}") from None
+    result = method(*args, **kwargs)
     made = result if isinstance(result, tuple) else (result,)
-    values.update(zip(_field(step, "results"), made, strict=False))
+    values.update(zip(_field(step, "results", list), made, strict=False))
 
 
-def _field(document: Any, name: str) -> Any:
+def _field(document: Any, name: str, kind: type | None = None) -> Any:
     if not isinstance(document, dict) or name not in document:
         raise ParseError(f"replay: the trace is malformed: it has no {name!r}")
+    if kind is not None and not isinstance(document[name], kind):
+        raise ParseError(
+            f"replay: the trace is malformed: {name!r} is {document[name]!r}, no {kind.__name__}"
+        )
     return document[name]
 
 
@@ -88,14 +100,18 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
-    if need["kind"] not in ("axis", "reduce_axis"):
+    kind = _field(need, "kind")
+    if kind not in ("axis", "reduce_axis"):
         return {}
-    op: Operation = schedule[_tensor(schedule, need["owner"])].op
-    return dict(zip(need["names"], getattr(op, need["kind"]), strict=True))
-
-
-def _tensor(schedule: Schedule, name: str) -> Tensor:
-    return schedule.tensor(name)
+    owner, names = _field(need, "owner"), _field(need, "names", list)
+    op: Operation = schedule[schedule.tensor(owner)].op
+    axes = getattr(op, kind)
+    if len(names) != len(axes):
+        raise ScheduleError(
+            f"replay: the trace names {len(names)} of {owner}.op.{kind}, which has {len(axes)}; "
+            "replay it on a computation of the same form"
+        )
+    return dict(zip(names, axes, strict=True))
 
 
 def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:

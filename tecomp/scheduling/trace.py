@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -138,7 +139,7 @@ class Trace:
         """This trace with one more call."""
         writer = _Writer(self, before, after, stage)
         owner = None if stage is None else writer.operation(stage)
-        encode = writer.layout_argument if call == "transform_layout" else writer.encode_named
+        encode = partial(writer.argument, call)
         plain_args = tuple(encode(k, value) for k, value in enumerate(args))
         plain_kwargs = tuple((name, encode(name, value)) for name, value in kwargs.items())
         results = writer.results(result)
@@ -223,9 +224,10 @@ class _Writer:
             self.needs.append(Need(name, "tensor", (name,)))
         return name
 
-    def encode_named(self, name: str | int, value: Any) -> Json:
-        del name
-        return self.encode(value)
+    def argument(self, call: str, name: str | int, value: Any) -> Json:
+        """An argument of `call`, given by position or name."""
+        return self._layout_argument(name, value) if call == "transform_layout" else (
+            self.encode(value))
 
     def encode(self, value: Any) -> Json:
         match value:
@@ -277,7 +279,7 @@ class _Writer:
         self.axes.update(zip(family, names, strict=True))
         self.needs.append(Need(owner, kind, names))
 
-    def layout_argument(self, name: str | int, value: Any) -> Json:
+    def _layout_argument(self, name: str | int, value: Any) -> Json:
         """An argument of transform_layout: functions as they were understood."""
         assert self.layout is not None
         if name == 0:

@@ -152,6 +152,21 @@ def test_an_output_can_be_computed_inside_another(run: Any) -> None:
     np.testing.assert_array_equal(d, 2 * a + 1)
 
 
+@pytest.mark.parametrize("rows", [N, 0])
+def test_a_reader_outside_is_refused_whether_the_loop_runs_or_not(nest: Any, rows: int) -> None:
+    D = te.compute((rows, N), lambda i, j: P[i, j] + 1.0, name="D")
+    s = te.create_schedule([D, Q])
+    s[P].compute_at(s[D], D.op.axis[0])
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, D, Q])
+
+    assert caught.value.message == (
+        "s[P].compute_at(s[D], i): Q reads P too but is not computed inside that loop; attach it "
+        "there as well, or compute P further out"
+    )
+
+
 @pytest.mark.parametrize("rows", [N - 1, 0])
 def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any, rows: int) -> None:
     D = te.compute((rows, N), lambda i, j: P[i, j] + 1.0, name="D")

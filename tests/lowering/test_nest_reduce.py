@@ -319,6 +319,23 @@ def test_no_element_of_the_result_is_touched_when_there_is_none(run: Any) -> Non
     assert "C[" not in str(func)
 
 
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_data_fused_with_a_reduction_of_any_size(run: Any, size: int) -> None:
+    """Each row starts by itself, and also where there is nothing to add."""
+    n = te.var("n")
+    X = te.placeholder((3, 5, n), name="X")
+    some = te.reduce_axis((0, n), name="some")
+    C = te.compute((3, 5), lambda i, j: te.sum(X[i, j, some], axis=some), name="C")
+    s = te.create_schedule(C)
+    s[C].fuse(C.op.axis[1], some)
+    x = np.arange(15 * size, dtype=np.float32).reshape(3, 5, size)
+    c = np.full((3, 5), np.nan, np.float32)
+
+    run(s, [X, C], x, c)
+
+    np.testing.assert_array_equal(c, x.sum(2))
+
+
 def test_a_reduction_that_reads_the_reduction_before(run: Any) -> None:
     """Softmax: three passes over a row, computed one row after another."""
     M = te.compute((ROWS,), lambda i: te.max(A[i, k], axis=k), name="M")

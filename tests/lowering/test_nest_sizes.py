@@ -1,4 +1,4 @@
-"""Every primitive keeps the meaning at sizes that do not divide: the nest against NumPy."""
+"""Every primitive keeps the meaning at sizes that do not divide: nest and native code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.scheduling.schedule import Schedule
 
 SIZES = (1, 2, 3, 7, 127, 1000, 1023)
+COMPILED = (1, 7, 127, 1023)
 ROWS = 3
 
 Decide = Callable[[Schedule, Tensor, Tensor, Tensor], object]
@@ -127,6 +130,7 @@ def cache_write(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
 
 def layout(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
     s[A].transform_layout(lambda i, j: [j // 4, i, te.AXIS_SEPARATOR, j % 4])
+    s[A].set_scope("global.texture")
     _, _, inner = s[C].transform_layout(lambda i, j: [j // 8, i, j % 8], pad_value=0.0)
     s[C].vectorize(inner)
 
@@ -150,6 +154,13 @@ ELEMENTWISE: tuple[Decide, ...] = (
 )
 
 
+def compiled(s: Schedule, A: Tensor, C: Tensor, a: NDArray[Any]) -> NDArray[Any]:
+    kernel = tecomp.build(s, [A, C])
+    stored = kernel.empty(C)
+    kernel(kernel.pack(A, a), stored)
+    return kernel.unpack(C, stored)
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", ELEMENTWISE, ids=lambda f: f.__name__)
 def test_elementwise(decide: Decide, size: int, run: Any) -> None:
@@ -160,10 +171,13 @@ def test_elementwise(decide: Decide, size: int, run: Any) -> None:
     decide(s, A, P, C)
     a = np.arange(ROWS * size, dtype=np.float32).reshape(ROWS, size)
     c = np.full((ROWS, size), np.nan, np.float32)
+    wanted = a * 2 + a[:, :1] * 2
 
     run(s, [A, C], a, c)
 
-    np.testing.assert_array_equal(c, a * 2 + a[:, :1] * 2)
+    np.testing.assert_array_equal(c, wanted)
+    if size in COMPILED:
+        np.testing.assert_array_equal(compiled(s, A, C, a), wanted)
 
 
 def split_reduction(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
@@ -242,10 +256,13 @@ def test_sum_of_many(decide: Decide, size: int, run: Any) -> None:
     decide(s, A, P, C)
     a = np.arange(ROWS * size, dtype=np.float32).reshape(ROWS, size)
     c = np.full(ROWS, np.nan, np.float32)
+    wanted = a.sum(1) * 2
 
     run(s, [A, C], a, c)
 
-    np.testing.assert_array_equal(c, a.sum(1) * 2)
+    np.testing.assert_array_equal(c, wanted)
+    if size in COMPILED:
+        np.testing.assert_array_equal(compiled(s, A, C, a), wanted)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -259,7 +276,10 @@ def test_many_sums(decide: Decide, size: int, run: Any) -> None:
     decide(s, A, P, C)
     a = np.arange(ROWS * size, dtype=np.float32).reshape(size, ROWS)
     c = np.full(size, np.nan, np.float32)
+    wanted = a.sum(1) * 2
 
     run(s, [A, C], a, c)
 
-    np.testing.assert_array_equal(c, a.sum(1) * 2)
+    np.testing.assert_array_equal(c, wanted)
+    if size in COMPILED:
+        np.testing.assert_array_equal(compiled(s, A, C, a), wanted)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tecomp.errors import TargetError
+from tecomp.errors import CapacityError, TargetError
+from tecomp.ir.dtype import FLOAT32
 from tecomp.ir.stmt import Buffer
 from tecomp.machine import Target, list_targets, registry
 from tecomp.machine.descriptor import read_target
@@ -55,6 +56,21 @@ def test_capacity() -> None:
 
     assert toy.memory("dram").capacity_bytes is None
     assert toy.memory("on.chip").capacity_bytes == 2 * 1024 * 1024
+
+
+def test_a_buffer_larger_than_its_memory_is_refused() -> None:
+    toy = read_target(TOY, "toy.toml")
+    fits = Buffer("A", (1024, 512), FLOAT32, "on.chip", axis_separators=(0,))
+    larger = Buffer("A", (1024, 513), FLOAT32, "on.chip", axis_separators=(0,))
+
+    assert toy.check_buffer(fits).name == "on.chip"
+    with pytest.raises(CapacityError) as error:
+        toy.check_buffer(larger)
+
+    assert error.value.message == (
+        "A: float32[1024, 513] takes 2101248 bytes, but memory `on.chip` of target toy holds "
+        "2097152; use smaller tiles, or compute it closer to where it is used"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,11 @@ import pytest
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.stmt import Range
-from tecomp.poly.affine import Space
 from tecomp.poly.enumerate import values
 from tecomp.poly.index_map import (
     AXIS_SEPARATOR,
     IndexMap,
     image_box,
-    inverse_exprs,
-    relation,
 )
 
 Shape = tuple[int, ...]
@@ -361,21 +358,6 @@ def test_plain_maps() -> None:
     assert lifted != IndexMap((i,), (i // 4, i % 4))
     assert IndexMap.lift(lifted) is lifted
     assert lifted.map_shape([16]) == (4, 4)
-
-
-def test_relation_and_inverse_for_lowering() -> None:
-    i, j, k = Var("i"), Var("j"), Var("k")
-    tiles = IndexMap.from_func(lambda a, b: [a // 4, b, a % 4])
-
-    places = relation(tiles, Space((j, i), (k,)))
-    indices, variables = inverse_exprs(tiles, [16, 8])
-
-    assert str(places) == (
-        "[p0] -> { [d0, d1] -> [o0, d1, o2] : (-d0 + o2) mod 4 = 0 and -3 + d0 <= 4o0 <= d0 and "
-        "0 <= o2 <= 3 }"
-    )
-    assert list(map(str, indices)) == ["4 * p0 + p2", "p1"]
-    assert [v.name for v in variables] == ["p0", "p1", "p2"]
 
 
 io, jo = Var("io"), Var("jo")

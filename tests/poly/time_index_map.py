@@ -90,9 +90,12 @@ def median(
 def main() -> None:
     """Print one line for each map, one column for each question."""
     print(f"{'':18}" + "".join(f"{name:>12}" for name in QUESTIONS))
+    times: list[float] = []
     for name, (function, shape) in MAPS.items():
-        cells = (median(question, function, shape) for question in QUESTIONS.values())
+        cells = [median(question, function, shape) for question in QUESTIONS.values()]
+        times += cells
         print(f"{name:18}" + "".join(f"{cell:12.0f}" for cell in cells))
+    print(f"{'median of all':18}{statistics.median(times):12.0f}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from hypothesis import given
@@ -12,10 +11,10 @@ from hypothesis import strategies as st
 from tecomp import IndexMap, te
 from tecomp.driver.build import build
 from tests.strategies.arrays import assert_equal, garbage
+from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, pack
 from tests.strategies.values import TYPES
 
-Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
 Layout: TypeAlias = "tuple[list[int], str, list[str]]"
 
 

@@ -48,6 +48,28 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], str]] = {
     "an unknown primitive": (
         lambda: changed(call="__init__"), ParseError, "replay: there is no primitive '__init__'",
     ),
+    "steps that are no list": (
+        lambda: '{"tecomp_trace": 1, "outputs": ["C"], "steps": 7}', ParseError,
+        "replay: the trace is malformed: 'steps' is 7, no list",
+    ),
+    "a need without a kind": (
+        lambda: changed(needs=[{"owner": "C"}]), ParseError,
+        "replay: the trace is malformed: it has no 'kind'",
+    ),
+    "axes of another rank": (
+        lambda: changed(needs=[{"owner": "C", "kind": "axis", "names": ["i", "j", "k"]}]),
+        ScheduleError,
+        "replay: the trace names 3 of C.op.axis, which has 2; replay it on a computation of the "
+        "same form",
+    ),
+    "too many arguments": (
+        lambda: changed(args=[{"axis": "i"}, 1, 2, 3], kwargs={}), ParseError,
+        "replay: the trace is malformed: split: too many positional arguments",
+    ),
+    "a method of the schedule called on a stage": (
+        lambda: changed(call="cache_read"), ParseError,
+        "replay: the trace is malformed: a stage has no cache_read",
+    ),
     "an unknown stage": (
         lambda: changed(stage="Z"), ScheduleError,
         "the schedule has no tensor 'Z'; it has A, P, C",

@@ -32,7 +32,7 @@ def garbage(shape: Any, dtype: np.dtype[Any]) -> Array:
     """What memory may contain that nobody has written to."""
     if dtype.kind in "iu":
         return np.full(shape, PATTERN, dtype)
-    return np.full(shape, True if dtype == bool else np.nan, dtype)
+    return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
 
 
 def assert_equal(got: Array, wanted: Array, name: str) -> None:

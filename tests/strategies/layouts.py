@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tecomp import te
+from tests.strategies.draws import Draw, Draws
 
 Array: TypeAlias = NDArray[Any]
-Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
 
 
 @dataclass
@@ -26,36 +25,31 @@ class _Result:
 
 
 @dataclass
-class LayoutMaker:
+class _Maker(Draws):
     """Makes a map from the identity, one step at a time."""
 
-    draw: Draw
     results: list[_Result] = field(default_factory=list)
-
-    def number(self, low: int, high: int) -> int:
-        drawn: int = self.draw(st.integers(low, high))
-        return drawn
 
     def step(self) -> None:
         kind = self.number(0, 9)
         known = [r for r in self.results if r.extent]
         if kind <= 1:
-            self.results = self.draw(st.permutations(self.results))
+            self.results = self.shuffled(self.results)
         elif kind <= 4 and self.results:
-            self._split(self.draw(st.sampled_from(self.results)))
+            self._split(self.pick(self.results))
         elif kind == 5 and len(self.results) < 5:
             self.results.insert(self.number(0, len(self.results)), _Result("0", 1))
         elif known and kind == 6:
-            self._shift(self.draw(st.sampled_from(known)))
+            self._shift(self.pick(known))
         elif len(known) >= 2 and kind >= 7:
-            first = self.draw(st.sampled_from(known))
-            second = self.draw(st.sampled_from([r for r in known if r is not first]))
+            first = self.pick(known)
+            second = self.pick([r for r in known if r is not first])
             (self._fuse, self._skew, self._swizzle)[kind - 7](first, second)
 
     def _split(self, result: _Result) -> None:
         factor = self.number(1, 5)
         inner = _Result(f"({result.text}) % {factor}", factor)
-        at = self.draw(st.sampled_from((len(self.results), 0)))
+        at = self.pick((len(self.results), 0))
         result.text = f"({result.text}) // {factor}"
         result.extent = None if result.extent is None else -(-result.extent // factor)
         self.results.insert(at, inner)
@@ -100,7 +94,7 @@ def draw_layout(draw: Draw, shape: Sequence[int | None], *, separated: bool | No
         separated: whether the places get two physical axes; None to let it be drawn.
     """
     names = [f"a{k}" for k in range(len(shape))]
-    maker = LayoutMaker(draw, [_Result(n, e) for n, e in zip(names, shape, strict=True)])
+    maker = _Maker(draw, [_Result(n, e) for n, e in zip(names, shape, strict=True)])
     for _ in range(maker.number(1, 4)):
         if len(maker.results) < 6:
             maker.step()

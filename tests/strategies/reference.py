@@ -115,7 +115,7 @@ class _Points:
             for axis in reduce.axis
         ]
         for term in itertools.product(*ranges):
-            here = {
+            here: dict[Var, Array] = {
                 axis: np.full(self.active.shape, value, axis.dtype.numpy)
                 for axis, value in zip(reduce.axis, term, strict=True)
             }
@@ -146,17 +146,11 @@ class _Points:
                 return compared
             case Not(a):
                 return ~self.value(a)
-            case Select(condition, a, b):
-                return np.where(self.value(condition), self.value(a), self.value(b))
-            case Call("if_then_else", (condition, a, b)):
-                chosen = self.value(condition)
-                return np.where(chosen, self.where(chosen).value(a), self.where(~chosen).value(b))
-            case Call("popcount", (a,)):
-                bits = [int(x) & (2**a.dtype.bits - 1) for x in self.value(a)]
-                return np.array([x.bit_count() for x in bits], a.dtype.numpy)
+            case Select(condition, a, b) | Call("if_then_else", (condition, a, b)):
+                holds = self.value(condition)
+                return np.where(holds, self.where(holds).value(a), self.where(~holds).value(b))
             case Call(name, (a,)):
-                called: Array = _CALLS[name](self.value(a))
-                return called.astype(a.dtype.numpy)
+                return _called(name, self.value(a))
             case TensorLoad(tensor, indices):
                 return self._load(self.tensors[tensor.op, tensor.value_index], indices)
         raise AssertionError(f"no rule for {expr!r}")
@@ -182,11 +176,21 @@ class _Points:
         return read
 
 
+def _called(name: str, value: Array) -> Array:
+    if name == "popcount":
+        mask = 2 ** (8 * value.itemsize) - 1
+        return np.array([(int(x) & mask).bit_count() for x in value], value.dtype)
+    called: Array = _CALLS[name](value)
+    return called.astype(value.dtype)
+
+
 def _cast(value: Array, source: DType, target: DType) -> Array:
     if target.is_bool:
-        return value != 0
+        truth: Array = value != 0
+        return truth
     if source.is_float and target.is_integer:
         low, high = integer_range(target)
         clipped = [min(max(x, low), high) for x in np.trunc(value.astype(np.float64)).tolist()]
         return np.array([int(x) for x in clipped], target.numpy)
-    return value.astype(target.numpy)
+    converted: Array = value.astype(target.numpy)
+    return converted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 from hypothesis import event
 from hypothesis import strategies as st
@@ -18,11 +18,9 @@ from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import LayoutError, LowerError, ScheduleError, TecompError
 from tecomp.scheduling.place import consumers_below
 from tecomp.scheduling.schedule import Schedule, Stage
+from tests.strategies.draws import Draw, Draws
 from tests.strategies.layouts import draw_layout, function_of
 from tests.strategies.programs import Program, programs
-
-T = TypeVar("T")
-Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
 
 # Refusals that the documentation of a primitive announces. Any other error is a failure.
 REFUSED_CALLS = (
@@ -120,22 +118,10 @@ def _matching(error: TecompError, patterns: Sequence[str]) -> re.Match[str] | No
 
 
 @dataclass
-class _Scheduler:
+class _Scheduler(Draws):
     """Calls primitives on a case."""
 
-    draw: Draw
     case: Case
-
-    def pick(self, options: Sequence[T]) -> T:
-        chosen: T = self.draw(st.sampled_from(options))
-        return chosen
-
-    def number(self, low: int, high: int) -> int:
-        drawn: int = self.draw(st.integers(low, high))
-        return drawn
-
-    def chance(self, percent: int) -> bool:
-        return self.number(0, 99) >= 100 - percent
 
     @property
     def computed(self) -> list[Stage]:
@@ -170,7 +156,7 @@ class _Scheduler:
 
     def tile(self, stage: Stage) -> None:
         if len(stage.leaf_iter_vars) >= 2:
-            x, y = self.draw(st.permutations(stage.leaf_iter_vars))[:2]
+            x, y = self.shuffled(stage.leaf_iter_vars)[:2]
             self.attempt("tile", stage.tile, x, y, self.number(1, 4), self.number(1, 5))
 
     def fuse(self, stage: Stage) -> None:
@@ -183,7 +169,7 @@ class _Scheduler:
             self.attempt("fuse", stage.fuse)
 
     def reorder(self, stage: Stage) -> None:
-        leaves = self.draw(st.permutations(stage.leaf_iter_vars))
+        leaves = self.shuffled(stage.leaf_iter_vars)
         self.attempt("reorder", stage.reorder, *leaves[: self.number(0, len(leaves))])
 
     def mark(self, stage: Stage) -> None:

@@ -98,3 +98,25 @@ def common_type(a: str, b: str) -> str | None:
         return None if widths[a] == widths[b] else max(a, b, key=widths.__getitem__)
     bits = max(int(t.removeprefix("u").removeprefix("int")) for t in (a, b))
     return f"uint{bits}" if a[0] == b[0] == "u" else f"int{bits}"
+
+
+def arithmetic(op: str, a: Value, b: Value) -> Value:
+    """`a op b`, for operands of one type; clipped first where it would not be exact."""
+    low, high = _interval(op, a, b)
+    if a.dtype in FLOATS and not full_range(a.dtype)[0] <= low <= high <= full_range(a.dtype)[1]:
+        a, b = tamed(a), tamed(b)
+        low, high = _interval(op, a, b)
+    least, most = full_range(a.dtype)
+    if low < least or high > most:
+        low, high = least, most
+    return Value(f"({a.text} {op} {b.text})", a.dtype, low, high)
+
+
+def _interval(op: str, a: Value, b: Value) -> tuple[float, float]:
+    match op:
+        case "+":
+            return a.low + b.low, a.high + b.high
+        case "-":
+            return a.low - b.high, a.high - b.low
+    ends = [0.0 if 0 in (x, y) else x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return min(ends), max(ends)

@@ -9,11 +9,12 @@ import pytest
 
 from tecomp.errors import LowerError
 from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
+from tecomp.ir.parser import parse, parse_index_map
 from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.padding import fill_padding
+from tecomp.poly.index_map import IndexMap
 
 Check = Callable[..., PrimFunc]
 
@@ -216,6 +217,28 @@ def f(A: Buffer("float32", (7,)), B: Buffer("float32", (7,))):
     evaluate(func, [a, b])
 
     np.testing.assert_array_equal(b, [1, 0, 3, 2, 5, 4, 5, 6])
+
+
+def test_padding_that_no_expression_describes() -> None:
+    """Every place is filled, and then the elements are written."""
+    text = "lambda i, j: [j ^ i % 4, i // 3, i % 3]"
+    assert IndexMap.lift(parse_index_map(text)).inverse_or_none([7, 2]) is None
+    func = filled(f"""
+@layout_transform_map(B=[{text}])
+@pad_value(B=lambda p, q, r: cast("float32", p))
+def f(A: Buffer("float32", (7, 2)), B: Buffer("float32", (7, 2))):
+    for i in range(7):
+        for j in range(2):
+            B[i, j] = A[i, j]
+""")
+    a, b = np.arange(14, dtype=np.float32).reshape(7, 2) + 4, np.empty((4, 3, 3), np.float32)
+    wanted = np.broadcast_to(np.arange(4, dtype=np.float32)[:, None, None], b.shape).copy()
+    i, j = np.indices(a.shape)
+    wanted[j ^ i % 4, i // 3, i % 3] = a
+
+    evaluate(func, [a, b])
+
+    np.testing.assert_array_equal(b, wanted)
 
 
 def test_refusals() -> None:

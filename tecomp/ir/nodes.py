@@ -1,0 +1,443 @@
+"""Values with Python's operators, and the nodes that these build: numbers, sums, conditions.
+
+`a == b` and the other comparisons build a `Compare`, as everything else does; whether two trees
+are the same is asked with `tecomp.ir.equal.same`. Integer division and remainder round
+towards minus infinity, as in Python and isl.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType, promote
+from tecomp.ir.operators import (
+    BITS,
+    LEVELS,
+    LOGIC,
+    BinOp,
+    CmpOp,
+    Scalar,
+    integer_result,
+    literal,
+)
+from tecomp.ir.text import Level, Name, Operand, Pieces, operands, render
+
+Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
+
+
+class Expr:
+    """A value of type `dtype`; subclasses are frozen and hashed by identity."""
+
+    __slots__ = ()
+
+    # NumPy scalars on the left leave the operator to us, and so keep their type.
+    __array_ufunc__: ClassVar[None] = None
+
+    dtype: DType
+
+    def __add__(self, other: Like) -> Expr:
+        return binary(BinOp.ADD, self, other)
+
+    def __radd__(self, other: Like) -> Expr:
+        return binary(BinOp.ADD, other, self)
+
+    def __sub__(self, other: Like) -> Expr:
+        return binary(BinOp.SUB, self, other)
+
+    def __rsub__(self, other: Like) -> Expr:
+        return binary(BinOp.SUB, other, self)
+
+    def __mul__(self, other: Like) -> Expr:
+        return binary(BinOp.MUL, self, other)
+
+    def __rmul__(self, other: Like) -> Expr:
+        return binary(BinOp.MUL, other, self)
+
+    def __truediv__(self, other: Like) -> Expr:
+        return binary(BinOp.DIV, self, other)
+
+    def __rtruediv__(self, other: Like) -> Expr:
+        return binary(BinOp.DIV, other, self)
+
+    def __floordiv__(self, other: Like) -> Expr:
+        return binary(BinOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: Like) -> Expr:
+        return binary(BinOp.FLOORDIV, other, self)
+
+    def __mod__(self, other: Like) -> Expr:
+        return binary(BinOp.MOD, self, other)
+
+    def __rmod__(self, other: Like) -> Expr:
+        return binary(BinOp.MOD, other, self)
+
+    def __and__(self, other: Like) -> Expr:
+        return binary(BinOp.BITAND, self, other)
+
+    def __rand__(self, other: Like) -> Expr:
+        return binary(BinOp.BITAND, other, self)
+
+    def __or__(self, other: Like) -> Expr:
+        return binary(BinOp.BITOR, self, other)
+
+    def __ror__(self, other: Like) -> Expr:
+        return binary(BinOp.BITOR, other, self)
+
+    def __xor__(self, other: Like) -> Expr:
+        return binary(BinOp.BITXOR, self, other)
+
+    def __rxor__(self, other: Like) -> Expr:
+        return binary(BinOp.BITXOR, other, self)
+
+    def __lshift__(self, other: Like) -> Expr:
+        return binary(BinOp.SHL, self, other)
+
+    def __rlshift__(self, other: Like) -> Expr:
+        return binary(BinOp.SHL, other, self)
+
+    def __rshift__(self, other: Like) -> Expr:
+        return binary(BinOp.SHR, self, other)
+
+    def __rrshift__(self, other: Like) -> Expr:
+        return binary(BinOp.SHR, other, self)
+
+    def __neg__(self) -> Expr:
+        # 0 - x would turn -0.0 into 0.0.
+        return binary(BinOp.MUL, self, -1) if self.dtype.is_float else binary(BinOp.SUB, 0, self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        if self.dtype.is_bool:
+            return Not(self)
+        if self.dtype.is_float:
+            raise TypeMismatchError(f"~ takes integers and truth values, not {self.dtype}")
+        return binary(BinOp.BITXOR, self, Const(-1 if self.dtype.kind == "int" else
+                      (1 << self.dtype.bits) - 1, self.dtype.scalar))
+
+    def __lt__(self, other: Like) -> Expr:
+        return compare(CmpOp.LT, self, other)
+
+    def __le__(self, other: Like) -> Expr:
+        return compare(CmpOp.LE, self, other)
+
+    def __gt__(self, other: Like) -> Expr:
+        return compare(CmpOp.GT, self, other)
+
+    def __ge__(self, other: Like) -> Expr:
+        return compare(CmpOp.GE, self, other)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        if not isinstance(other, Expr | bool | int | float | np.generic):
+            return NotImplemented
+        return compare(CmpOp.EQ, self, as_expr(other))
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        if not isinstance(other, Expr | bool | int | float | np.generic):
+            return NotImplemented
+        return compare(CmpOp.NE, self, as_expr(other))
+
+    def equal(self, other: Like) -> Expr:
+        """`self == other` as a condition."""
+        return compare(CmpOp.EQ, self, other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeMismatchError(
+            f"`{self}` has no truth value until it runs; write te.if_then_else(cond, a, b) for "
+            "`a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max"
+        )
+
+    def astype(self, dtype: str) -> Expr:
+        """This value converted to `dtype`, of as many lanes as it has."""
+        return cast(dtype, self)
+
+    @property
+    def level(self) -> Level:
+        """How tightly the text of this node holds together."""
+        return Level.ATOM
+
+    def pieces(self) -> Pieces:
+        """What this node is written as, see `tecomp.ir.text`."""
+        raise NotImplementedError(f"{type(self).__name__}.pieces")
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Var(Expr):
+    """A variable: the same as itself only, whatever its name."""
+
+    is_variable: ClassVar[bool] = True
+
+    name: str
+    dtype: DType = INT64
+
+    def pieces(self) -> Pieces:
+        """Its name in scope; the address of a buffer belongs to the buffer."""
+        return (Name(self), ".data") if self.dtype == HANDLE else (Name(self),)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Const(Expr):
+    """A literal; its value is a Python float, bool or int, as the type is."""
+
+    value: Scalar
+    dtype: DType = INT64
+
+    def __post_init__(self) -> None:
+        kind = float if self.dtype.is_float else bool if self.dtype.is_bool else int
+        if type(self.value) is not kind:
+            object.__setattr__(self, "value", literal(self.value, self.dtype))
+
+    @property
+    def level(self) -> Level:
+        """A minus sign holds less tightly than a number."""
+        return Level.UNARY if self.dtype == INT64 and self.value < 0 else Level.ATOM
+
+    def pieces(self) -> Pieces:
+        """An int64 or bool as a bare literal, others with their type."""
+        if self.dtype in (INT64, BOOL):
+            return (repr(self.value),)
+        text = repr(self.value)
+        finite = not isinstance(self.value, float) or math.isfinite(self.value)
+        return (f"{self.dtype}({text})" if finite else f'{self.dtype}("{text}")',)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cast(Expr):
+    """`value` converted to `dtype`.
+
+    A float that an integer type cannot hold becomes the nearest integer that it can, NaN becomes
+    0; integers wrap; everything but zero becomes True.
+    """
+
+    dtype: DType
+    value: Expr
+
+    def pieces(self) -> Pieces:
+        """As a call of `cast`."""
+        return (f'cast("{self.dtype}", ', Operand(self.value), ")")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Binary(Expr):
+    """`a op b`, both of one type."""
+
+    op: BinOp
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def level(self) -> Level:
+        """As in Python."""
+        return LEVELS[self.op]
+
+    def pieces(self) -> Pieces:
+        """As in Python; a chain of one operator needs no parentheses."""
+        if self.op in (BinOp.MIN, BinOp.MAX):
+            return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
+        level = self.level
+        return (Operand(self.a, level), f" {self.op.value} ", Operand(self.b, level + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compare(Expr):
+    """`a op b` as a truth value; the operands have one type."""
+
+    op: CmpOp
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", BOOL.with_lanes(self.a.dtype.lanes))
+
+    def __bool__(self) -> bool:
+        """Identity of variables, so that `axis in [i, j]` works as for other Python objects.
+
+        Raises:
+            TypeMismatchError: anything else: the operands have no value yet.
+        """
+        # Variables of different types were converted to compare them.
+        a, b = (x.value if isinstance(x, Cast) else x for x in (self.a, self.b))
+        if self.op in (CmpOp.EQ, CmpOp.NE) and isinstance(a, Var) and isinstance(b, Var):
+            return (a is b) == (self.op is CmpOp.EQ)
+        return Expr.__bool__(self)
+
+    @property
+    def level(self) -> Level:
+        """As in Python."""
+        return Level.COMPARE
+
+    def pieces(self) -> Pieces:
+        """As in Python, but not chained."""
+        inner = Level.COMPARE + 1
+        return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Not(Expr):
+    """The opposite truth value."""
+
+    a: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def level(self) -> Level:
+        """As in Python."""
+        return Level.NOT
+
+    def pieces(self) -> Pieces:
+        """`not (...)`."""
+        return ("not ", Operand(self.a, Level.ATOM))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Broadcast(Expr):
+    """`value` in each of `lanes` lanes."""
+
+    value: Expr
+    lanes: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        lanes = self.lanes * self.value.dtype.lanes
+        object.__setattr__(self, "dtype", self.value.dtype.with_lanes(lanes))
+
+    def pieces(self) -> Pieces:
+        """As a call of `broadcast`."""
+        return ("broadcast(", *operands((self.value, self.lanes)), ")")
+
+
+def as_expr(value: Like, dtype: DType | None = None) -> Expr:
+    """`value` as a node.
+
+    A Python int becomes int32 (int64 where it does not fit), a float float32, a bool bool, unless
+    `dtype` says otherwise; NumPy scalars keep their type.
+
+    Raises:
+        TypeMismatchError: `value` is neither an expression nor a number.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, np.generic):
+        return const(value.item(), dtype or DType(str(value.dtype)))
+    if isinstance(value, bool):
+        return const(value, dtype or BOOL)
+    if isinstance(value, int):
+        return const(value, dtype or (INT32 if -(2**31) <= value < 2**31 else INT64))
+    if isinstance(value, float):
+        return const(value, dtype or FLOAT32)
+    # An object that stands for a variable, such as a tensor of no axes, says so itself.
+    if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
+        return made
+    raise TypeMismatchError(
+        f"expected an expression or a number, got {value!r} ({type(value).__name__})"
+    )
+
+
+def const(value: Scalar, dtype: str | None = None) -> Expr:
+    """A literal of type `dtype`; broadcast where the type has several lanes.
+
+    Raises:
+        TypeMismatchError: the type cannot hold the value.
+    """
+    if dtype is None:
+        return as_expr(value)
+    kind = DType(dtype)
+    scalar = kind.scalar
+    node = Const(literal(value, scalar), scalar)
+    return node if kind.lanes == 1 else Broadcast(node, kind.lanes)
+
+
+def cast(dtype: str, value: Like) -> Expr:
+    """`value` converted to `dtype`; a literal is converted at once.
+
+    The lanes are those of `value`; a scalar is broadcast if `dtype` has several.
+    """
+    node = as_expr(value)
+    wanted = DType(dtype)
+    lanes = max(wanted.lanes, node.dtype.lanes)
+    if node.dtype.lanes not in (1, lanes):
+        raise TypeMismatchError(f"cannot convert {node.dtype} to {wanted}")
+    if node.dtype.scalar != wanted.scalar:
+        folded = _cast_literal(node, wanted.scalar) if isinstance(node, Const) else None
+        node = Cast(wanted.scalar.with_lanes(node.dtype.lanes), node) if folded is None else folded
+    return node if node.dtype.lanes == lanes else Broadcast(node, lanes)
+
+
+def _cast_literal(node: Const, dtype: DType) -> Const | None:
+    try:
+        return Const(literal(node.value, dtype), dtype)
+    except TypeMismatchError:
+        return None
+
+
+def match_types(a: Like, b: Like, what: str) -> tuple[Expr, Expr]:
+    """Both operands converted to their common type.
+
+    A literal is converted from its exact value, so `x + 0.1` with a float64 `x` adds 0.1 and not
+    the nearest float32.
+
+    Raises:
+        TypeMismatchError: there is no common type.
+    """
+    x, y = as_expr(a), as_expr(b)
+    common = promote(x.dtype, y.dtype)
+    if common is None:
+        raise TypeMismatchError(
+            f"{what} of {x.dtype} and {y.dtype} has no type; convert one with .astype(...)"
+        )
+    return cast(common, x), cast(common, y)
+
+
+def binary(op: BinOp, a: Like, b: Like) -> Expr:
+    """`a op b` with the operands brought to one type; integer literals are computed at once.
+
+    Raises:
+        TypeMismatchError: the operator is not defined for that type.
+    """
+    x, y = match_types(a, b, f"`{op.value}`")
+    kind = x.dtype
+    if op in LOGIC and not kind.is_bool:
+        raise TypeMismatchError(f"`{op.value}` takes truth values, not {kind}")
+    if op in BITS and kind.is_float:
+        raise TypeMismatchError(f"`{op.value}` takes integers, not {kind}")
+    if op is BinOp.DIV and not kind.is_float:
+        raise TypeMismatchError(
+            f"`/` of {kind} is ambiguous; write // for the floor, or convert to a float first"
+        )
+    if kind.kind == "handle":
+        raise TypeMismatchError(f"`{op.value}` is not defined for addresses")
+    if kind.is_bool and op not in (*LOGIC, *BITS, BinOp.MIN, BinOp.MAX):
+        return binary(op, cast(INT32, x), cast(INT32, y))
+    if isinstance(x, Const) and isinstance(y, Const) and kind.is_integer:
+        result = integer_result(op, int(x.value), int(y.value), kind)
+        if result is not None:
+            return Const(result, kind)
+    return Binary(op, x, y)
+
+
+def compare(op: CmpOp, a: Like, b: Like) -> Expr:
+    """`a op b` as a truth value, the operands brought to one type."""
+    x, y = match_types(a, b, f"`{op.value}`")
+    return Compare(op, x, y)

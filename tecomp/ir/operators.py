@@ -1,0 +1,123 @@
+"""The operators of expressions: symbols, how tightly they hold, and their results for literals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeAlias
+
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.dtype import DType
+from tecomp.ir.text import Level
+
+Scalar: TypeAlias = "int | float | bool"
+
+
+class BinOp(Enum):
+    """Symbol of a binary operator; `min(a, b)` and `max(a, b)` are written as calls."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    MOD = "%"
+    MIN = "min"
+    MAX = "max"
+    AND = "and"
+    OR = "or"
+    BITAND = "&"
+    BITOR = "|"
+    BITXOR = "^"
+    SHL = "<<"
+    SHR = ">>"
+
+
+class CmpOp(Enum):
+    """Symbol of a comparison."""
+
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+LOGIC = (BinOp.AND, BinOp.OR)
+BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
+
+LEVELS = {
+    BinOp.ADD: Level.SUM,
+    BinOp.SUB: Level.SUM,
+    BinOp.MUL: Level.PRODUCT,
+    BinOp.DIV: Level.PRODUCT,
+    BinOp.FLOORDIV: Level.PRODUCT,
+    BinOp.MOD: Level.PRODUCT,
+    BinOp.MIN: Level.ATOM,
+    BinOp.MAX: Level.ATOM,
+    BinOp.AND: Level.AND,
+    BinOp.OR: Level.OR,
+    BinOp.BITAND: Level.BITAND,
+    BinOp.BITOR: Level.BITOR,
+    BinOp.BITXOR: Level.BITXOR,
+    BinOp.SHL: Level.SHIFT,
+    BinOp.SHR: Level.SHIFT,
+}
+
+_INTEGER_OPS: dict[BinOp, Callable[[int, int], int]] = {
+    BinOp.ADD: lambda a, b: a + b,
+    BinOp.SUB: lambda a, b: a - b,
+    BinOp.MUL: lambda a, b: a * b,
+    BinOp.FLOORDIV: lambda a, b: a // b,
+    BinOp.MOD: lambda a, b: a % b,
+    BinOp.MIN: min,
+    BinOp.MAX: max,
+    BinOp.BITAND: lambda a, b: a & b,
+    BinOp.BITOR: lambda a, b: a | b,
+    BinOp.BITXOR: lambda a, b: a ^ b,
+    BinOp.SHL: lambda a, b: a << b,
+    BinOp.SHR: lambda a, b: a >> b,
+}
+
+
+def integer_result(op: BinOp, a: int, b: int, dtype: DType) -> int | None:
+    """`a op b` for literals of an integer type; None where it is not plain or leaves the range."""
+    if not dtype.is_integer or op not in _INTEGER_OPS:
+        return None
+    if op in (BinOp.FLOORDIV, BinOp.MOD) and b == 0:
+        return None
+    if op in (BinOp.SHL, BinOp.SHR) and not 0 <= b < dtype.bits:
+        return None
+    value = _INTEGER_OPS[op](a, b)
+    low, high = integer_range(dtype)
+    return value if low <= value <= high else None
+
+
+def literal(value: Scalar, dtype: DType) -> Scalar:
+    """`value` as the Python number that a literal of a type holds.
+
+    Raises:
+        TypeMismatchError: the type cannot hold it.
+    """
+    if dtype.is_float:
+        try:
+            return float(value)
+        except OverflowError:
+            raise TypeMismatchError(f"{value} does not fit into {dtype}") from None
+    if dtype.is_bool:
+        return bool(value)
+    if isinstance(value, float) and (not math.isfinite(value) or value != int(value)):
+        raise TypeMismatchError(f"{value} is no {dtype}")
+    low, high = integer_range(dtype)
+    if not low <= value <= high:
+        raise TypeMismatchError(f"{value} does not fit into {dtype}, which holds {low} to {high}")
+    return int(value)
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Least and greatest value of an integer type."""
+    if dtype.kind == "uint":
+        return 0, 2**dtype.bits - 1
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1

@@ -1,0 +1,119 @@
+"""`kernel.pack`, `unpack` and `empty`: which arrays and sizes they take, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.driver.build import ScheduledKernel
+
+n = te.var("n")
+A = te.placeholder((n, 6), name="A")
+B = te.compute((n, 6), lambda i, j: A[i, j] * 2.0, name="B")
+
+
+@pytest.fixture(scope="module")
+def kernel() -> ScheduledKernel:
+    """`B[n, 6]` in blocks of 4 rows, so that no array of it tells n."""
+    s = te.create_schedule(B)
+    s[B].transform_layout(lambda i, j: [i // 4, j, i % 4])
+    return tecomp.build(s, [A, B], name="double")
+
+
+def test_sizes_that_the_array_does_not_tell_are_given(kernel: ScheduledKernel) -> None:
+    a = np.arange(30, dtype="float32").reshape(5, 6)
+    stored = kernel.empty(B, n=5)
+
+    kernel(kernel.pack(A, a), stored)
+
+    assert stored.shape == (2, 6, 4)
+    np.testing.assert_array_equal(kernel.unpack(B, stored, n=5), 2 * a)
+    np.testing.assert_array_equal(kernel.unpack(A, a), a)
+
+
+def test_padding_is_0_where_nothing_else_is_asked_for(kernel: ScheduledKernel) -> None:
+    stored = kernel.pack(B, np.ones((5, 6), "float32"))
+
+    np.testing.assert_array_equal(stored[1, :, 1:], 0)
+    assert stored.sum() == 30
+
+
+def test_an_empty_tensor(kernel: ScheduledKernel) -> None:
+    stored = kernel.pack(B, np.ones((0, 6), "float32"))
+
+    assert stored.shape == (0, 6, 4)
+    assert kernel.unpack(B, stored, n=0).shape == (0, 6)
+
+
+STORED = np.zeros((2, 6, 4), "float32")
+REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], str]] = {
+    "packing another shape": (
+        lambda k: k.pack(B, np.zeros((5, 7), "float32")),
+        "pack: B is float32[n, 6] in the computation, got float32[5, 7]; pass an array of that "
+        "type and shape",
+    ),
+    "packing another type": (
+        lambda k: k.pack(B, np.zeros((5, 6))),
+        "pack: B is float32[n, 6] in the computation, got float64[5, 6]; pass an array of that "
+        "type and shape",
+    ),
+    "packing nothing": (
+        lambda k: k.pack(B, None),
+        "pack: B is float32[n, 6] in the computation, got object[]; pass an array of that type "
+        "and shape",
+    ),
+    "unpacking a list": (
+        lambda k: k.unpack(B, [1.0], n=5),
+        "argument 0 (B) of unpack: expected an array of float32[(n + 3) // 4, 6, 4], got list; "
+        "convert it with np.asarray(...)",
+    ),
+    "unpacking another type": (
+        lambda k: k.unpack(B, STORED.astype("float64"), n=5),
+        "argument 0 (B) of unpack: expected float32[(n + 3) // 4, 6, 4], got float64[2, 6, 4]; "
+        "convert it with .astype(np.float32)",
+    ),
+    "unpacking without a size": (
+        lambda k: k.unpack(B, STORED),
+        "unpack: the shape of B depends on n, which is not known here; pass it by name, as in "
+        "kernel.unpack(tensor, array, n=8)",
+    ),
+    "a size that does not fit the array": (
+        lambda k: k.unpack(B, STORED, n=9),
+        "argument 0 (B) of unpack: axis 0 is 2, but (n + 3) // 4 is 3; pass an array of "
+        "float32[3, 6, 4]",
+    ),
+    "an empty array without a size": (
+        lambda k: k.empty(B),
+        "empty: the shape of B depends on n, which is not known here; pass it by name, as in "
+        "kernel.empty(tensor, n=8)",
+    ),
+    "a negative size": (
+        lambda k: k.empty(B, n=-1), "empty: n is -1; a size is an integer from 0 on",
+    ),
+    "NaN as a size": (
+        lambda k: k.empty(B, n=float("nan")),  # type: ignore[arg-type]
+        "empty: n is nan; a size is an integer from 0 on",
+    ),
+    "a tensor of another computation": (
+        lambda k: k.empty(te.placeholder((4,), name="Z")),
+        "double: Tensor(Z, shape=(4,), dtype=float32) is no tensor of its schedule; these are A, B",
+    ),
+    "a name": (
+        lambda k: k.empty("B"),  # type: ignore[arg-type]
+        "double: 'B' is no tensor of its schedule; these are A, B",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str, kernel: ScheduledKernel) -> None:
+    call, message = REFUSED[case]
+
+    with pytest.raises(tecomp.CallError) as error:
+        call(kernel)
+
+    assert error.value.message == message

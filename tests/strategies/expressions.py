@@ -1,0 +1,285 @@
+"""Random expressions over tensors, as text; values are kept small enough to be exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.strategies.indices import Axis, Extent, Index, Indices
+from tests.strategies.values import (
+    FLOATS,
+    INTEGERS,
+    TYPES,
+    Value,
+    arithmetic,
+    as_type,
+    common_type,
+    full_range,
+    limited,
+    literal,
+    tamed,
+)
+
+SIZES = (3, 2, 1, 5, 7, 8, 13, 17)
+MOST_ELEMENTS, MOST_TERMS = 130, 400
+
+
+@dataclass(frozen=True)
+class Known:
+    """A tensor that can be read."""
+
+    name: str
+    shape: tuple[Extent, ...]
+    value: Value
+
+
+@dataclass
+class Expressions(Indices):
+    """Draws expressions, and the placeholders that they need.
+
+    Attributes:
+        lines: definitions so far.
+        tensors: what can be read.
+        inputs: for each placeholder the least and the greatest value of an element.
+        sizes: values for the size variables.
+        count: of names.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    tensors: list[Known] = field(default_factory=list)
+    inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    count: int = 0
+
+    def fresh(self, letter: str) -> str:
+        """A name."""
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def extent(self) -> Extent:
+        if self.sizes and self.chance(40):
+            return self.pick(list(self.sizes))
+        return 0 if self.chance(3) else self.pick(SIZES)
+
+    def shape(self) -> tuple[Extent, ...]:
+        if self.tensors and self.chance(40):
+            shape = self.pick(self.tensors).shape
+            if self.chance(30):
+                shape = tuple(self.shuffled(shape))
+            if self.points(shape) <= MOST_ELEMENTS:
+                return shape
+        rank = self.pick((2, 1, 3, 2, 1, 2, 3, 0))
+        shape = ()
+        for _ in range(rank):
+            extent = self.extent()
+            if self.points((*shape, extent)) > MOST_ELEMENTS:
+                extent = self.pick((1, 2))
+            shape = (*shape, extent)
+        return shape
+
+    def points(self, shape: Sequence[Extent]) -> int:
+        most = {name: max(values) for name, values in self.sizes.items()}
+        return math.prod(n if isinstance(n, int) else eval(n, dict(most)) for n in shape)
+
+    def read(self, axes: Sequence[Axis], *, gather: bool = True) -> Value:
+        """An element of a tensor that exists, or of a new placeholder that fits the indices."""
+        if not self.tensors or (len(self.inputs) < 5 and self.chance(35)):
+            return self._read_new(axes)
+        tensor = self.pick(self.tensors)
+        guards: list[str] = []
+        indices = []
+        for extent in tensor.shape:
+            if gather and self.chance(8) and (index := self._gathered(axes)):
+                indices.append(self._inside(index, extent, guards))
+            else:
+                same = [a for a in axes if a.extent == extent]
+                index = self.index(same if same and self.chance(60) else axes)
+                indices.append(self._inside(index, extent, guards))
+        text = f"{tensor.name}[{', '.join(indices) or '()'}]"
+        if not guards:
+            return Value(text, *tensor.value.range)
+        other = literal(self.number(0, 3), tensor.value.dtype)
+        condition = guards[0] if len(guards) == 1 else f"te.all({', '.join(guards)})"
+        return Value(f"te.if_then_else({condition}, {text}, {other.text})",
+                     tensor.value.dtype, min(tensor.value.low, other.low),
+                     max(tensor.value.high, other.high))
+
+    def _inside(self, index: Index, extent: Extent, guards: list[str]) -> str:
+        if index.whole == extent:
+            return index.text
+        if isinstance(extent, int) and index.low is not None and index.high is not None:
+            if index.low >= 0 and index.high < extent:
+                return index.text
+            if extent > 0 and self.chance(40):
+                if self.chance(50):
+                    return f"({index.text}) % {extent}"
+                return f"te.max(te.min({index.text}, {extent - 1}), 0)"
+        if index.low is None or index.low < 0:
+            guards.append(f"{index.text} >= 0")
+        guards.append(f"{index.text} < {extent}")
+        return index.text
+
+    def _gathered(self, axes: Sequence[Axis]) -> Index | None:
+        """An index that is data."""
+        found = [t for t in self.tensors if t.value.dtype in INTEGERS and t.name in self.inputs]
+        if not found:
+            return None
+        self_read = self._read_of(self.pick(found), axes)
+        if self_read is None:
+            return None
+        low, high = int(self_read.low), int(self_read.high)
+        return Index(self_read.text, low, high)
+
+    def _read_of(self, tensor: Known, axes: Sequence[Axis]) -> Value | None:
+        indices = []
+        for extent in tensor.shape:
+            index = self.index([a for a in axes if a.extent == extent])
+            guards: list[str] = []
+            indices.append(self._inside(index, extent, guards))
+            if guards:
+                return None
+        return Value(f"{tensor.name}[{', '.join(indices) or '()'}]", *tensor.value.range)
+
+    def _read_new(self, axes: Sequence[Axis]) -> Value:
+        """A placeholder just as large as the indices need, or a little larger."""
+        indices: list[str] = []
+        shape: list[Extent] = []
+        for _ in range(self.pick((2, 1, 2, 3, 1, 0))):
+            index = self.index(axes)
+            text, extent = index.text, index.whole
+            if isinstance(extent, str) and self.chance(20):
+                step = self.number(0, 2)
+                text, extent = f"{text} + {step}", f"{extent} + 2"
+            if index.low is not None and index.high is not None and (
+                extent is None or self.chance(30)
+            ):
+                start = max(-index.low, 0)
+                text = f"{text} + {start}" if start else text
+                extent = index.high + start + 1 + self.pick((0, 0, 1, 3))
+            if extent is None:
+                continue
+            if self.points((*shape, extent)) > 3 * MOST_ELEMENTS:
+                break
+            indices.append(text)
+            shape.append(extent)
+        tensor = self.placeholder(tuple(shape))
+        return Value(f"{tensor.name}[{', '.join(indices) or '()'}]", *tensor.value.range)
+
+    def placeholder(self, shape: tuple[Extent, ...]) -> Known:
+        dtype = self.pick(TYPES)
+        low = -4 if dtype.startswith(("int", "float", "bfloat")) else 0
+        high = 1 if dtype == "bool" else 4
+        if dtype in INTEGERS and self.chance(50):
+            low = 0
+        name = self.fresh("P")
+        self.inputs[name] = (low, high)
+        self.lines.append(f'{name} = te.placeholder({shape_text(shape)}, "{dtype}", name="{name}")')
+        tensor = Known(name, shape, Value(name, dtype, low, high))
+        self.tensors.append(tensor)
+        return tensor
+
+    def leaf(self, axes: Sequence[Axis]) -> Value:
+        if self.chance(8):
+            return literal(self.number(0, 4), self.pick(TYPES))
+        counted = [a for a in axes if isinstance(a.extent, int)]
+        if counted and self.chance(8):
+            axis = self.pick(counted)
+            # Not the bare name: te.max(x, axis) of a reduction axis is a reduction.
+            return as_type(Value(f"({axis.name} + 0)", "int32", 0, axis.last), self.pick(TYPES))
+        return self.read(axes)
+
+    def condition(self, axes: Sequence[Axis], depth: int) -> Value:
+        match self.number(0, 5):
+            case 0 | 1 if axes:
+                first, second = self.index(axes), self.index(axes)
+                op = self.pick(("<", "<=", "==", "!=", ">", ">="))
+                return Value(f"({first.text} {op} {second.text})", "bool", 0, 1)
+            case 2 if depth:
+                parts = [self.condition(axes, depth - 1).text for _ in range(2)]
+                return Value(f"te.{self.pick(('all', 'any'))}({', '.join(parts)})", "bool", 0, 1)
+            case 3 if depth:
+                return Value(f"te.logical_not({self.condition(axes, depth - 1).text})",
+                             "bool", 0, 1)
+        a, b = self.expr(axes, 0), self.leaf(axes)
+        if (dtype := common_type(a.dtype, b.dtype)) is None:
+            b = as_type(b, dtype := a.dtype)
+        a, b = limited(a, dtype), limited(b, dtype)
+        op = self.pick(("<", "<=", "==", "!=", ">", ">="))
+        return Value(f"({a.text} {op} {b.text})", "bool", 0, 1)
+
+    def expr(self, axes: Sequence[Axis], depth: int) -> Value:
+        """An element-wise expression."""
+        if depth == 0:
+            return self.leaf(axes)
+        match self.number(0, 9):
+            case 0:
+                return self.leaf(axes)
+            case 1 | 2:
+                test = self.condition(axes, depth - 1)
+                a, b = self._pair(axes, depth - 1)
+                word = self.pick(("if_then_else", "Select"))
+                return Value(f"te.{word}({test.text}, {a.text}, {b.text})", a.dtype,
+                             min(a.low, b.low), max(a.high, b.high))
+            case 3:
+                return as_type(self.expr(axes, depth - 1), self.pick(TYPES))
+            case 4:
+                return self.condition(axes, depth - 1)
+            case 5:
+                return self._unary(self.expr(axes, depth - 1))
+        a, b = self._pair(axes, depth - 1)
+        return self._binary(a, b)
+
+    def _pair(self, axes: Sequence[Axis], depth: int) -> tuple[Value, Value]:
+        """Two values of one type."""
+        a, b = self.expr(axes, depth), self.expr(axes, depth)
+        dtype = common_type(a.dtype, b.dtype)
+        if dtype is None or self.chance(50):
+            dtype = a.dtype
+        return as_type(a, dtype), as_type(b, dtype)
+
+    def _binary(self, a: Value, b: Value) -> Value:
+        dtype = a.dtype
+        if dtype == "bool":
+            op = self.pick(("&", "|", "^"))
+            return Value(f"({a.text} {op} {b.text})", "bool", 0, 1)
+        op = self.pick(("+", "*", "-", "max", "min", "other"))
+        if op in ("max", "min"):
+            both = (a.low, b.low), (a.high, b.high)
+            low, high = ((max(x) if op == "max" else min(x)) for x in both)
+            return Value(f"te.{op}({a.text}, {b.text})", dtype, low, high)
+        if op == "other" and dtype in INTEGERS:
+            return self._integer_binary(a, b)
+        return arithmetic(op if op != "other" else "+", a, b)
+
+    def _integer_binary(self, a: Value, b: Value) -> Value:
+        dtype = a.dtype
+        match op := self.pick(("//", "%", "&", "|", "^", "<<", ">>")):
+            case "<<" | ">>":
+                b = literal(self.number(0, 3), dtype)
+            case "//" | "%" if self.chance(70):
+                b = literal(self.number(1, 4), dtype)
+        if op == "%" and b.low == b.high and b.low > 0:
+            return Value(f"({a.text} % {b.text})", dtype, 0, b.high - 1)
+        return Value(f"({a.text} {op} {b.text})", dtype, *full_range(dtype))
+
+    def _unary(self, a: Value) -> Value:
+        dtype = a.dtype
+        if dtype == "bool":
+            return Value(f"(~{a.text})", dtype, 0, 1)
+        if dtype in FLOATS:
+            a = tamed(a)
+            word = self.pick(("floor", "ceil", "round", "trunc", "fabs", "-"))
+            if word == "-":
+                return Value(f"(-{a.text})", dtype, -a.high, -a.low)
+            if word == "fabs":
+                return Value(f"te.fabs({a.text})", dtype, 0, 8)
+            half = literal(0.5, dtype)
+            return Value(f"te.{word}({a.text} * {half.text})", dtype, -4, 4)
+        word = self.pick(("te.popcount", "te.abs", "~"))
+        return Value(f"{word}({a.text})", dtype, *full_range(dtype))
+
+
+def shape_text(shape: Sequence[Extent]) -> str:
+    """A shape as one writes it."""
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

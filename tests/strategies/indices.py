@@ -1,0 +1,95 @@
+"""Random index expressions: strided, reversed, diagonal, of axes and of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tests.strategies.draws import Draws
+
+Extent: TypeAlias = "int | str"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A variable of the index function, or one that is reduced over."""
+
+    name: str
+    extent: Extent
+
+    @property
+    def last(self) -> int:
+        """Greatest value; an empty axis counts as one element."""
+        assert isinstance(self.extent, int)
+        return max(self.extent - 1, 0)
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index expression, with its bounds where they are numbers."""
+
+    text: str
+    low: int | None = None
+    high: int | None = None
+    whole: Extent | None = None
+    """Set where the index is in range of any axis of this extent."""
+
+
+class Indices(Draws):
+    """Draws index expressions."""
+
+    def index(self, axes: Sequence[Axis]) -> Index:
+        """An index made of axes, diagonal, strided, reversed or whatever."""
+        if not axes or self.chance(5):
+            value = self.number(0, 3)
+            return Index(str(value), value, value)
+        axis = self.pick(axes)
+        if isinstance(axis.extent, str):
+            return self._symbolic(axis)
+        if self.chance(25):
+            other = self.pick(axes)
+            if not isinstance(other.extent, str):
+                return self._of_two(axis, other)
+        return self._of_one(axis)
+
+    def _of_one(self, axis: Axis) -> Index:
+        name, last = axis.name, axis.last
+        match self.number(0, 8):
+            case 4:
+                step = self.number(-3, 3)
+                text = f"{name} + {step}" if step >= 0 else f"{name} - {-step}"
+                return Index(text, step, last + step)
+            case 5:
+                return Index(f"{last} - {name}", 0, last, axis.extent)
+            case 6:
+                step, start = self.number(2, 3), self.number(0, 2)
+                return Index(f"{name} * {step} + {start}", start, last * step + start)
+            case 7:
+                step = self.number(2, 4)
+                return Index(f"{name} // {step}", 0, last // step)
+            case 8:
+                step = self.number(2, 4)
+                return Index(f"{name} % {step}", 0, min(last, step - 1))
+        return Index(name, 0, last, axis.extent)
+
+    def _of_two(self, axis: Axis, other: Axis) -> Index:
+        most = axis.last + other.last
+        match self.number(0, 2):
+            case 0:
+                return Index(f"{axis.name} + {other.name}", 0, most)
+            case 1:
+                return Index(f"{axis.name} - {other.name} + {other.last}", 0, most)
+        return Index(f"{axis.name} * 2 + {other.name}", 0, axis.last + most)
+
+    def _symbolic(self, axis: Axis) -> Index:
+        match self.number(0, 5):
+            case 0:
+                return Index(f"{axis.name} - 1")
+            case 1:
+                return Index(f"{axis.extent} - 1 - {axis.name}", whole=axis.extent)
+            case 2:
+                return Index(f"{axis.name} // 2", whole=axis.extent)
+            case 3:
+                return Index(f"{axis.name} + 1")
+        return Index(axis.name, whole=axis.extent)

@@ -1,0 +1,38 @@
+"""Every example in a docstring runs and prints what it says."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tecomp
+from tecomp import te
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "tecomp").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_print_what_they_say(module: str) -> None:
+    result = doctest.testmod(import_module(module))
+
+    assert result.failed == 0
+    assert result.attempted > 0
+
+
+def test_what_users_call_first_has_an_example() -> None:
+    called = [
+        tecomp.build, tecomp.evaluate, tecomp.lower, tecomp.lower_all, tecomp.parse, tecomp.replay,
+        tecomp.IndexMap.from_func, tecomp.IndexMap.inverse, tecomp.Target.load,
+        te.comm_reducer, te.compute, te.create_schedule, te.if_then_else, te.placeholder,
+        te.reduce_axis, te.sum, te.thread_axis,
+    ]
+
+    assert [f.__qualname__ for f in called if ">>> " not in (f.__doc__ or "")] == []
