@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -138,6 +139,25 @@ def test_an_installed_wheel_finds_its_targets(wheel: Path, tmp_path: Path) -> No
         str(tmp_path / "tecomp" / "targets" / "__init__.py"),
         " ".join(sorted(path.name for path in (ROOT / "targets").glob("*.toml"))),
     ]
+
+
+def test_an_editable_install_finds_the_checkout(checkout: Path, tmp_path: Path) -> None:
+    """In an interpreter that sees the libraries of this environment, but none of its hooks."""
+    zipfile.ZipFile(build(checkout, "build_editable")).extractall(tmp_path)
+    program = (
+        "import site, sys\n"
+        f"sys.path.append({sysconfig.get_path('platlib')!r})\n"
+        f"site.addsitedir({str(tmp_path)!r})\n"
+        "import tecomp, tecomp.targets\n"
+        "print(tecomp.__file__, tecomp.targets.__file__, *tecomp.list_targets())"
+    )
+    done = python("-S", "-W", "error", "-c", program, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    package, targets, *names = done.stdout.split()
+    assert Path(package) == checkout / "tecomp" / "__init__.py"
+    assert Path(targets) == checkout / "targets" / "__init__.py"
+    assert names == sorted(path.stem for path in (ROOT / "targets").glob("*.toml"))
 
 
 def test_a_source_archive_holds_the_tests_and_the_documents(checkout: Path) -> None:

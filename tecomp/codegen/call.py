@@ -72,7 +72,7 @@ class Kernel:
         self.signature = tuple(signature if signature is not None else func.params)
         written = written_params(func)
         parameters: list[Parameter] = []
-        scalars: list[tuple[int, Var]] = []
+        scalars: list[tuple[int, Var, Var]] = []
         for k, (seen, physical) in enumerate(zip(self.signature, func.params, strict=True)):
             if isinstance(seen, Buffer) and isinstance(physical, Buffer):
                 parameters.append(
@@ -80,8 +80,8 @@ class Kernel:
                         k, func.name, seen, physical, is_written=physical.data in written
                     )
                 )
-            elif isinstance(physical, Var):
-                scalars.append((k, physical))
+            elif isinstance(seen, Var) and isinstance(physical, Var):
+                scalars.append((k, seen, physical))
         self._parameters = tuple(parameters)
         self._scalars = tuple(scalars)
         self._plain = _plain_parameters(parameters) if not scalars else ()
@@ -119,7 +119,7 @@ class Kernel:
 
     def __repr__(self) -> str:
         described = {p.position: f"{p.buffer.name}: {p.describe()}" for p in self._parameters}
-        described.update({k: f"{var.name}: {var.dtype}" for k, var in self._scalars})
+        described.update({k: f"{seen.name}: {seen.dtype}" for k, seen, _ in self._scalars})
         written = ", ".join(self.outputs) or "nothing"
         arguments = ", ".join(described[k] for k in sorted(described))
         return f"<Kernel {self.name}({arguments}), writes {written}>"
@@ -168,9 +168,12 @@ class Kernel:
     ) -> list[Any]:
         """Check everything and fill the block; returns what must live as long as the call."""
         sizes: dict[Var, Size] = {}
-        for k, var in self._scalars:
-            where = f"argument {k} ({var.name}) of {self.name}"
-            value = check_scalar(where, var, arguments[k])
+        for k, seen, var in self._scalars:
+            where = f"argument {k} ({seen.name}) of {self.name}"
+            value = check_scalar(where, seen, arguments[k])
+            if seen.dtype != var.dtype:
+                # Code computes with 64 bits what was declared with fewer, or without a sign.
+                value = check_scalar(where, var, value)
             block[FIRST_ARGUMENT_WORD + k] = (
                 float_bits(value, var.dtype) if isinstance(value, float) else value
             )

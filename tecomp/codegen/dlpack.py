@@ -75,7 +75,7 @@ def read_dlpack(where: str, array: Any) -> Memory:
         CallError: the memory is not the processor's, or its owner does not share it.
     """
     capsule = _capsule(where, array)
-    tensor, is_writable = _tensor(capsule)
+    tensor, is_writable = _tensor(where, capsule)
     if tensor.device_type not in _HOST_DEVICES:
         raise CallError(
             f"{where}: expected an array in the memory of the processor, got one on device "
@@ -99,14 +99,14 @@ def _capsule(where: str, array: Any) -> object:
         except TypeError:
             # Exporters from before version 1 do not know the argument.
             return array.__dlpack__()
-    except (BufferError, RuntimeError, ValueError) as error:
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise CallError(
             f"{where}: its memory cannot be shared ({error}); pass it as an array that owns "
             "plain memory"
         ) from error
 
 
-def _tensor(capsule: object) -> tuple[_Tensor, bool]:
+def _tensor(where: str, capsule: object) -> tuple[_Tensor, bool]:
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
@@ -116,4 +116,9 @@ def _tensor(capsule: object) -> tuple[_Tensor, bool]:
     if valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
         return versioned.tensor, not versioned.flags & _READ_ONLY
-    return _Tensor.from_address(pointer(capsule, b"dltensor")), True
+    if valid(capsule, b"dltensor"):
+        return _Tensor.from_address(pointer(capsule, b"dltensor")), True
+    raise CallError(
+        f"{where}: __dlpack__ gave {type(capsule).__name__}, which is no DLPack capsule or a used "
+        "one; pass an array whose __dlpack__ makes a new capsule at each call"
+    )

@@ -7,6 +7,7 @@ runs them with a stack of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import reduce
 from typing import Any, TypeAlias
 
 from tecomp.codegen.allocate import close_allocation, open_allocation
@@ -17,8 +18,9 @@ from tecomp.codegen.memory import store
 from tecomp.codegen.parallel import outline
 from tecomp.codegen.types import register_type
 from tecomp.errors import InternalError
-from tecomp.ir.expr import Const, Expr
+from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var
 from tecomp.ir.expr import cast as cast_expr
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import (
     Allocate,
     BufferStore,
@@ -114,11 +116,15 @@ def _for(code: Code, stmt: For) -> Rule:
     first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
     end = _value(code, last)
     body, after = code.name("loop"), code.name("after")
-    before = code.block
-    if isinstance(stmt.extent, Const) and stmt.extent.value > 0:
-        code.jump(body)
+    conditions = [] if _is_positive(stmt.extent) else [code.op(f"icmp slt {kind} {first}, {end}")]
+    for extent in _extents_inside(stmt):
+        inner = _value(code, extent)
+        conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
+    if conditions:
+        code.branch(reduce(lambda a, b: code.op(f"and i1 {a}, {b}"), conditions), body, after)
     else:
-        code.branch(code.op(f"icmp slt {kind} {first}, {end}"), body, after)
+        code.jump(body)
+    before = code.block
     code.label(body)
     var = f"%{code.name(stmt.loop_var.name)}"
     following = f"%{code.name('next')}"
@@ -132,6 +138,29 @@ def _for(code: Code, stmt: For) -> Rule:
     code.lines[place] = f"  {var} = phi {kind} {rounds}"
     code.branch(again, body, after)
     code.label(after)
+
+
+def _is_positive(extent: Expr) -> bool:
+    return isinstance(extent, Const) and extent.value > 0
+
+
+def _extents_inside(stmt: For) -> list[Expr]:
+    """Extents of the loops that are all of one another's bodies, where they are known outside.
+
+    Without a look at them, a loop of many turns around one of none would run for hours.
+    """
+    found: list[Expr] = []
+    bound = {stmt.loop_var}
+    inner = stmt.body
+    while isinstance(inner, For):
+        if not _is_positive(inner.extent):
+            parts = list(walk(inner.extent))
+            depends = any(isinstance(part, Var) and part in bound for part in parts)
+            if not depends and not any(isinstance(part, BufferLoad | Call) for part in parts):
+                found.append(inner.extent)
+        bound.add(inner.loop_var)
+        inner = inner.body
+    return found
 
 
 _RULES: dict[type, Callable[[Code, Any], Rule]] = {

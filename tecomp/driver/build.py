@@ -12,6 +12,7 @@ from tecomp.codegen.call import Kernel
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.packing import Packing
 from tecomp.errors import CallError
+from tecomp.ir.expr import Var
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Allocate, Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered, lower_all
@@ -29,8 +30,15 @@ class ScheduledKernel(Kernel):
 
     __slots__ = ("_packing", "_state", "lowered")
 
-    def __init__(self, schedule: Schedule, lowered: Lowered, **options: bool) -> None:
-        super().__init__(lowered.final, lowered.signature.params, **options)
+    def __init__(
+        self, schedule: Schedule, args: Sequence[object], lowered: Lowered, **options: bool
+    ) -> None:
+        # Integers are 64 bits wide in the function, but were declared with a type of their own.
+        signature = [
+            Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
+            for param, arg in zip(lowered.signature.params, args, strict=True)
+        ]
+        super().__init__(lowered.final, signature, **options)
         self.lowered = lowered
         self._state: State = schedule.state
         self._packing: dict[Any, Packing] = {}
@@ -130,7 +138,7 @@ def build(
     lowered = lower_all(schedule, args, name)
     check_memories(lowered.final, machine)
     return ScheduledKernel(
-        schedule, lowered,
+        schedule, args, lowered,
         check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract,
     )
 

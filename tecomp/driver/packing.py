@@ -18,7 +18,7 @@ from tecomp.ir.rewrite import substitute, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
 from tecomp.lowering.pipeline import lower_all
-from tecomp.scheduling.layout import stored_shape
+from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import StageState
 
@@ -101,7 +101,7 @@ class Packing:
             last = k == len(self._stage.layout.maps) - 1
             value: Any = None
             if last:
-                value = const(0, self.tensor.dtype) if pad is None else _as_function(pad)
+                value = const(0, self.tensor.dtype) if pad is None else pad_function(pad)
             schedule[copy].transform_layout(index_map, pad_value=value, loops="logical")
         return _compiled(schedule, [source, copy], "pack")
 
@@ -124,14 +124,6 @@ class Packing:
 def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
     lowered = lower_all(schedule, args, name)
     return Kernel(lowered.final, lowered.signature.params)
-
-
-def _as_function(pad: Any) -> Any:
-    def value(*indices: Expr) -> Expr:
-        filled: Expr = substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
-        return filled
-
-    return value
 
 
 def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:

@@ -44,7 +44,10 @@ class DType(str):
         Raises:
             TypeMismatchError: there is no such type.
         """
-        return name if isinstance(name, cls) else _parse(name)
+        if isinstance(name, cls):
+            return name
+        # What is no text may have no hash either, which the cache takes.
+        return _parse(name if isinstance(name, str) else repr(name))
 
     def __reduce__(self) -> tuple[type[DType], tuple[str]]:
         return DType, (str(self),)
@@ -96,7 +99,7 @@ class DType(str):
 
 @cache
 def _parse(name: str) -> DType:
-    match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
+    match = _PATTERN.fullmatch(name)
     base = name.split("x")[0] if match else ""
     if match is None or (base not in SCALARS and base != "handle"):
         raise TypeMismatchError(f"`{name}` is no element type; the types are {', '.join(SCALARS)}")

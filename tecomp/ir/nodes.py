@@ -107,8 +107,12 @@ class Expr:
         return binary(BinOp.SHR, other, self)
 
     def __neg__(self) -> Expr:
-        # 0 - x would turn -0.0 into 0.0.
-        return binary(BinOp.MUL, self, -1) if self.dtype.is_float else binary(BinOp.SUB, 0, self)
+        if self.dtype.is_float:
+            # 0 - x would turn -0.0 into 0.0.
+            return binary(BinOp.MUL, self, -1)
+        # A literal would widen small integers to 32 bits, and unsigned ones to signed.
+        zero = 0 if self.dtype.is_bool else Const(0, self.dtype.scalar)
+        return binary(BinOp.SUB, zero, self)
 
     def __pos__(self) -> Expr:
         return self

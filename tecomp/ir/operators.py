@@ -7,6 +7,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
+import numpy as np
+
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.text import Level
@@ -101,6 +103,8 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     Raises:
         TypeMismatchError: the type cannot hold it.
     """
+    if not isinstance(value, int | float | np.generic):
+        raise TypeMismatchError(f"{value!r} is no number; a literal of {dtype} is made from one")
     if dtype.is_float:
         try:
             return float(value)

@@ -43,6 +43,8 @@ def parse(text: str) -> PrimFunc:
     Raises:
         ParseError: it is not a printed function; says line, column and the part at fault.
     """
+    if not isinstance(text, str):
+        raise ParseError(f"parse: expected the printed form of a function, got {text!r}")
     source = Source(text)
     try:
         tree = ast.parse(text)

@@ -5,7 +5,7 @@ All of them are loops and not recursions: unrolled code nests deeper than Python
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from tecomp.ir.expr import Broadcast, Expr, Var, cast
 from tecomp.ir.stmt import PrimFunc, Range, Stmt
 
 N = TypeVar("N")
+T = TypeVar("T")
 V = TypeVar("V", bound=Var)
 
 _INNER = (Expr, Stmt, Range)
@@ -74,6 +75,33 @@ def walk(root: Any) -> Iterator[Any]:
         node = todo.pop()
         yield node
         todo.extend(reversed(list(children(node))))
+
+
+def fold(
+    root: Any,
+    combine: Callable[[Any, list[T]], T],
+    parts: Callable[[Any], Iterable[Any]] = children,
+) -> T:
+    """What `combine(node, results of its parts)` gives for `root`; asked once for each node.
+
+    >>> i = Var("i")
+    >>> fold(i * 2 + i, lambda node, depths: 1 + max(depths, default=0))
+    3
+    """
+    done: dict[int, T] = {}
+    todo: list[Any] = [root]
+    while todo:
+        node = todo[-1]
+        if id(node) in done:
+            todo.pop()
+            continue
+        inner = list(parts(node))
+        if waiting := [part for part in inner if id(part) not in done]:
+            todo.extend(reversed(waiting))
+            continue
+        done[id(node)] = combine(node, [done[id(part)] for part in inner])
+        todo.pop()
+    return done[id(root)]
 
 
 def bottom_up(root: N, rule: Callable[[Any], Any]) -> N:

@@ -153,6 +153,21 @@ def identifier(name: str) -> str:
     return f"{legal}_" if keyword.iskeyword(legal) else legal
 
 
+def take_name(wish: str, taken: set[str]) -> str:
+    """`wish`, numbered where that is `taken` already; it is taken from then on.
+
+    >>> names = {"A"}
+    >>> take_name("A", names), take_name("A", names), take_name("B", names)
+    ('A_1', 'A_2', 'B')
+    """
+    name, count = wish, 0
+    while name in taken:
+        count += 1
+        name = f"{wish}_{count}"
+    taken.add(name)
+    return name
+
+
 def _operand(piece: Operand) -> Iterator[Piece]:
     # A node without a level of its own stands alone, as a call does.
     if getattr(piece.node, "level", Level.ATOM) >= piece.level:
@@ -222,10 +237,4 @@ class _Names:
         return self._views[node.data][-1][1]
 
     def _unique(self, name: str) -> str:
-        base = candidate = identifier(name)
-        count = 0
-        while candidate in self._taken:
-            count += 1
-            candidate = f"{base}_{count}"
-        self._taken.add(candidate)
-        return candidate
+        return take_name(identifier(name), self._taken)

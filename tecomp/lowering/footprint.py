@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Expr, Var, index_value
 from tecomp.lowering.index import index_of
@@ -14,7 +16,7 @@ from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges, reads_of
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.regions import Scope, extend, image, united
-from tecomp.scheduling.state import At
+from tecomp.scheduling.state import At, is_reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +107,34 @@ def check_consumers(program: Program) -> None:
     """Every reader of an attached stage is computed where the stage exists.
 
     Raises:
-        LowerError: one is not.
+        LowerError: one is not, or reads it before the loop in which the stage is computed.
     """
     for producer in program.definitions.values():
         attach = producer.stage.attach
         if not isinstance(attach, At):
             continue
         parent = program.state.stage(attach.stage)
+        name = producer.stage.name
+        where = f"s[{name}].compute_at(s[{parent.name}], {attach.axis.name})"
         loop = next(k for k, leaf in enumerate(parent.leaves) if leaf is attach.axis)
         inside = {parent.key, *program.inside(parent.key, loop + 1)}
         for definition in program.definitions.values():
-            if definition.stage.key not in inside and _reads(program, definition, producer):
+            if definition.stage.key not in inside and _reads(program, definition.body, producer):
                 raise LowerError(
-                    f"s[{producer.stage.name}].compute_at(s[{parent.name}], {attach.axis.name}): "
-                    f"{definition.stage.name} reads {producer.stage.name} too but is not computed "
-                    f"inside that loop; attach it there as well, or compute {producer.stage.name} "
-                    "further out"
+                    f"{where}: {definition.stage.name} reads {name} too but is not computed inside "
+                    f"that loop; attach it there as well, or compute {name} further out"
                 )
+        reduce = program.definitions[parent.key].reduce
+        in_reduction = any(is_reduction(leaf) for leaf in parent.leaves[: loop + 1])
+        if reduce is not None and in_reduction and _reads(program, reduce.init, producer):
+            raise LowerError(
+                f"{where}: init= of {parent.name} reads {name} before the loops of the reduction, "
+                f"and that loop is inside them; compute {name} further out"
+            )
 
 
-def _reads(program: Program, definition: Definition, producer: Definition) -> bool:
+def _reads(program: Program, body: tuple[Expr, ...], producer: Definition) -> bool:
     return any(
-        program.producer(read.load.tensor) is producer.stage.key for read in reads_of(definition)
+        isinstance(node, TensorLoad) and program.producer(node.tensor) is producer.stage.key
+        for node in distinct_nodes(*body)
     )

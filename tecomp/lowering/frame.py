@@ -8,13 +8,13 @@ from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr
+from tecomp.ir.expr import Const, Expr, index_value
 from tecomp.ir.stmt import Extent
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap
-from tecomp.poly.regions import Scope, box_around, image
+from tecomp.poly.regions import Scope, box_around, image, preimage
 from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_reduction
 
@@ -40,6 +40,31 @@ class StageFrame:
     def leaf_values(self, leaves: Sequence[IterVar]) -> list[Expr]:
         """Loops as functions of the root axes."""
         return [self.values[leaf] for leaf in leaves]
+
+    def leaf_points(
+        self, points: Any, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: Scope
+    ) -> Any:
+        """The values that `leaves` take at `points`, which are values of the root `axes`.
+
+        Raises:
+            NotAffine: a loop is no affine function of the axes.
+        """
+        splits = [relation for relation in self.relations if isinstance(relation, Split)]
+        widths = {split.inner: self.frames[split.inner].extent for split in splits}
+        if len(splits) < len(self.relations) or not all(
+            isinstance(width, int) for width in widths.values()
+        ):
+            return image(points, self.leaf_values(leaves), scope.space(axes))
+        # An axis is a sum of its loops. Quotients of quotients, the other way round, take isl
+        # minutes where factors do not divide one another.
+        values = self.axis_values({leaf: index_value(leaf) for leaf in leaves})
+        inner = [axis for axis in widths if axis in values]
+        tiles = scope.space(inner).box([(0, widths[axis]) for axis in inner])
+        places = [
+            *(self.frames[axis].base + values[axis] for axis in axes),
+            *(values[axis] for axis in inner),
+        ]
+        return preimage(points.flat_product(tiles), places, scope.space(leaves))
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
         """The data loops among `leaves`, as functions of the root axes."""

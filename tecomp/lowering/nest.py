@@ -48,7 +48,6 @@ from tecomp.poly.regions import (
     first_dims,
     fix,
     full_tiles,
-    image,
     is_box,
     where_equal,
 )
@@ -144,12 +143,12 @@ class _Nests:
         work = _Stage(
             definition, frame, body, region.points, first_reduction, tuple(cuts), attached
         )
-        points, space = with_reduction(self.program, definition, region.points, scope)
+        points, _ = with_reduction(self.program, definition, region.points, scope)
+        axes = (*definition.axis, *definition.reduce_axis)
         data = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
-        data_space = scope.space(definition.axis)
         try:
-            all_leaves = image(points, frame.leaf_values(stage.leaves), space)
-            data_leaves = image(region.points, frame.leaf_values(data), data_space)
+            all_leaves = frame.leaf_points(points, axes, stage.leaves, scope)
+            data_leaves = frame.leaf_points(region.points, definition.axis, data, scope)
         except NotAffine:
             return self._boxed(work, scope)
         return self._band(work, 0, {}, all_leaves, data_leaves, scope)

@@ -15,7 +15,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Expr, Var
 from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
 from tecomp.ir.stmt import Buffer, Extent
-from tecomp.ir.text import identifier
+from tecomp.ir.text import identifier, take_name
 from tecomp.lowering.index import index_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, Split, StageState, State
@@ -135,9 +135,9 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
     bodies = _inlined_bodies(state)
     _check_missing(state, bodies, tensors)
     sizes = _sizes(state, arguments)
-    names = _BufferNames()
+    taken: set[str] = set()
     buffers = {
-        (stage.key, k): _buffer(stage, k, sizes, names)
+        (stage.key, k): _buffer(stage, k, sizes, taken)
         for stage in state
         if stage.is_placeholder or stage.key in bodies
         for k in range(stage.op.num_outputs)
@@ -270,7 +270,7 @@ def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
     """A variable of the function for each size variable of the computation."""
     found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
     bound = set(found)
-    names = _BufferNames()
+    taken: set[str] = set()
     for argument in arguments:
         for extent in argument.shape if isinstance(argument, Tensor) else ():
             variables = _variables(extent)
@@ -285,10 +285,8 @@ def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
                     f"add {var.name} itself to the arguments"
                 )
         found.update(used)
-    return {
-        var: Var(names.fresh(var.name), INT64 if var.dtype.is_integer else var.dtype)
-        for var in found
-    }
+    types = {var: INT64 if var.dtype.is_integer else var.dtype for var in found}
+    return {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
 
 
 def _defined(stage: StageState) -> list[Var]:
@@ -327,26 +325,11 @@ def _variables(extent: Extent) -> list[Var]:
 
 
 def _buffer(
-    stage: StageState, output: int, sizes: Mapping[Var, Var], names: _BufferNames
+    stage: StageState, output: int, sizes: Mapping[Var, Var], taken: set[str]
 ) -> Buffer:
     tensor = stage.op.output(output)
     shape = tuple(n if isinstance(n, int) else index_of(n, dict(sizes)) for n in tensor.shape)
     return Buffer(
-        names.fresh(tensor.name), shape, tensor.dtype, stage.scope, stage.layout.axis_separators
+        take_name(identifier(tensor.name), taken), shape, tensor.dtype, stage.scope,
+        stage.layout.axis_separators,
     )
-
-
-class _BufferNames:
-    """Unique identifiers."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def fresh(self, wish: str) -> str:
-        base = name = identifier(wish)
-        k = 0
-        while name in self._taken:
-            k += 1
-            name = f"{base}_{k}"
-        self._taken.add(name)
-        return name

@@ -45,7 +45,9 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
         statements = sum(isinstance(part, BufferStore | Let) for part in walk(node.body))
         if turns is None or turns * statements > limit:
             return For(node.loop_var, node.min, node.extent, ForKind.SERIAL, node.body)
-        return SeqStmt(tuple(_copy(node, turn) for turn in range(turns))).stands_for
+        in_shapes = any(node.loop_var in extent_variables(b) for b in buffers_in(node.body))
+        copies = tuple(_copy(node, turn, in_shapes=in_shapes) for turn in range(turns))
+        return SeqStmt(copies).stands_for
 
     return map_body(func, lambda body: bottom_up(body, rule))
 
@@ -58,9 +60,11 @@ def _turns(loop: For) -> int | None:
     return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
 
 
-def _copy(loop: For, turn: int) -> Stmt:
+def _copy(loop: For, turn: int, *, in_shapes: bool) -> Stmt:
+    """The body at one turn; `in_shapes` says whether the shape of a buffer depends on it."""
     value = binary(BinOp.ADD, loop.min, index_value(turn)) if turn else loop.min
-    body = _with_value(loop.body, loop.loop_var, value)
+    body = replace_variables(loop.body, {loop.loop_var: value}) if in_shapes else loop.body
+    body = _with_value(body, loop.loop_var, value)
     if isinstance(loop.extent, Const):
         return body
     return IfThenElse(Compare(CmpOp.GT, loop.extent, index_value(turn)), seq(body))
@@ -83,6 +87,4 @@ def _with_value(body: Stmt, var: Var, value: Expr) -> Stmt:
                 return x
         return None
 
-    if any(var in extent_variables(buffer) for buffer in buffers_in(body)):
-        body = replace_variables(body, {var: value})
     return bottom_up(body, rule)

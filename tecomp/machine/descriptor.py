@@ -77,13 +77,16 @@ class Target:
             TargetError: there is none of that name.
         """
         if scope not in self.memories:
-            near = get_close_matches(scope, list(self.memories), n=1)
-            hint = f"did you mean `{near[0]}`? " if near else ""
-            raise TargetError(
-                f"target {self.name} has no memory `{scope}`; {hint}its memories are "
-                f"{', '.join(self.memories)}"
-            )
+            raise TargetError(self._no_memory(scope))
         return self.memories[scope]
+
+    def _no_memory(self, scope: str) -> str:
+        near = get_close_matches(scope, list(self.memories), n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        return (
+            f"target {self.name} has no memory `{scope}`; {hint}its memories are "
+            f"{', '.join(self.memories)}"
+        )
 
     def check_buffer(self, buffer: Buffer) -> Memory:
         """The memory that `buffer` lives in, which has addresses of as many indices as it has.
@@ -95,7 +98,9 @@ class Target:
             TargetError: the machine has no such memory, or that has addresses of another rank.
             CapacityError: the buffer alone is larger than that memory.
         """
-        memory = self.memory(buffer.scope)
+        if buffer.scope not in self.memories:
+            raise TargetError(f"{buffer.name}: {self._no_memory(buffer.scope)}")
+        memory = self.memories[buffer.scope]
         rank = len(buffer.axis_separators) + 1
         if rank == memory.rank:
             self._check_capacity(buffer, memory)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
-from tecomp.ir.rewrite import children
+from tecomp.ir.rewrite import fold
 
 # One number for each bit of a value, least first: which unknowns it is the exclusive or of. The
 # bit `_ONE` of that number stands for a constant 1.
@@ -70,17 +70,7 @@ def _eliminate(rows: list[tuple[int, int]]) -> dict[int, int]:
 
 
 def _bits(root: Expr, unknowns: Mapping[Var, Bits]) -> Bits | None:
-    done: dict[int, Bits | None] = {}
-    todo: list[Expr] = [root]
-    while todo:
-        node = todo[-1]
-        operands = list(children(node))
-        if waiting := [operand for operand in operands if id(operand) not in done]:
-            todo.extend(waiting)
-            continue
-        todo.pop()
-        done[id(node)] = _node_bits(node, [done[id(operand)] for operand in operands], unknowns)
-    return done[id(root)]
+    return fold(root, lambda node, operands: _node_bits(node, operands, unknowns))
 
 
 def _node_bits(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Expr, Not, Select, Var
-from tecomp.ir.rewrite import children, free_variables
+from tecomp.ir.rewrite import fold, free_variables
 from tecomp.ir.stmt import Extent
 
 LIMIT = 2**22
@@ -34,17 +34,7 @@ def values(root: Expr, at: Mapping[Var, Array]) -> Array:
     Raises:
         KeyError: `root` has another variable, or an operation that no index has.
     """
-    done: dict[int, Array] = {}
-    todo: list[Expr] = [root]
-    while todo:
-        node = todo[-1]
-        operands = list(children(node))
-        if waiting := [operand for operand in operands if id(operand) not in done]:
-            todo.extend(waiting)
-            continue
-        todo.pop()
-        done[id(node)] = _value(node, [done[id(operand)] for operand in operands], at)
-    return done[id(root)]
+    return fold(root, lambda node, operands: _value(node, operands, at))
 
 
 def _value(node: Expr, operands: list[Array], at: Mapping[Var, Array]) -> Array:

@@ -13,6 +13,7 @@ from math import gcd
 from typing import TypeAlias
 
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var
+from tecomp.ir.rewrite import fold
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
 Part: TypeAlias = "Span | Opaque"
@@ -89,20 +90,7 @@ class Reader:
         """`root` as a form, or None if there is an operation that no form has."""
         if isinstance(root, Var) and root in self.axes:
             return self.make(0, {Span(self.axes[root]): 1})
-        done: dict[int, Form | None] = {}
-        todo: list[Expr] = [root]
-        while todo:
-            node = todo[-1]
-            if isinstance(node, Binary):
-                operands: tuple[Expr, ...] = (node.a, node.b)
-            else:
-                operands = (node.value,) if isinstance(node, Cast) else ()
-            if waiting := [operand for operand in operands if id(operand) not in done]:
-                todo.extend(waiting)
-                continue
-            todo.pop()
-            done[id(node)] = self._node(node, [done[id(operand)] for operand in operands])
-        return done[id(root)]
+        return fold(root, self._node, _operands)
 
     def exact(self, form: Form | None, expr: Expr) -> Form | None:
         """The form of `expr`, given its form with periods."""
@@ -306,6 +294,12 @@ def scaled(form: Form, factor: int) -> Form:
     if factor == 0:
         return Form()
     return Form(form.const * factor, tuple((part, n * factor) for part, n in form.terms))
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    if isinstance(node, Binary):
+        return node.a, node.b
+    return (node.value,) if isinstance(node, Cast) else ()
 
 
 def _multiples(form: Form, divisor: int, unit: int) -> dict[Part, int]:

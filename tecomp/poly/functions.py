@@ -22,6 +22,7 @@ from tecomp.ir.expr import (
     Var,
     integer_range,
 )
+from tecomp.ir.rewrite import fold
 from tecomp.ir.stmt import Extent
 
 if TYPE_CHECKING:
@@ -82,20 +83,7 @@ def add(a: Function, b: Function) -> Function:
 
 
 def _evaluate(root: Expr, space: Space) -> _Value:
-    done: dict[int, _Value] = {}
-    todo: list[Expr] = [root]
-    while todo:
-        node = todo[-1]
-        if id(node) in done:
-            todo.pop()
-            continue
-        operands = _operands(node)
-        if waiting := [operand for operand in operands if id(operand) not in done]:
-            todo.extend(reversed(waiting))
-            continue
-        done[id(node)] = _value(node, [done[id(operand)] for operand in operands], space)
-        todo.pop()
-    return done[id(root)]
+    return fold(root, lambda node, operands: _value(node, operands, space), _operands)
 
 
 def _operands(node: Expr) -> tuple[Expr, ...]:
@@ -249,10 +237,13 @@ def _is_exact(dtype: DType) -> bool:
 
 
 def _constant(value: Function) -> int | None:
+    """The number that `value` is everywhere, None if it is none or has several."""
     if not value.is_cst():
         return None
-    aff = value if isinstance(value, Aff) else value.as_aff()
-    return int(aff.get_constant_val().to_python())
+    if isinstance(value, Aff):
+        return int(value.get_constant_val().to_python())
+    least, most = value.min_val(), value.max_val()
+    return int(least.to_python()) if least.eq(most) else None
 
 
 _COMPARE: dict[CmpOp, Callable[[PwAff, PwAff], Set]] = {

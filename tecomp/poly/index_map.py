@@ -87,6 +87,7 @@ class IndexMap(PlainIndexMap):
         >>> IndexMap.from_func(lambda x, y: [x // 4, y, x % 4]).map_indices([i * 4, j])
         [i, j, 0]
         """
+        _check_list(indices, "indices")
         if len(indices) != len(self.initial_indices):
             raise LayoutError(
                 f"index map: {self} is for {len(self.initial_indices)} axes, got {len(indices)} "
@@ -227,6 +228,8 @@ class IndexMap(PlainIndexMap):
         >>> wrapped.is_equivalent_to(IndexMap.from_func(lambda i: [i // 4, i % 4]), [16])
         True
         """
+        if not isinstance(other, PlainIndexMap):
+            raise LayoutError(f"index map: expected an index map to compare with, got {other!r}")
         mine, theirs = self.initial_indices, other.initial_indices
         if len(mine) != len(theirs) or len(self.final_indices) != len(other.final_indices):
             return False
@@ -237,6 +240,7 @@ class IndexMap(PlainIndexMap):
 
     def _on(self, shape: Sequence[Extent]) -> Analysis:
         """The answers for one shape. They hold the extents, so that the key stays theirs."""
+        _check_list(shape, "extents")
         key = tuple(n if isinstance(n, int) else -1 - id(n) for n in shape)
         found = self._answers.get(key)
         if found is None:
@@ -308,6 +312,11 @@ def image_box(
         shape = lifted.map_shape([simplified(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
     return box_of(lifted.final_indices, lifted.initial_indices, bounds, outer)
+
+
+def _check_list(given: object, what: str) -> None:
+    if not isinstance(given, Sequence | np.ndarray):
+        raise LayoutError(f"index map: expected a list of {what}, got {given!r}")
 
 
 def _list(shape: Sequence[Extent]) -> str:

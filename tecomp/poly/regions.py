@@ -56,7 +56,6 @@ class Scope:
         known = copy.intersect(here).params().intersect(self.context)
         return replace(self, params=params, context=known)
 
-
     def within(self, var: Var, extent: Expr) -> Scope:
         """The scope inside a loop over `extent` values from 0."""
         params = (*self.params, var)
@@ -108,6 +107,11 @@ def united(points: isl.Set, scope: Scope) -> isl.Set:
 def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     """The values of `exprs`, affine on `space`, at `points`."""
     return points.apply(index_relation(exprs, space))
+
+
+def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
+    """Where in `space` the values of `exprs`, affine on it, are in `points`."""
+    return points.apply(index_relation(exprs, space).reverse())
 
 
 def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:

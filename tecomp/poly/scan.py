@@ -59,14 +59,24 @@ def scan(
         build = isl.AstBuild.from_context(context)
     copies: list[isl.Set] = []
 
+    failures: list[BaseException] = []
+
     def remember(leaf: isl.AstNode, at: isl.AstBuild) -> isl.AstNode:
-        name = isl.Id.read_from_str(CONTEXT, f"u{len(copies)}")
-        copies.append(isl.Set.from_union_set(at.get_schedule().domain()).reset_tuple_id())
-        return leaf.set_annotation(name)
+        # What leaves a callback, Ctrl-C say, makes isl lose objects, and the process crash when
+        # it ends.
+        try:
+            name = isl.Id.read_from_str(CONTEXT, f"u{len(copies)}")
+            copies.append(isl.Set.from_union_set(at.get_schedule().domain()).reset_tuple_id())
+            return leaf.set_annotation(name)
+        except BaseException as error:
+            failures.append(error)
+            return leaf
 
     # The second value keeps the callback alive.
     build, _keep = build.set_at_each_domain(remember)
     tree = build.node_from_schedule(node.get_schedule())
+    if failures:
+        raise failures[0]
     return _Emitter(space, body, kinds or {}, copies).emit(tree, {})
 
 

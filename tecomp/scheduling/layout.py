@@ -15,7 +15,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.stmt import Extent, PadValue, Range
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
@@ -76,6 +76,15 @@ def transform_layout(
         return state.update(replace(changed, layout_axes=after)), before
     changed = _reloop(changed, Transform(before, after, index_map), where)
     return state.update(changed), after
+
+
+def pad_function(pad: PadValue) -> Callable[..., Expr]:
+    """A value of padding as the function of the physical indices that `pad_value=` takes."""
+
+    def value(*indices: Expr) -> Expr:
+        return substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
+
+    return value
 
 
 def stored_shape(stage: StageState) -> tuple[Extent, ...]:

@@ -210,6 +210,23 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     return state.update(replace(stage, threads=threads)), None
 
 
+def check_threads(
+    state: State, key: Operation, axis: IterVar, tag: str, threads: int | None
+) -> None:
+    """A loop has as many iterations as the thread axis that it is bound to has threads.
+
+    Raises:
+        ScheduleError: it has not, or `axis` is no loop of this stage.
+    """
+    stage = state.stage(key)
+    leaf_position(stage, axis, "bind")
+    if threads is not None and isinstance(axis.extent, int) and axis.extent != threads:
+        raise ScheduleError(
+            f"s[{stage.name}].bind({axis.name}): {tag} has {threads} threads, but {axis.name} runs "
+            f"{axis.extent} times; split it first, or give the thread axis no extent"
+        )
+
+
 def _positive(value: object, what: str, where: str) -> Extent:
     if isinstance(value, Expr) and value.dtype.is_integer:
         return value if not isinstance(value, Const) else _positive(value.value, what, where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
@@ -13,8 +13,8 @@ from tecomp.errors import ParseError, ScheduleError
 from tecomp.ir.expr import Expr
 from tecomp.ir.parser import parse_index_map, parse_pad_value
 from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import PadValue
 from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.layout import pad_function
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
 from tecomp.scheduling.trace import VERSION
 
@@ -90,6 +90,8 @@ CALLS = frozenset({
 
 
 def _document(text: str) -> dict[str, Any]:
+    if not isinstance(text, str):
+        raise ParseError(f"replay: expected the JSON text of a trace, got {text!r}")
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -127,18 +129,11 @@ def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
         case {"map": text}:
             return IndexMap.lift(parse_index_map(text))
         case {"value": text}:
-            return _pad_function(parse_pad_value(text))
+            return pad_function(parse_pad_value(text))
         case {"expr": text}:
             return _expression(schedule, text)
         case list():
             return [_decode(schedule, values, item) for item in value]
-    return value
-
-
-def _pad_function(pad: PadValue) -> Callable[..., Expr]:
-    def value(*indices: Expr) -> Expr:
-        return substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
-
     return value
 
 

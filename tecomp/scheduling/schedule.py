@@ -253,7 +253,10 @@ class Stage:
 
     def bind(self, ivar: IterVar, thread_ivar: ThreadAxis | str) -> None:
         """Bind a loop to a thread axis; see `loops.bind`."""
-        tag = thread_ivar.tag if isinstance(thread_ivar, ThreadAxis) else thread_ivar
+        tag = thread_ivar
+        if isinstance(thread_ivar, ThreadAxis):
+            tag = thread_ivar.tag
+            loops.check_threads(self._schedule.state, self._key, ivar, tag, thread_ivar.extent)
         self._apply(loops.bind, "bind", ivar, tag)
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:

@@ -19,6 +19,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr
 from tecomp.ir.rewrite import free_variables
+from tecomp.ir.text import take_name
 from tecomp.scheduling.state import State
 from tecomp.scheduling.te_text import float_text, te_text
 
@@ -188,12 +189,7 @@ class _Names:
     def fresh(self, wish: str) -> str:
         base = re.sub(r"\W", "_", wish)
         base = base if base.isidentifier() and not keyword.iskeyword(base) else f"v_{base}"
-        name, k = base, 0
-        while name in self.taken:
-            k += 1
-            name = f"{base}_{k}"
-        self.taken.add(name)
-        return name
+        return take_name(base, self.taken)
 
     def operation(self, op: Operation, wish: str) -> str:
         name = self.fresh(wish)

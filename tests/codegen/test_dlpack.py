@@ -43,6 +43,18 @@ class Refusing:
         raise BufferError("it requires a gradient")
 
 
+class Careless:
+    """Claims to export, and does something else."""
+
+    def __init__(self, made: object) -> None:
+        self.made = made
+
+    def __dlpack__(self) -> object:
+        if isinstance(self.made, Exception):
+            raise self.made
+        return self.made
+
+
 class Tensor(ctypes.Structure):
     """`DLManagedTensor` of dlpack.h."""
 
@@ -137,8 +149,15 @@ READ_ONLY.flags.writeable = False
                                      "convert it with .astype(np.float32)"),
         (Refusing(), "argument 1 (B) of f: its memory cannot be shared (it requires a gradient); "
                      "pass it as an array that owns plain memory"),
+        (Careless(TypeError("no strides")), "argument 1 (B) of f: its memory cannot be shared (no "
+                                            "strides); pass it as an array that owns plain "
+                                            "memory"),
+        (Careless(3), "argument 1 (B) of f: __dlpack__ gave int, which is no DLPack capsule or a "
+                      "used one; pass an array whose __dlpack__ makes a new capsule at each call"),
     ],
-    ids=str.split("read-only type strides device lanes complex refusing"),
+    ids=str.split(
+        "read-only type strides device lanes complex refusing failing no-capsule"
+    ),
 )
 def test_refusals(argument: object, message: str) -> None:
     with pytest.raises(CallError) as error:

@@ -177,7 +177,7 @@ class TestTargets:
         with pytest.raises(tecomp.TargetError) as error:
             tecomp.build(s, [A, B])
         assert error.value.message == (
-            "target cpu has no memory `global.texure`; did you mean `global.texture`? its "
+            "B: target cpu has no memory `global.texure`; did you mean `global.texture`? its "
             "memories are global, global.texture, shared, local"
         )
 
@@ -193,7 +193,7 @@ class TestArguments:
         kernel(2.0, x, y, 5)
 
         assert repr(kernel) == (
-            "<Kernel main(alpha: float32, X: float32[n], Y: float32[n], n: int64), writes Y>"
+            "<Kernel main(alpha: float32, X: float32[n], Y: float32[n], n: int32), writes Y>"
         )
         np.testing.assert_array_equal(y, 2 * x + 5)
 
@@ -209,6 +209,23 @@ class TestArguments:
             "float32[6]"
         )
         np.testing.assert_array_equal(y, 0)
+
+    def test_a_number_that_its_declared_type_cannot_hold_is_refused(self) -> None:
+        m = te.var("m")  # int32
+        A = te.placeholder((2,), name="A")
+        B = te.compute((2,), lambda i: A[i] + te.cast(m, "float32"), name="B")
+        kernel = tecomp.build(te.create_schedule(B.op), [A, B, m])
+        b = np.zeros(2, "float32")
+
+        with pytest.raises(tecomp.CallError) as error:
+            kernel(counting(2), b, 2**31)
+        assert error.value.message == (
+            "argument 2 (m) of main: 2147483648 does not fit into int32, which holds -2147483648 "
+            "to 2147483647; declare the variable with a wider type"
+        )
+        np.testing.assert_array_equal(b, 0)
+        kernel(counting(2), b, -3)
+        np.testing.assert_array_equal(b, counting(2) - 3)
 
     def test_a_size_need_not_be_listed_but_another_variable_must(self) -> None:
         s, (alpha, X, Y, _) = saxpy()
@@ -357,3 +374,18 @@ class TestCalls:
         kernel(counting(3, 14), stored)
 
         np.testing.assert_array_equal(stored[1, 2], 2 * counting(3, 14)[2, 4:8])
+
+
+def test_many_turns_around_none() -> None:
+    n, m, k = te.var("n"), te.var("m"), te.var("k")
+    A = te.placeholder((n, m, k), name="A")
+    B = te.compute((n, m, k), lambda i, j, l: A[i, j, l] + 1.0, name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B])
+
+    # Counting to 2**50 takes weeks, so that this would run into the time limit.
+    empty = np.empty((2**30, 2**20, 0), np.float32)
+    kernel(empty, empty.copy())
+
+    given, made = np.ones((2, 3, 4), np.float32), np.zeros((2, 3, 4), np.float32)
+    kernel(given, made)
+    assert (made == 2).all()

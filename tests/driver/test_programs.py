@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import tecomp
 from tecomp import te
+from tecomp.compute.axis import IterVar
 from tecomp.driver.build import ScheduledKernel
 
 Agrees = Callable[..., ScheduledKernel]
@@ -313,3 +315,28 @@ def test_half_precision(dtype: str, agrees: Agrees) -> None:
         s, [A, B, C],
         {A: a, B: a * a + numpy.type(1), C: a.astype("float32").sum(axis=1)}, rtol=FLOAT32,
     )
+
+
+def test_tiles_of_tiles_that_do_not_divide() -> None:
+    """Six splits of each axis, no factor dividing the next: easy as sums, hard as quotients."""
+    A = te.placeholder((61, 31), name="A")
+    B = te.placeholder((31, 127), name="B")
+    k = te.reduce_axis((0, 31), name="k")
+    C = te.compute((61, 127), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+
+    def tiles(axis: IterVar, factors: tuple[int, ...]) -> list[IterVar]:
+        loops = [axis]
+        for factor in factors:
+            loops += s[C].split(loops.pop(), factor=factor)
+        return loops
+
+    rows, columns = (tiles(axis, factors) for axis, factors in zip(
+        C.op.axis, [(32, 16, 8, 4, 3, 2), (100, 50, 25, 7, 5, 2)], strict=True))
+    order = [loop for pair in zip(rows, columns, strict=True) for loop in pair]
+    s[C].reorder(*order[:6], *tiles(k, (9, 5, 2)), *order[6:])
+    a, b, c = normal(61, 31), normal(31, 127), np.empty((61, 127), np.float32)
+
+    tecomp.build(s, [A, B, C])(a, b, c)
+
+    np.testing.assert_allclose(c, a @ b, 1e-4, 1e-4)

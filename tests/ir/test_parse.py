@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,7 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (None, "parse: expected the printed form of a function, got None"),
         ("def f(", "line 1, column 6: '(' was never closed: `def f(`"),
         ("", "line 1, column 1: expected one `def name(...):`"),
         ("x = 1", "line 1, column 1: expected one `def name(...):`"),
@@ -266,7 +268,7 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         (HEAD + "store(n, n)", "line 2, column 11: expected a place in a buffer: `n`"),
     ],
 )
-def test_wrong_text_is_refused_with_its_place(text: str, message: str) -> None:
+def test_wrong_text_is_refused_with_its_place(text: Any, message: str) -> None:
     with pytest.raises(ParseError) as error:
         parse(text)
 

@@ -152,6 +152,24 @@ def test_an_output_can_be_computed_inside_another(run: Any) -> None:
     np.testing.assert_array_equal(d, 2 * a + 1)
 
 
+def test_a_start_that_is_computed_after_it_is_used_is_refused(nest: Any, run: Any) -> None:
+    S = te.compute((N,), lambda i: te.sum(A[i, k], axis=k, init=P[i, 0]), name="S")
+    s = te.create_schedule(S)
+    s[P].compute_at(s[S], k)
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [A, S])
+
+    assert caught.value.message == (
+        "s[P].compute_at(s[S], k): init= of S reads P before the loops of the reduction, and that "
+        "loop is inside them; compute P further out"
+    )
+    s[P].compute_at(s[S], S.op.axis[0])
+    a, result = np.ones((N, N), np.float32), np.full(N, np.nan, np.float32)
+    run(s, [A, S], a, result)
+    np.testing.assert_array_equal(result, np.full(N, N + 2))
+
+
 @pytest.mark.parametrize("rows", [N, 0])
 def test_a_reader_outside_is_refused_whether_the_loop_runs_or_not(nest: Any, rows: int) -> None:
     D = te.compute((rows, N), lambda i, j: P[i, j] + 1.0, name="D")

@@ -94,6 +94,23 @@ def test_a_read_that_can_leave_the_tensor_is_refused(case: str, nest: Any) -> No
     assert caught.value.message == f"{said}; {HINT}"
 
 
+@pytest.mark.parametrize(("condition", "value"), [("all", 0), ("negative", -1)])
+def test_a_refusal_that_depends_on_a_number_without_bounds(
+    nest: Any, condition: str, value: int
+) -> None:
+    """A scalar argument that is no extent has no least value; the point has the nearest to 0."""
+    wanted = n < 0 if condition == "negative" else te.any(n < 5, n >= 0)
+    C = te.compute((8,), lambda i: te.if_then_else(wanted, A[i + 1], 0.0), name="C")
+    s = te.create_schedule(C)
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [n, A, C])
+
+    assert caught.value.message == (
+        f"C: `A[i + 1]` reads outside A[8]: index 0, `i + 1`, is 8 at n = {value}, i = 7; {HINT}"
+    )
+
+
 def test_a_refusal_shows_the_read_in_the_source(nest: Any) -> None:
     C = te.compute((8,), lambda i: A[i] + A[i + 1], name="C")
     s = te.create_schedule(C)

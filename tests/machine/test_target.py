@@ -144,10 +144,11 @@ def test_buffers_of_the_right_rank() -> None:
          "A: has 3 physical axes, but memory `global` of target cpu takes 1 physical axis; use 0 "
          "AXIS_SEPARATOR in its layout instead of 2"),
         (Buffer("A", (4,), scope="globl"),
-         "target cpu has no memory `globl`; did you mean `global`? its memories are global, "
+         "A: target cpu has no memory `globl`; did you mean `global`? its memories are global, "
          "global.texture, shared, local"),
         (Buffer("A", (4,), scope="warp"),
-         "target cpu has no memory `warp`; its memories are global, global.texture, shared, local"),
+         "A: target cpu has no memory `warp`; its memories are global, global.texture, shared, "
+         "local"),
     ],
     ids=str.split("two-for-one one-for-two three typo unknown"),
 )
@@ -204,4 +205,13 @@ def test_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.value.message == (
         "there is no target `cpu`; installed targets: none (is tecomp installed? `pip install -e "
         ".`); or pass the path of a TOML file"
+    )
+
+
+def test_a_memory_that_is_not_there() -> None:
+    with pytest.raises(TargetError) as error:
+        CPU.memory("sram")
+
+    assert error.value.message == (
+        "target cpu has no memory `sram`; its memories are global, global.texture, shared, local"
     )

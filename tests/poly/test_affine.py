@@ -173,6 +173,7 @@ def test_hull_keeps_what_is_affine() -> None:
         (x ^ y, "x ^ y"),
         (x & 5, "x & 5"),
         (x << y, "x << y"),
+        (select(x < 4, Const(2), 3) * y, "select(x < 4, 2, 3) * y"),
     ],
     ids=str,
 )

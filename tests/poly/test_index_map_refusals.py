@@ -30,6 +30,24 @@ def takes_rest(**rest: Var) -> list[Var]:
 
 
 @pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m: m.map_shape(None), "index map: expected a list of extents, got None"),
+        (lambda m: m.map_indices(3), "index map: expected a list of indices, got 3"),
+        (lambda m: m.is_equivalent_to("i"),
+         "index map: expected an index map to compare with, got 'i'"),
+    ],
+)
+def test_what_is_no_list_or_map_is_refused(
+    ask: Callable[[IndexMap], object], message: str
+) -> None:
+    with pytest.raises(LayoutError) as error:
+        ask(IndexMap.from_func(lambda i: [i]))
+
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize(
     ("function", "ndim", "message"),
     [
         (

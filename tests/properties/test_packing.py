@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, te
@@ -31,6 +31,7 @@ def layouts(draw: Draw) -> Layout:
 
 
 @given(layouts())
+@example(([], "float32", ["lambda: [0]"]))
 def test_packing_puts_every_element_in_its_place(layout: Layout) -> None:
     shape, dtype, texts = layout
     X = te.placeholder(shape, dtype, name="X")

@@ -223,6 +223,22 @@ REFUSED: dict[str, Case] = {
         lambda s: s[C].bind(x, te.thread_axis("warpIdx.x")),
         f"s[C].bind(x): there is no thread axis 'warpIdx.x'; they are {THREADS}",
     ),
+    "bind to another number of threads": (
+        nothing,
+        lambda s: s[C].bind(x, te.thread_axis(32, "threadIdx.x")),
+        "s[C].bind(x): threadIdx.x has 32 threads, but x runs 10 times; split it first, or give "
+        "the thread axis no extent",
+    ),
+    "a thread axis without a tag": (
+        nothing,
+        lambda s: te.thread_axis(32),
+        "te.thread_axis: the tag is ''; write a name such as 'threadIdx.x'",
+    ),
+    "a thread axis of a broken number of threads": (
+        nothing,
+        lambda s: te.thread_axis(3.5, "threadIdx.x"),  # type: ignore[arg-type]
+        "te.thread_axis threadIdx.x: the threads are 3.5; write how many there are, or (0, end)",
+    ),
     "bind of a number": (
         nothing,
         lambda s: s[C].bind(x, 32),  # type: ignore[arg-type]

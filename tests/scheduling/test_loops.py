@@ -279,6 +279,15 @@ def test_a_reduction_can_be_bound_to_a_serial_thread() -> None:
     assert state_of(s, C).threads == {k: "threadIdx.x"}
 
 
+def test_bind_to_as_many_threads_as_the_loop_has_iterations() -> None:
+    s, C = elementwise()
+    i, _ = C.op.axis
+    assert isinstance(i.extent, int)
+    s[C].bind(i, te.thread_axis(i.extent, "blockIdx.x"))
+
+    assert state_of(s, C).threads == {i: "blockIdx.x"}
+
+
 def test_thread_axis_forms() -> None:
     assert te.thread_axis("threadIdx.x").extent is None
     assert te.thread_axis((0, 64), "threadIdx.x").extent == 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -29,6 +30,9 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], str]] = {
         lambda: "{", ParseError,
         "replay: the text is no JSON: Expecting property name enclosed in double quotes: line 1 "
         "column 2 (char 1)",
+    ),
+    "no text": (
+        lambda: cast(Any, None), ParseError, "replay: expected the JSON text of a trace, got None",
     ),
     "another document": (
         lambda: "[1, 2]", ParseError, "replay: the text is no trace of version 1",

@@ -198,7 +198,7 @@ def programs(draw: Draw, *, most_stages: int = 5) -> Program:
     maker = Maker(draw)
     if maker.chance(20):
         for name in ("n", "m")[: maker.number(1, 2)]:
-            values = draw(st.lists(st.sampled_from((3, 2, 5, 8, 7, 1, 11, 0)), min_size=2, max_size=2))
+            values = [maker.pick((3, 2, 5, 8, 7, 1, 11, 0)) for _ in range(2)]
             maker.sizes[name] = tuple(values)
             maker.lines.append(f'{name} = te.var("{name}")')
     for _ in range(maker.number(1, most_stages)):

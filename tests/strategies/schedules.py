@@ -32,6 +32,7 @@ REFUSED_CALLS = (
     r"the axis separators \[.*\] of an earlier call do not fit",
     r"an earlier call gave pad_value= as a function of its own axes",
     r"is computed inside \S+ already; call ",
+    r"bit operations are decided by looking at every element, but \S+ has the extent",
     r"starts from init=, which every partial result would add again",
     r"runs over data and reduction at once, so its iterations",
     r"the axes must be loops directly inside one another",
@@ -39,6 +40,7 @@ REFUSED_CALLS = (
 REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
     r"^s\[(?P<stage>\S+)\]\.compute_at: \S+ is passed by the caller, but the stage .* only a part",
+    r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): init= of \S+ reads \S+ before the loops of the",
     r"iterations .* both write .*, which the caller passes; compute (?P<stage>\S+) at the root",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
@@ -96,7 +98,9 @@ class Case:
                 event(f"moved to the root: {found.re.pattern}")
                 name = found["stage"]
                 stage = next(s for s in self.schedule.stages if s.op.name == name)
+                before = self.schedule.state
                 stage.compute_root()
+                assert self.schedule.state.stage(stage.op) != before.stage(stage.op), error
 
     def text(self) -> str:
         """Python text of the program and the schedule."""
@@ -257,6 +261,9 @@ class _Scheduler(Draws):
             return
         stage = self.pick(reductions)
         leaf = self.leaf(stage, IterKind.REDUCE)
+        assert leaf is not None
+        if self.chance(60) and self.attempt("split", stage.split, leaf, factor=self.number(1, 5)):
+            leaf = self.leaf(stage, IterKind.REDUCE)
         rank = len(stage.op.axis)
         self.attempt("rfactor", self.case.schedule.rfactor, stage.op.output(0), leaf,
                      self.number(-rank - 1, rank))
