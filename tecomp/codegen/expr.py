@@ -37,6 +37,7 @@ from tecomp.ir.expr import (
     Ramp,
     Select,
     Var,
+    conjuncts,
 )
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
@@ -109,7 +110,7 @@ def _conjunction(code: Code, node: Binary) -> Rule:
     """`a and b`: an index is checked only where the conditions before it hold."""
     kind = register_type(node.dtype)
     joined: str | None = None
-    for term in _terms(node):
+    for term in conjuncts(node):
         if joined is None or not _is_check(term):
             operand = yield term
             joined = operand if joined is None else code.op(f"and {kind} {joined}, {operand}")
@@ -121,18 +122,6 @@ def _conjunction(code: Code, node: Binary) -> Rule:
             operand = yield from check_index(code, term, joined)
             joined = code.op(f"and {kind} {joined}, {operand}")
     return joined or "true"
-
-
-def _terms(node: Expr) -> list[Expr]:
-    found: list[Expr] = []
-    todo = [node]
-    while todo:
-        term = todo.pop()
-        if isinstance(term, Binary) and term.op is BinOp.AND:
-            todo.extend((term.b, term.a))
-        else:
-            found.append(term)
-    return found
 
 
 def _is_check(node: Expr) -> bool:

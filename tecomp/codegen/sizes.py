@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from tecomp.codegen.dlpack import Memory
 from tecomp.codegen.parameter import Parameter, Shape, array_text, compact_strides
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.expr import Binary, Cast, Const, Expr, Var, binary, cast
-from tecomp.ir.rewrite import bottom_up, free_variables
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.facts import Facts
+from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.simplify_expr import expression
 from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.tasks import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +147,8 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     if isinstance(extent, Var):
         return sizes[extent].value
 
-    def rule(node: Any) -> Expr | None:
-        if isinstance(node, Var):
-            return Const(sizes[node].value, node.dtype)
-        if isinstance(node, Binary):
-            return binary(node.op, node.a, node.b)
-        if isinstance(node, Cast):
-            return cast(node.dtype, node.value)
-        return None
-
-    result = bottom_up(extent, rule)
+    values = {var: Const(size.value, var.dtype) for var, size in sizes.items()}
+    result = run(expression(Facts(), substitute(extent, values)))
     if not isinstance(result, Const):
         raise LowerError(f"the extent `{extent}` has no value for the sizes of this call")
     return int(result.value)

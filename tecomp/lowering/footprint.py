@@ -10,7 +10,7 @@ from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Expr, Var, index_value
+from tecomp.ir.expr import Expr, Var, conjuncts, index_value
 from tecomp.lowering.index import index_of
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges, reads_of
@@ -36,16 +36,27 @@ def whole(program: Program, definition: Definition, scope: Scope) -> Any:
 def with_reduction(
     program: Program, definition: Definition, points: Any, scope: Scope
 ) -> tuple[Any, Space]:
-    """The points at which the body is evaluated to make the elements `points`."""
+    """The points at which the body is evaluated to make the elements `points`.
+
+    A `where=` that is a range of the axes, such as `k <= i`, leaves out the rest: loops then end
+    there instead of testing it in each turn.
+    """
     axes = (*definition.axis, *definition.reduce_axis)
     space = scope.space(axes)
-    if not definition.reduce_axis:
+    reduce = definition.reduce
+    if reduce is None:
         return points, space
     ranges = domain_ranges(program, definition)
     reduced = scope.space(definition.reduce_axis).box(
         [(ranges[axis].min, ranges[axis].extent) for axis in definition.reduce_axis]
     )
-    return points.flat_product(reduced), space
+    domain = points.flat_product(reduced)
+    for term in conjuncts(reduce.condition):
+        kept = condition_hull(term, space)[0].coalesce()
+        # Several pieces would be several copies of the body.
+        if kept.n_basic_set() == 1:
+            domain = domain.intersect(kept)
+    return domain, space
 
 
 def needed(

@@ -25,6 +25,7 @@ from tecomp.ir.expr import (
     Select,
     Var,
     binary,
+    conjuncts,
     index_value,
 )
 from tecomp.ir.facts import Facts
@@ -250,19 +251,6 @@ class Lanes:
                     and facts.at_most(total.plus(size, -1), -1)):
                 return False
         return True
-
-
-def conjuncts(condition: Expr) -> list[Expr]:
-    """`a and b and c` as a, b, c."""
-    found: list[Expr] = []
-    todo = [condition]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Binary) and node.op is BinOp.AND:
-            todo += [node.b, node.a]
-        else:
-            found.append(node)
-    return found
 
 
 def joined(a: Expr | None, b: Expr | None) -> Expr | None:

@@ -20,6 +20,7 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
     binary,
+    conjuncts,
     index_value,
     logical_and,
 )
@@ -41,7 +42,7 @@ from tecomp.ir.stmt import (
 )
 from tecomp.ir.tasks import Task, run
 from tecomp.lowering.buffers import extent_variables, replace_variables
-from tecomp.lowering.vector_expr import Lanes, Where, conjuncts, joined, private_copy
+from tecomp.lowering.vector_expr import Lanes, Where, joined, private_copy
 
 Step: TypeAlias = "Expr | tuple[Var, Expr]"
 

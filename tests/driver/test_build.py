@@ -379,7 +379,7 @@ class TestCalls:
 def test_many_turns_around_none() -> None:
     n, m, k = te.var("n"), te.var("m"), te.var("k")
     A = te.placeholder((n, m, k), name="A")
-    B = te.compute((n, m, k), lambda i, j, l: A[i, j, l] + 1.0, name="B")
+    B = te.compute((n, m, k), lambda x, y, z: A[x, y, z] + 1.0, name="B")
     kernel = tecomp.build(te.create_schedule(B), [A, B])
 
     # Counting to 2**50 takes weeks, so that this would run into the time limit.
@@ -389,3 +389,18 @@ def test_many_turns_around_none() -> None:
     given, made = np.ones((2, 3, 4), np.float32), np.zeros((2, 3, 4), np.float32)
     kernel(given, made)
     assert (made == 2).all()
+
+
+def test_an_extent_with_a_condition_in_it() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    s[B].transform_layout(lambda i: [i % 2, i // 2])
+    kernel = tecomp.build(s, [A, B])
+
+    for count in (1, 2, 5):
+        given = np.arange(count, dtype=np.float32)
+        stored = kernel.empty(B, n=count)
+        kernel(given, stored)
+        np.testing.assert_array_equal(kernel.unpack(B, stored, n=count), given + 1)
