@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tecomp.codegen.emit import Options
 from tecomp.codegen.function import ModuleText, module_text
-from tecomp.codegen.jit import Entry, Linked, Machine, assembly, link
+from tecomp.codegen.jit import Entry, Linked, Machine, assembly, link, object_code
 from tecomp.ir.stmt import PrimFunc
 
 
@@ -60,7 +60,7 @@ def compile_function(
         InternalError: `func` has something that should have been lowered.
     """
     module = module_text(func, Options(check_bounds, fast_math, fp_contract))
-    return Compiled(func, module, link(module.text, module.entry))
+    return Compiled(func, module, link(object_code(module.text), module.entry))
 
 
 def emit_assembly(

@@ -20,6 +20,9 @@ attributes #1 = { nounwind willreturn memory(none) }
 !0 = !{}
 """
 
+# An attribute of functions, for `tecomp.codegen.jit`: more of LLVM's passes pay there.
+LOOP_WORK = '"tecomp.loop-work"'
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -88,11 +91,13 @@ class Code:
         env: operand of every variable in scope; of a buffer's `data`, its address.
         memo: operands of the expressions of the statement at hand, a scope per open branch.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
+        has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
     """
 
     module: Module
     env: dict[Var, str]
     is_outlined: bool = False
+    has_loop_work: bool = False
     allocas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     block: str = "entry"
@@ -182,7 +187,8 @@ class Code:
         """The whole function; `signature` is what stands between `define` and the body."""
         body = "\n".join(self.lines)
         allocas = "".join(f"  {line}\n" for line in self.allocas)
-        return f"define {signature} #0 {{\nentry:\n{allocas}{body}\n}}\n"
+        work = f" {LOOP_WORK}" if self.has_loop_work else ""
+        return f"define {signature} #0{work} {{\nentry:\n{allocas}{body}\n}}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ the parameters in order (addresses, and the bits of numbers), then the sizes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tecomp.codegen.check import RECORD_WORDS
 from tecomp.codegen.emit import TAIL, Code, Module, Options, plain_name
+from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.parallel import nodes, parameter
 from tecomp.codegen.runtime import runtime_text
 from tecomp.codegen.stmt import emit_stmt
@@ -20,6 +22,9 @@ from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
 
 RECORD_WORD = 1
 FIRST_ARGUMENT_WORD = RECORD_WORD + RECORD_WORDS
+
+_HELPER = re.compile(r"^(define internal .*?(@tecomp\.[\w.]+)\(.*)\n(?:.+\n)*?}$", re.MULTILINE)
+_INLINED_LINES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,24 @@ def module_text(func: PrimFunc, options: Options) -> ModuleText:
     name = plain_name(func.name)
     module = Module(name, options, list(func.sites))
     body = _body(module, func)
-    functions = "\n".join([_entry(module, func), body, *module.functions])
+    functions = _inlined("\n".join([_entry(module, func), body, *module.functions]))
     runtime = runtime_text(functions)
     # The runtime brings the declarations that it needs itself.
     declarations = "".join(f"{line}\n" for line in module.declarations if line not in runtime)
     text = "\n".join(part for part in (functions, runtime, declarations, TAIL) if part)
     return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
+
+
+def _inlined(text: str) -> str:
+    """Small helpers become part of their callers: the call would cost as much as what they do."""
+
+    def marked(match: re.Match[str]) -> str:
+        function, name = match.group(), match.group(2)
+        size = function.count("\n") * (text.count(f"{name}(") - 1)
+        small = size <= _INLINED_LINES and "noinline" not in match.group(1)
+        return function.replace(" #0", " #0 alwaysinline", 1) if small else function
+
+    return _HELPER.sub(marked, text)
 
 
 def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
@@ -65,7 +82,7 @@ def written_params(func: PrimFunc) -> frozenset[Var]:
 
 
 def _body(module: Module, func: PrimFunc) -> str:
-    code = Code(module, {})
+    code = Code(module, {}, has_loop_work=module.options.fast_math or has_loop_work(func.body))
     for reserved in ("record", "threads"):
         code.name(reserved)
     parameters = ["ptr %record", "i64 %threads"]

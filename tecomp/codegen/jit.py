@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any
 
+from tecomp.codegen.emit import LOOP_WORK
 from tecomp.errors import InternalError
 
 Entry = Callable[[Any], int]
@@ -70,7 +72,7 @@ def _target_machine(machine: Machine) -> Any:
     )
 
 
-def _optimised(text: str, target_machine: Any) -> Any:
+def _parsed(text: str, target_machine: Any) -> Any:
     llvm = _llvm()
     try:
         module = llvm.parse_assembly(text)
@@ -79,15 +81,34 @@ def _optimised(text: str, target_machine: Any) -> Any:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the generated code: {error}\n{text}") from error
-    # Vectors and unrolling are explicit by now: the passes that look for them cost most of the
-    # time and find nothing.
+    return module
+
+
+def _optimised(text: str, target_machine: Any) -> Any:
+    """The module after the passes that pay: registers out of memory, and loops where marked.
+
+    Vectors and unrolling are explicit by now: the passes that look for them cost most of the time
+    and find nothing.
+    """
+    llvm = _llvm()
+    module = _parsed(text, target_machine)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_unrolling = False
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(target_machine, options)
-    builder.getModulePassManager().run(module, builder)
+    if "alwaysinline" in text:
+        inliner = llvm.create_new_module_pass_manager()
+        inliner.add_always_inliner_pass()
+        inliner.run(module, builder)
+    plain = llvm.create_new_function_pass_manager()
+    plain.add_sroa_pass()
+    loops = builder.getFunctionPassManager() if LOOP_WORK in text else plain
+    for function in module.functions:
+        if not function.is_declaration:
+            has_work = any(LOOP_WORK.encode() in attribute for attribute in function.attributes)
+            (loops if has_work else plain).run(function, builder)
     return module
 
 
@@ -97,20 +118,33 @@ def assembly(text: str, machine: Machine) -> str:
     return str(target_machine.emit_assembly(_optimised(text, target_machine)))
 
 
-def link(text: str, entry: str) -> Linked:
-    """Machine code for the machine at hand, ready to be called.
+def object_code(text: str) -> bytes:
+    """Machine code of a module for the machine at hand, to be linked.
 
     Raises:
-        InternalError: LLVM refuses the module, or a function that it calls does not exist.
+        InternalError: LLVM refuses the module.
     """
-    llvm = _llvm()
     target_machine = _target_machine(host())
-    image = target_machine.emit_object(_optimised(text, target_machine))
-    compiler = llvm.create_lljit_compiler(target_machine)
-    builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+    return bytes(target_machine.emit_object(_optimised(text, target_machine)))
+
+
+@cache
+def _linker() -> tuple[Any, Iterator[int]]:
+    """The one linker of the process, and numbers that name what it links."""
+    return _llvm().create_lljit_compiler(_target_machine(host())), count()
+
+
+def link(image: bytes, entry: str) -> Linked:
+    """Object code in memory, ready to be called.
+
+    Raises:
+        InternalError: a function that it calls does not exist.
+    """
+    compiler, numbers = _linker()
+    builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
     try:
-        tracker = builder.export_symbol(entry).link(compiler, entry)
+        tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{next(numbers)}")
     except RuntimeError as error:
         raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
-    return Linked(function, (tracker, compiler))
+    return Linked(function, (tracker,))

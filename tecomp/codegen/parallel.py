@@ -7,6 +7,7 @@ from typing import Any
 
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
+from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.types import register_type
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BufferLoad, Expr, Var
@@ -48,7 +49,10 @@ def _define_body(
     emit_stmt: Callable[[Code, Stmt], None],
 ) -> None:
     """The function that has each captured value as a parameter of its own."""
-    inner = Code(code.module, {}, is_outlined=True)
+    inner = Code(
+        code.module, {}, is_outlined=True,
+        has_loop_work=code.module.options.fast_math or has_loop_work(stmt, is_outlined=True),
+    )
     for reserved in ("record", "begin", "end"):
         inner.name(reserved)
     parameters = ["ptr %record"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
-from functools import cache
 from typing import Any, TypeVar
 
 from tecomp.ir.expr import Broadcast, Expr, Var, cast
@@ -19,53 +18,81 @@ V = TypeVar("V", bound=Var)
 
 _INNER = (Expr, Stmt, Range)
 
+# Annotations of fields that hold no node, whatever the value.
+_PLAIN = frozenset((
+    "BinOp", "Buffer", "CmpOp", "DType", "ForKind", "Location | None", "Scalar", "Tensor", "bool",
+    "int", "str", "tuple[int, ...]", "tuple[tuple[int, int, int], ...]",
+))
 
-@cache
-def _arguments(kind: Any) -> tuple[tuple[str, bool], ...]:
-    """The fields that a node is constructed from, and whether they may hold children.
+
+class _Holds(dict[type, int]):
+    """What a value of a type is in the field of a node: 1 a node, 2 a tuple, 0 neither."""
+
+    def __missing__(self, kind: type) -> int:
+        found = 1 if issubclass(kind, _INNER) else 2 if kind is tuple else 0
+        self[kind] = found
+        return found
+
+
+class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
+    """For a kind of node: the fields that it is constructed from, and which may hold children.
 
     A field that binds variables holds none: what is bound there is not used there.
     """
-    binds = getattr(kind, "binds", ())
-    return tuple((f.name, f.name not in binds) for f in fields(kind) if f.init)
+
+    def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        binds = getattr(kind, "binds", ())
+        made_from: Any = kind
+        made = [f for f in fields(made_from) if f.init]
+        inner = (k for k, f in enumerate(made) if f.name not in binds and f.type not in _PLAIN)
+        self[kind] = found = (tuple(f.name for f in made), tuple(inner))
+        return found
 
 
-def children(node: Any) -> Iterator[Any]:
+# Traversals are most of what lowering does: what is known of a class is looked up once.
+_HOLDS = _Holds()
+_SHAPES = _Shapes()
+
+
+def children(node: Any) -> list[Any]:
     """The expressions and statements directly inside `node`, in field order.
 
     Buffers are not entered: extents of a shape are not part of what a statement computes.
     """
-    kind: Any = type(node)
-    for name, inner in _arguments(kind):
-        value = getattr(node, name)
-        if not inner:
-            continue
-        if isinstance(value, _INNER):
-            yield value
-        elif type(value) is tuple:
-            for item in value:
-                if isinstance(item, _INNER):
-                    yield item
+    names, inner = _SHAPES[type(node)]
+    found = []
+    for k in inner:
+        value = getattr(node, names[k])
+        holds = _HOLDS[type(value)]
+        if holds == 1:
+            found.append(value)
+        elif holds:
+            found += [item for item in value if _HOLDS[type(item)] == 1]
+    return found
 
 
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:
     """`node` with `f` applied to each child; the same object when nothing changed."""
-    changed = False
-    arguments: list[Any] = []
-    kind: Any = type(node)
-    for name, inner in _arguments(kind):
-        old = new = getattr(node, name)
-        if not inner:
-            pass
-        elif isinstance(old, _INNER):
+    names, inner = _SHAPES[type(node)]
+    changed: dict[int, Any] = {}
+    for k in inner:
+        old = getattr(node, names[k])
+        holds = _HOLDS[type(old)]
+        if holds == 1:
             new = f(old)
-        elif type(old) is tuple and any(isinstance(item, _INNER) for item in old):
-            new = tuple(f(item) if isinstance(item, _INNER) else item for item in old)
-            if all(a is b for a, b in zip(old, new, strict=True)):
-                new = old
-        changed |= new is not old
-        arguments.append(new)
-    return type(node)(*arguments) if changed else node
+            if new is not old:
+                changed[k] = new
+        elif holds:
+            items = [f(item) if _HOLDS[type(item)] == 1 else item for item in old]
+            if any(a is not b for a, b in zip(old, items, strict=True)):
+                changed[k] = tuple(items)
+    if not changed:
+        return node
+    kind: Any = type(node)
+    made: N = kind(*[
+        changed[k] if k in changed else getattr(node, name) for k, name in enumerate(names)
+    ])
+    return made
 
 
 def walk(root: Any) -> Iterator[Any]:
@@ -74,7 +101,7 @@ def walk(root: Any) -> Iterator[Any]:
     while todo:
         node = todo.pop()
         yield node
-        todo.extend(reversed(list(children(node))))
+        todo += children(node)[::-1]
 
 
 def fold(
@@ -141,7 +168,7 @@ def top_down(root: N, rule: Callable[[Any], Any]) -> N:
             done[id(node)] = result
         else:
             todo.append((node, True))
-            todo.extend((child, False) for child in reversed(list(children(node))))
+            todo.extend((child, False) for child in children(node)[::-1])
     final: N = done[id(root)]
     return final
 

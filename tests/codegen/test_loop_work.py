@@ -1,0 +1,97 @@
+"""LLVM's loop passes run where something can leave a loop, and only there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tecomp.codegen import compile_function, emit_assembly
+from tecomp.codegen.loop_work import has_loop_work
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import PrimFunc
+
+HEAD = 'def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), I: Buffer("int64", (64,))):'
+TILE = """
+with Allocate(Buffer("float32", (2,), scope="local")) as T:
+    T[0] = float32(0.0)
+    for k in range(64):
+        T[0] = T[0] + A[k]
+    B[0] = T[0]
+"""
+
+
+def function(body: str) -> PrimFunc:
+    return parse(f"{HEAD}{body.rstrip()}\n".replace("\n", "\n    "))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\nfor i in range(64):\n    B[i] = A[i] + float32(1.0)",
+        "\nfor i in range(4):\n    B[ramp(16 * i, 1, 16)] = A[ramp(16 * i, 1, 16)]",
+        "\nfor i in range(8):\n    for j in range(8):\n        B[i * 8 + j] = A[j * 8 + i]",
+        # What only an outer loop could give up stays where it is.
+        "\nfor i in range(8):\n    B[i] = A[i]\n    for j in range(8):\n        B[j] = A[j]",
+        TILE,
+        "\nB[0] = A[I[0]] + A[1]",
+    ],
+    ids=["elementwise", "vectors", "transpose", "outer", "tile", "straight"],
+)
+def test_nothing_to_do(body: str) -> None:
+    func = function(body)
+
+    assert not has_loop_work(func.body)
+    assert "loop-work" not in compile_function(func).llvm_ir
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\nfor k in range(64):\n    B[0] = B[0] + A[k]",
+        "\nfor i in range(8):\n    for k in range(8):\n        B[i] = B[i] + A[k]",
+        "\nfor i in range(8):\n    for j in range(8):\n        B[j] = B[j] + A[i]",
+        "\nfor i in range(8):\n    for j in range(8):\n        if i < 3:\n            B[j] = A[j]",
+        "\nfor i in range(64):\n    B[i] = A[i // 8]",
+        "\nfor i in range(8):\n    with Let(A[i]) as x:\n        for j in range(8):\n"
+        "            B[j] = exp(x)",
+        # Memory whose place is not constant does not become registers.
+        TILE.replace("T[0] + A[k]", "T[0] + T[I[k]]"),
+    ],
+    ids=["sum", "row-sum", "load", "condition", "division", "call", "array"],
+)
+def test_something_to_do(body: str) -> None:
+    func = function(body)
+
+    assert has_loop_work(func.body)
+    assert "loop-work" in compile_function(func).llvm_ir
+
+
+def test_each_parallel_loop_decides_for_itself() -> None:
+    func = function(
+        "\nfor i in parallel(8):\n    for k in range(8):\n        B[i] = B[i] + A[k]"
+        "\nfor i in parallel(8):\n    B[i] = A[i]"
+    )
+    marked = re.findall(r'@([\w.]+)\(.*"tecomp.loop-work"', compile_function(func).llvm_ir)
+
+    assert not has_loop_work(func.body)
+    assert has_loop_work(func.body, is_outlined=True)
+    assert marked == ["f.parallel.1.body"]
+
+
+def test_a_sum_in_memory_is_kept_in_a_register() -> None:
+    func = function("\nfor k in range(64):\n    B[0] = B[0] + A[k]")
+    text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu="znver5")
+    (loop,) = re.findall(r"(\.LBB\d+_\d+):[^:]*?\n(.*?)\n\tj\w+\t\1", text, re.DOTALL)
+
+    assert "vaddss" in loop[1]
+    assert not re.search(r"vmovss\s+%xmm\d+, .*\(", loop[1])
+
+
+def test_functions_that_are_called_in_vectors_are_part_of_the_loop() -> None:
+    func = function(
+        "\nfor i in range(4):\n    B[ramp(16 * i, 1, 16)] = exp(A[ramp(16 * i, 1, 16)])"
+    )
+    text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu="znver5")
+
+    assert re.findall(r"callq\s+(\S+)", text) == ["f.body"]
