@@ -271,13 +271,14 @@ def _store(facts: Facts, stmt: BufferStore) -> Task:
 def _let(facts: Facts, stmt: Let) -> Task:
     value = yield expression(facts, stmt.value)
     state = facts.enter()
-    if isinstance(value, Var | Const):
+    known = isinstance(value, Var | Const) or truth(value) is not None
+    if known:
         facts.values[stmt.var] = value
     else:
         facts.let(stmt.var, value)
     body = yield _statement(facts, stmt.body)
     facts.leave(state)
-    if isinstance(value, Var | Const) or _is_empty(body):
+    if known or _is_empty(body):
         return body
     return Let(stmt.var, value, body)
 

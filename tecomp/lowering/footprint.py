@@ -80,8 +80,8 @@ def needed(
         for read in reads_of(consumer):
             if program.producer(read.load.tensor) is not producer.stage.key:
                 continue
-            touched = _touched(read.load.indices, read.conditions, points, space)
-            region = touched if region is None else region.union(touched)
+            elements = touched(read.load.indices, read.conditions, points, space)
+            region = elements if region is None else region.union(elements)
     if region is None:
         return None
     region = united(region, scope)
@@ -89,7 +89,7 @@ def needed(
     return Region(clipped, region)
 
 
-def _touched(
+def touched(
     indices: tuple[Expr, ...],
     conditions: tuple[Expr, ...],
     points: Any,

@@ -15,8 +15,8 @@ from tecomp.lowering.reads import domain_ranges
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.regions import Scope, box_around, image, preimage
-from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
-from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_reduction
+from tecomp.scheduling.relations import Frame, Frames, derive_frames, made_from, recover
+from tecomp.scheduling.state import Relation, Split, Transform, is_reduction
 
 
 @dataclass(frozen=True)
@@ -132,14 +132,7 @@ def _in_sizes(program: Program, relation: Relation) -> Relation:
 
 def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
     """Whether a reduction loop was fused with a data loop."""
-    made_of = {leaf}
-    for relation in reversed(relations):
-        match relation:
-            case Split(parent, outer, inner) if made_of & {outer, inner}:
-                made_of.add(parent)
-            case Fuse(parts, fused) if fused in made_of:
-                made_of |= set(parts)
-    return any(not is_reduction(axis) for axis in made_of)
+    return any(not is_reduction(axis) for axis in made_from([leaf], relations))
 
 
 def _inverse(index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:

@@ -41,6 +41,13 @@ from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.stored import layout_maps, pad_values
+from tecomp.lowering.whole_tiles import (
+    Bounds,
+    Memory,
+    memory_of_arguments,
+    whole_tiles,
+    with_padding,
+)
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.regions import (
     Scope,
@@ -75,7 +82,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     )
 
 
-_Producer = tuple[Definition, Region, Sequence[tuple[Expr, Extent]]]
+_Producer = tuple[Definition, Region, Bounds]
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,7 @@ class _Stage:
         first_reduction: position of the first reduction loop; None for no reduction.
         cuts: positions in the loop order where something else comes in, ascending.
         attached: stages computed inside, by the position after their loop.
+        memory: for each tensor that exists there, the elements that its memory has.
     """
 
     definition: Definition
@@ -99,6 +107,7 @@ class _Stage:
     first_reduction: int | None
     cuts: tuple[int, ...]
     attached: Mapping[int, tuple[Definition, ...]]
+    memory: Memory
 
     @property
     def leaves(self) -> tuple[IterVar, ...]:
@@ -114,18 +123,23 @@ class _Nests:
     def roots(self, scope: Scope) -> Stmt:
         """All stages that are computed once; memory lives from its stage to the end."""
         statement: Stmt = seq()
-        for definition in reversed(self.program.roots()):
+        roots = self.program.roots()
+        memory = memory_of_arguments(self.program)
+        for definition in roots:
+            extents = [self.program.extent(axis.extent) for axis in definition.axis]
+            bounds = [(Const(0), extent) for extent in extents]
+            memory.setdefault(definition.stage.key, with_padding(definition, bounds, scope))
+        for definition in reversed(roots):
             region = whole(self.program, definition, scope)
-            nest = self.stage(definition, Region(region, region), scope)
+            nest = self.stage(definition, Region(region, region), memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
-                bounds = [
-                    (Const(0), self.program.extent(axis.extent)) for axis in definition.axis
-                ]
-                statement = _realize(definition, bounds, statement)
+                statement = _realize(definition, memory[definition.stage.key], statement)
         return statement
 
-    def stage(self, definition: Definition, region: Region, scope: Scope) -> Stmt:
+    def stage(
+        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+    ) -> Stmt:
         """The loops that compute `region` of one stage."""
         stage = definition.stage
         attached = self._attached_by_position(stage)
@@ -141,7 +155,7 @@ class _Nests:
         frame = frame_of(self.program, definition, bounds, region.points, scope)
         body = StageBody(self.program, definition, self.checker.checks)
         work = _Stage(
-            definition, frame, body, region.points, first_reduction, tuple(cuts), attached
+            definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory
         )
         points, _ = with_reduction(self.program, definition, region.points, scope)
         axes = (*definition.axis, *definition.reduce_axis)
@@ -159,7 +173,8 @@ class _Nests:
         def producers(
             position: int, values: Mapping[IterVar, Expr], inside: Scope, statement: Stmt
         ) -> Stmt:
-            return self._with_producers(work, position, values, inside, statement)
+            made = self._producers(work, position, values, inside)
+            return self._with_producers(work, made, inside, statement)
 
         loops = BoxedLoops(
             self.program, work.definition, work.frame, work.body, work.region,
@@ -215,24 +230,13 @@ class _Nests:
         tiled = [
             (k - start, extent)
             for k, extent in self._tiles(work)
-            if start <= k and not (before_reduction and is_reduction(work.leaves[k]))
+            if start <= k < stop
         ]
-        if before_reduction:
-            tiled = self._data_positions(work, start, tiled)
         return scan(
             band, scope.space(dims), inner,
-            kinds=self._kinds(work), isolated=full_tiles(walked, tiled, len(dims)),
+            kinds=self._kinds(work), isolated=full_tiles(band, tiled),
             context=scope.context,
         )
-
-    def _data_positions(
-        self, work: _Stage, start: int, tiled: Sequence[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
-        """Positions among the data loops, for positions among all loops."""
-        rest = work.leaves[start:]
-        return [
-            (sum(not is_reduction(leaf) for leaf in rest[:k]), extent) for k, extent in tiled
-        ]
 
     def _at_cut(
         self,
@@ -244,6 +248,8 @@ class _Nests:
         scope: Scope,
     ) -> Stmt:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
+        producers = self._producers(work, position, values, scope)
+        work = replace(work, memory={**work.memory, **_memory_of(producers)})
         parts: list[Stmt] = []
         if position == work.first_reduction:
             parts.append(self._initialise(work, position, values, data, scope))
@@ -252,20 +258,15 @@ class _Nests:
             parts.append(self._band(rest, position, values, points, data, scope))
         else:
             parts.append(work.body.update(work.frame.root_values(values)))
-        return self._with_producers(work, position, values, scope, seq(*parts))
+        return self._with_producers(work, producers, scope, seq(*parts))
 
     def _with_producers(
-        self,
-        work: _Stage,
-        position: int,
-        values: Mapping[IterVar, Expr],
-        scope: Scope,
-        statement: Stmt,
+        self, work: _Stage, producers: Sequence[_Producer], scope: Scope, statement: Stmt
     ) -> Stmt:
-        """`statement` after the stages that are computed inside the first `position` loops."""
-        producers = self._producers(work, position, values, scope)
+        """`statement` after the stages that are computed there."""
+        memory = {**work.memory, **_memory_of(producers)}
         for definition, region, bounds in reversed(producers):
-            nest = seq(self.stage(definition, region, scope), statement)
+            nest = seq(self.stage(definition, region, memory, scope), statement)
             is_passed = definition.is_argument
             statement = nest if is_passed else _realize(definition, bounds, nest)
         return statement
@@ -285,7 +286,7 @@ class _Nests:
 
         return scan(
             data, scope.space(dims), store, kinds=self._kinds(work), context=scope.context,
-            isolated=full_tiles(data, self._init_tiles(work, dims), len(dims)),
+            isolated=full_tiles(data, self._init_tiles(work, dims)),
         )
 
     def _init_tiles(self, work: _Stage, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
@@ -348,9 +349,15 @@ class _Nests:
             if region is None:
                 continue
             shape = [self.program.extent(axis.extent) for axis in definition.axis]
-            bounds = box_around(region.points, region.unclipped, scope, shape)
+            bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
             if definition.is_argument:
                 check_passed(self.program, definition, region, scope)
+            else:
+                region = whole_tiles(
+                    self.program, definition, region, bounds,
+                    {**work.memory, **_memory_of(found)}, self.checker.checks, scope,
+                )
+                bounds = with_padding(definition, bounds, scope)
             found.append((definition, region, bounds))
         return found
 
@@ -365,6 +372,10 @@ class _Nests:
             if region is not None:
                 points, _ = with_reduction(self.program, definition, region.points, scope)
                 instances[definition.stage.key] = points
+
+
+def _memory_of(producers: Sequence[_Producer]) -> dict[Operation, Bounds]:
+    return {d.stage.key: bounds for d, _, bounds in producers if not d.is_argument}
 
 
 def _realize(

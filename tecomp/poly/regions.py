@@ -127,37 +127,44 @@ def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]
     return points
 
 
-def full_tiles(
-    points: isl.Set, tiled: Sequence[tuple[int, int]], band: int
-) -> isl.Set | None:
-    """The outer points inside which every tiled dimension runs through its whole extent.
+def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | None:
+    """The part of `points` where every tiled dimension runs through its whole extent.
 
     Args:
-        points: a set whose first `band` dimensions are the outer ones.
+        points: values of loops, the first dimension outermost.
         tiled: dimension and full extent of each tile loop.
-        band: number of outer dimensions.
 
     Returns:
-        The part, or None if it is everything, nothing, or no simple range of the outer loops.
+        The part, or None if it is everything, nothing, or no simple range of the other loops.
     """
-    outer = first_dims(points, band)
-    partial = outer.empty(outer.get_space())
+    if not tiled:
+        return None
+    rank = points.dim(_DIM)
+    last = max(dim for dim, _ in tiled) + 1
+    inside = first_dims(points, last)
+    whole = inside
     for dim, extent in tiled:
-        upto = first_dims(points, dim + 1)
-        before = first_dims(points, dim)
-        whole = before.add_dims(_DIM, 1).lower_bound_val(_DIM, dim, 0)
+        whole = free(whole, dim).lower_bound_val(_DIM, dim, 0)
         whole = whole.upper_bound_val(_DIM, dim, extent - 1)
-        cut = first_dims(whole.subtract(upto), dim)
-        if dim >= band:
-            partial = partial.union(first_dims(cut, band))
-        else:
-            partial = partial.union(cut.add_dims(_DIM, band - dim))
-    full = outer.subtract(partial).coalesce()
-    if full.is_empty() or outer.is_subset(full):
+    partial = whole.subtract(inside)
+    for dim, _ in tiled:
+        partial = free(partial, dim)
+    full = points.subtract(partial.add_dims(_DIM, rank - last)).coalesce()
+    if full.is_empty() or points.is_subset(full):
         return None
     # Full tiles that come and go (tiles of 5 over places in blocks of 4) are not worth loops of
     # their own: there would be one for each pattern.
     return None if full.n_basic_set() > 1 or full.involves_locals() else full
+
+
+def free(points: isl.Set, dim: int) -> isl.Set:
+    """`points` with any value in one dimension."""
+    return points.project_out(_DIM, dim, 1).insert_dims(_DIM, dim, 1)
+
+
+def is_inside(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
+    """Whether `points` are all among `others`, as far as is known in `scope`."""
+    return bool(points.intersect_params(scope.context).is_subset(others))
 
 
 def box_around(
@@ -190,9 +197,10 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)
     names = scope.space(()).names
     anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
-    if anywhere.dim_is_bounded(_DIM, 0):
+    most = anywhere.dim_max_val(0)
+    if most.is_int():
         # A number is worth more than a tighter bound that depends on sizes.
-        return to_expr(start, names), int(anywhere.dim_max_val(0).to_python())
+        return to_expr(start, names), int(most.to_python())
     extent = _greatest(_of_sizes(widths, scope), names)
     return None if extent is None else (to_expr(start, names), extent)
 

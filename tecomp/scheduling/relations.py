@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
@@ -108,6 +108,18 @@ def _outer_extent(relation: Split, extent: Extent, factor: Extent) -> Extent:
     if relation.nparts is not None and not (isinstance(extent, int) and isinstance(factor, int)):
         return relation.nparts
     return ceil_div(extent, factor)
+
+
+def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[IterVar]:
+    """The given loops and all axes that splits and fusions made them from."""
+    found = set(leaves)
+    for relation in reversed(relations):
+        match relation:
+            case Split(parent, outer, inner) if found & {outer, inner}:
+                found.add(parent)
+            case Fuse(parts, fused) if fused in found:
+                found |= set(parts)
+    return found
 
 
 def ceil_div(extent: Extent, factor: Extent) -> Extent:

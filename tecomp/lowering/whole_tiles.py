@@ -1,0 +1,142 @@
+"""Tiles at the edge, computed whole where memory allows: their loops then need no masks.
+
+What lies beyond the edge is never read. It may be computed like the rest where whatever is read for
+it lies in memory too: in the padding of a layout, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.stmt import Extent, ForKind, IndexMap
+from tecomp.lowering.footprint import Region, touched, with_reduction
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.reads import Check, reads_of
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.index_map import IndexMap as AnyMap
+from tecomp.poly.regions import Scope, box_around, free, image, is_inside, preimage
+from tecomp.scheduling.relations import made_from
+from tecomp.scheduling.state import StageState, Transform
+
+Bounds = Sequence[tuple[Expr, Extent]]
+Memory = Mapping[Operation, Bounds]
+
+
+def memory_of_arguments(program: Program) -> dict[Operation, Bounds]:
+    """The elements that the memory of each argument has."""
+    found: dict[Operation, Bounds] = {
+        key: [(Const(0), extent) for extent in buffer.shape]
+        for key, buffer in program.placeholders.items()
+    }
+    for definition in program.definitions.values():
+        if definition.is_argument:
+            extents = [program.extent(axis.extent) for axis in definition.axis]
+            found[definition.stage.key] = [(Const(0), extent) for extent in extents]
+    return found
+
+
+def with_padding(definition: Definition, bounds: Bounds, scope: Scope) -> Bounds:
+    """`bounds` of a realized region, with the indices whose places are in its memory as well.
+
+    Of tiles of 6 rows in a layout, the last holds 6 rows even where the tensor ends before.
+    """
+    maps = definition.stage.layout.maps
+    if not maps or any(not isinstance(extent, int) for _, extent in bounds):
+        return bounds
+    space = scope.space(definition.axis)
+    try:
+        box = space.box(bounds)
+        places = _places(maps, definition.axis)
+        stored = scope.space([Var("place") for _ in places]).box(
+            _stored_bounds(maps, bounds, image(box, places, space), scope)
+        )
+        roomy = preimage(stored, places, space)
+    except NotAffine:
+        return bounds
+    wide = box_around(roomy, roomy, scope, [extent for _, extent in bounds])
+    try:
+        return wide if is_inside(space.box(wide), roomy, scope) else bounds
+    except NotAffine:
+        return bounds
+
+
+def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
+    places = list(axes)
+    for index_map in maps:
+        places = list(AnyMap.lift(index_map).map_indices(places))
+    return places
+
+
+def _stored_bounds(
+    maps: Sequence[IndexMap], bounds: Bounds, stored: Any, scope: Scope
+) -> Bounds:
+    """The box of places that is allocated for `bounds`."""
+    shape = [extent for _, extent in bounds]
+    for index_map in maps:
+        shape = list(AnyMap.lift(index_map).map_shape(shape))
+    if all(isinstance(start, Const) and start.value == 0 for start, _ in bounds):
+        return [(Const(0), extent) for extent in shape]
+    return box_around(stored, stored, scope, shape)
+
+
+def whole_tiles(
+    program: Program,
+    definition: Definition,
+    region: Region,
+    bounds: Bounds,
+    memory: Memory,
+    checks: Mapping[int, tuple[Check, ...]],
+    scope: Scope,
+) -> Region:
+    """`region` with the rest of the tiles that its vectorized and unrolled loops run through.
+
+    Args:
+        program: the definitions.
+        definition: a stage that is computed inside loops of another.
+        region: the elements that are needed.
+        bounds: the box that is allocated for them.
+        memory: for each tensor that exists here, the elements that its memory has.
+        checks: the reads whose indices are checked at run time: none of those may be added.
+        scope: what the sets depend on.
+    """
+    axes = _tiled_axes(definition.stage)
+    positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
+    if not positions or any(not isinstance(bounds[k][1], int) for k in positions):
+        return region
+    space = scope.space(definition.axis)
+    try:
+        box = space.box(bounds)
+    except NotAffine:
+        return region
+    points = region.points
+    for k in positions:
+        points = free(points, k)
+    points = points.intersect(box).intersect_params(scope.context).coalesce()
+    if is_inside(points, region.points, scope):
+        return region
+    evaluated, inner = with_reduction(program, definition, points, scope)
+    for read in reads_of(definition):
+        held = memory.get(program.producer(read.load.tensor))
+        if held is None or id(read.load) in checks:
+            return region
+        elements = touched(read.load.indices, read.conditions, evaluated, inner)
+        own = scope.space([Var("element") for _ in held])
+        if not is_inside(elements, own.box(held), scope):
+            return region
+    return Region(points, points)
+
+
+def _tiled_axes(stage: StageState) -> set[IterVar]:
+    """The axes of the tensor that vectorized and unrolled loops run along."""
+    if any(isinstance(relation, Transform) for relation in stage.relations):
+        return set()
+    marked = [
+        leaf for leaf in stage.leaves
+        if stage.marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
+    ]
+    return made_from(marked, stage.relations)
+

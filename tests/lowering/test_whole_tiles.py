@@ -1,0 +1,110 @@
+"""Tiles at the edge: computed whole where what they read lies in memory, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.stmt import Buffer
+from tecomp.lowering.pipeline import lower_all
+
+
+def packed_product(m: int, n: int, depth: int, *, pack: bool = True) -> tuple[Any, list[Any]]:
+    """A product in register tiles of 2 by 8, with both operands packed in such tiles."""
+    A = te.placeholder((m, depth), name="A")
+    B = te.placeholder((depth, n), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C)
+    T = s.cache_write(C, "local")
+    if pack:
+        AA = s.cache_read(A, "global", [T])
+        s[AA].transform_layout(lambda i, k: [i // 2, k, i % 2])
+        BB = s.cache_read(B, "global", [T])
+        s[BB].transform_layout(lambda k, j: [j // 8, k, j % 8])
+    i, j = s[C].op.axis
+    _, jo, ii, ji = s[C].tile(i, j, 2, 8)
+    s[C].unroll(ii)
+    s[C].vectorize(ji)
+    s[T].compute_at(s[C], jo)
+    i, j = s[T].op.axis
+    (k,) = s[T].op.reduce_axis
+    s[T].reorder(k, i, j)
+    s[T].unroll(i)
+    s[T].vectorize(j)
+    return s, [A, B, C]
+
+
+def check(s: Any, args: list[Any]) -> None:
+    a, b = (np.random.default_rng(0).standard_normal(t.shape, np.float32) for t in args[:2])
+    lowered = lower_all(s, args)
+    for func in lowered.functions.values():
+        given = [a, b, np.full(args[2].shape, np.nan, np.float32)]
+        shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
+        flat = [x.reshape(shape) for x, shape in zip(given, shapes, strict=True)]
+        evaluate(func, flat)
+        np.testing.assert_allclose(flat[2].reshape(args[2].shape), a @ b, rtol=1e-5, atol=1e-5)
+    c = np.full(args[2].shape, np.nan, np.float32)
+    tecomp.build(s, args, check_bounds=True)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 17])
+def test_packed_tiles_have_one_form_at_every_size(size: int) -> None:
+    s, args = packed_product(size, size, 5)
+    text = str(tecomp.lower(s, args))
+    tile = text.partition("as C_local:")[2].partition(" C[")[0]
+
+    assert tile.count("for k in range(5):") == 1
+    assert "where=" not in tile
+    check(s, args)
+
+
+def test_operands_that_end_at_the_edge_are_not_read_beyond() -> None:
+    s, args = packed_product(3, 11, 5, pack=False)
+
+    assert "C_local[ramp(0, 1, 3)] + " in str(tecomp.lower(s, args))
+    check(s, args)
+
+
+def test_an_index_from_data_is_not_computed_where_nobody_asked() -> None:
+    P = te.placeholder((5,), "int32", name="P")
+    A = te.placeholder((5,), name="A")
+    J = te.compute((5,), lambda i: P[i], name="J")
+    G = te.compute((5,), lambda i: A[J[i]], name="G")
+    D = te.compute((5,), lambda i: G[i] + 1.0, name="D")
+    s = te.create_schedule(D)
+    s[J].transform_layout(lambda i: [i // 4, i % 4])
+    io, _ = s[D].split(D.op.axis[0], factor=4)
+    s[G].compute_at(s[D], io)
+    s[G].vectorize(s[G].op.axis[0])
+
+    d = np.zeros(5, np.float32)
+    tecomp.build(s, [P, A, D])(
+        np.array([4, 3, 2, 1, 0], np.int32), np.arange(5, dtype=np.float32), d
+    )
+
+    np.testing.assert_array_equal(d, [5, 4, 3, 2, 1])
+
+
+def test_symbolic_sizes() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((n,), lambda i: B[i] + 1.0, name="C")
+    s = te.create_schedule(C)
+    io, ii = s[C].split(C.op.axis[0], factor=8)
+    s[C].vectorize(ii)
+    s[B].compute_at(s[C], io)
+    s[B].vectorize(s[B].op.axis[0])
+    kernel = tecomp.build(s, [A, C], check_bounds=True)
+    for size in (0, 1, 7, 8, 9, 100):
+        a = np.arange(size, dtype=np.float32)
+        c = np.full(size, np.nan, np.float32)
+        kernel(a, c)
+        np.testing.assert_array_equal(c, a * 2 + 1)
