@@ -8,10 +8,13 @@ from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tecomp.errors import CapacityError, TargetError
+from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import Buffer
-from tecomp.machine.read import read_description
+from tecomp.machine.host import host_caches, host_vectors
+from tecomp.machine.read import HOST, read_description
 from tecomp.machine.registry import find_description
 
 
@@ -37,6 +40,29 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """What one core computes with, as far as a schedule picks its tiles by it.
+
+    Attributes:
+        vector_bytes: of a vector register.
+        vector_registers: how many there are.
+        cache_bytes: the data caches that a core has or shares, the smallest first.
+    """
+
+    vector_bytes: int
+    vector_registers: int
+    cache_bytes: tuple[int, ...]
+
+    def lanes(self, dtype: str) -> int:
+        """Values of a type that one vector holds.
+
+        >>> Core(32, 16, (32768,)).lanes("float32")
+        8
+        """
+        return max(self.vector_bytes // DType(dtype).bytes, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A machine that code is generated for.
 
@@ -44,11 +70,13 @@ class Target:
         name: what `Target.load` calls it.
         description: one sentence.
         memories: its memories by name, in the order of the file.
+        core: its vectors and caches; None where the description has none.
     """
 
     name: str
     description: str
     memories: Mapping[str, Memory]
+    core: Core | None = None
 
     @classmethod
     def load(cls, name: str | Path) -> Target:
@@ -150,4 +178,17 @@ def read_target(text: str, source: str) -> Target:
         )
         for name, entry in described["memory"].items()
     }
-    return Target(described["name"], described["description"], MappingProxyType(memories))
+    core = _core(described["core"]) if "core" in described else None
+    return Target(described["name"], described["description"], MappingProxyType(memories), core)
+
+
+def _core(entry: Mapping[str, Any]) -> Core:
+    def known(key: str, host: Any) -> Any:
+        return host if entry[key] == HOST else entry[key]
+
+    width, count = host_vectors()
+    return Core(
+        vector_bytes=known("vector_bytes", width),
+        vector_registers=known("vector_registers", count),
+        cache_bytes=tuple(known("cache_bytes", host_caches())),
+    )

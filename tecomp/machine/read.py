@@ -9,7 +9,13 @@ from typing import Any
 
 from tecomp.errors import TargetError
 
-_TOP: Mapping[str, type] = {"name": str, "description": str, "memory": dict}
+_TOP: Mapping[str, type] = {"name": str, "description": str, "core": dict, "memory": dict}
+_CORE: Mapping[str, type] = {
+    "vector_bytes": int,
+    "vector_registers": int,
+    "cache_bytes": list,
+    "source": str,
+}
 _MEMORY: Mapping[str, type] = {
     "scope": str,
     "rank": int,
@@ -17,9 +23,11 @@ _MEMORY: Mapping[str, type] = {
     "capacity_bytes": int,
     "source": str,
 }
-_OPTIONAL = ("capacity_bytes",)
+_OPTIONAL = ("capacity_bytes", "core")
+HOST = "host"
+"""Instead of a number: what the machine at hand has."""
 _SCOPES = ("chip", "core")
-_KINDS = {str: "a text", int: "a whole number", dict: "a table"}
+_KINDS = {str: "a text", int: "a whole number", dict: "a table", list: "a list"}
 
 
 def read_description(text: str, source: str) -> dict[str, Any]:
@@ -33,6 +41,8 @@ def read_description(text: str, source: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise TargetError(f"{source}: no TOML ({error}); see https://toml.io") from error
     _check_keys(table, _TOP, source)
+    if "core" in table:
+        _check_core(table["core"], f"{source}: [core]")
     if not table["memory"]:
         raise TargetError(f"{source}: [memory] is empty; describe at least one memory")
     for name, entry in table["memory"].items():
@@ -48,17 +58,35 @@ def _key(name: str) -> str:
     return f'"{name}"' if "." in name else name
 
 
-def _check_keys(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:
+def _check_keys(
+    table: Mapping[str, Any], known: Mapping[str, type], where: str, *, may_be_host: bool = False
+) -> None:
     for key, value in table.items():
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}"
             raise TargetError(f"{where}: unknown key `{key}`; {hint}")
         # A bool is an int for Python, and not for the reader of a description.
-        if type(value) is not known[key]:
-            raise TargetError(f"{where}: `{key}` is {value!r}; expected {_KINDS[known[key]]}")
+        if type(value) is not known[key] and not (may_be_host and value == HOST):
+            other = f', or "{HOST}"' if may_be_host else ""
+            raise TargetError(
+                f"{where}: `{key}` is {value!r}; expected {_KINDS[known[key]]}{other}"
+            )
     if missing := [key for key in known if key not in table and key not in _OPTIONAL]:
         raise TargetError(f"{where}: missing {', '.join(f'`{key}`' for key in missing)}")
+
+
+def _check_core(entry: Mapping[str, Any], where: str) -> None:
+    _check_keys(entry, _CORE, where, may_be_host=True)
+    for key in ("vector_bytes", "vector_registers"):
+        if entry[key] != HOST and entry[key] < 1:
+            raise TargetError(f"{where}: `{key}` is {entry[key]}; expected at least 1")
+    sizes = entry["cache_bytes"]
+    if sizes != HOST and not (sizes and all(type(size) is int and size > 0 for size in sizes)):
+        raise TargetError(
+            f"{where}: `cache_bytes` is {sizes!r}; expected the bytes of each cache, the smallest "
+            "first"
+        )
 
 
 def _check_memory(entry: Mapping[str, Any], where: str) -> None:

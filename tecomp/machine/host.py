@@ -1,0 +1,61 @@
+"""What the processor at hand offers to a schedule: vectors, registers, caches.
+
+Read from the files of Linux; where these say nothing, what every processor of the last ten years has.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from functools import cache
+from pathlib import Path
+
+_CPUINFO = Path("/proc/cpuinfo")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_COMMON = (32 * 1024, 256 * 1024, 4 * 1024 * 1024)
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+@cache
+def host_vectors() -> tuple[int, int]:
+    """Bytes of a vector register, and how many such registers there are."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return 16, 32
+    flags = _flags()
+    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= flags:
+        return 64, 32
+    return (32, 16) if "avx2" in flags else (16, 16)
+
+
+def _flags() -> set[str]:
+    try:
+        text = _CPUINFO.read_text(encoding="ascii", errors="ignore")
+    except OSError:
+        return set()
+    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return set(found[1].split()) if found else set()
+
+
+@cache
+def host_caches(root: Path = _CACHES) -> tuple[int, ...]:
+    """Bytes of the data caches of one core, the smallest first."""
+    sizes: dict[int, int] = {}
+    for entry in sorted(root.glob("index*")):
+        try:
+            kind, level, size = (
+                (entry / name).read_text(encoding="ascii").strip()
+                for name in ("type", "level", "size")
+            )
+        except OSError:
+            continue
+        parsed = re.fullmatch(r"(\d+)([KMG]?)", size)
+        if kind != "Instruction" and level.isdigit() and parsed:
+            sizes[int(level)] = int(parsed[1]) * _UNITS[parsed[2]]
+    found = tuple(size for _, size in sorted(sizes.items()) if size > 0)
+    return found or _COMMON
+
+
+def host_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,89 @@
+"""`[core]`: what schedules pick their tiles by, as numbers or as the machine at hand has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tecomp.errors import TargetError
+from tecomp.machine.descriptor import Target, read_target
+from tecomp.machine.host import host_caches, host_cores, host_vectors
+
+TOY = '''
+name = "toy"
+description = "a toy"
+
+[core]
+vector_bytes = 32
+vector_registers = 16
+cache_bytes = [1024, 4096]
+source = "made up"
+
+[memory.dram]
+scope = "chip"
+rank = 1
+alignment_bytes = 64
+source = "made up"
+'''
+
+
+def test_numbers() -> None:
+    core = read_target(TOY, "toy.toml").core
+
+    assert core is not None
+    assert (core.vector_bytes, core.vector_registers) == (32, 16)
+    assert core.cache_bytes == (1024, 4096)
+    assert [core.lanes(name) for name in ("float64", "float32", "int8")] == [4, 8, 32]
+
+
+def test_the_machine_at_hand() -> None:
+    core = Target.load("cpu").core
+
+    assert core is not None
+    assert (core.vector_bytes, core.vector_registers) == host_vectors()
+    assert core.cache_bytes == host_caches()
+    assert core.vector_bytes in (16, 32, 64)
+    assert list(core.cache_bytes) == sorted(core.cache_bytes)
+    assert host_cores() >= 1
+
+
+def test_caches_are_read_from_the_system(tmp_path: Path) -> None:
+    described = [("Data", "1", "48K"), ("Instruction", "1", "32K"), ("Unified", "2", "2M")]
+    for k, lines in enumerate(described):
+        entry = tmp_path / f"index{k}"
+        entry.mkdir()
+        for name, text in zip(("type", "level", "size"), lines, strict=True):
+            (entry / name).write_text(f"{text}\n")
+
+    assert host_caches(tmp_path) == (48 * 1024, 2 * 1024 * 1024)
+    assert len(host_caches(tmp_path / "none")) == 3
+
+
+def test_a_target_without_a_core() -> None:
+    text = TOY[: TOY.index("[core]")] + TOY[TOY.index("[memory") :]
+
+    assert read_target(text, "toy.toml").core is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("vector_bytes = 32", 'vector_bytes = "wide"',
+         "toy.toml: [core]: `vector_bytes` is 'wide'; expected a whole number, or \"host\""),
+        ("vector_bytes = 32", "vector_bytes = 0",
+         "toy.toml: [core]: `vector_bytes` is 0; expected at least 1"),
+        ("[1024, 4096]", "[]",
+         "toy.toml: [core]: `cache_bytes` is []; expected the bytes of each cache, the smallest "
+         "first"),
+        ("vector_registers = 16\n", "", "toy.toml: [core]: missing `vector_registers`"),
+        ("vector_bytes = 32", "vector_byte = 32",
+         "toy.toml: [core]: unknown key `vector_byte`; did you mean `vector_bytes`?"),
+    ],
+    ids=["text", "zero", "none", "missing", "typo"],
+)
+def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+    with pytest.raises(TargetError) as error:
+        read_target(TOY.replace(old, new, 1), "toy.toml")
+
+    assert error.value.message == message
