@@ -22,7 +22,7 @@ from tecomp.ir.parser import parse
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
-from tecomp.machine.descriptor import Target
+from tecomp.machine.descriptor import Core, Target
 from tecomp.machine.registry import list_targets
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CallError",
     "CapacityError",
+    "Core",
     "DefinitionError",
     "IndexMap",
     "InternalError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tecomp.compute.axis import IterVar
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
 from tecomp.compute.division import (
     div,
@@ -59,17 +60,20 @@ from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.expr import const
+from tecomp.ir.expr import Expr, Var, const
 from tecomp.poly.index_map import AXIS_SEPARATOR
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
 
 __all__ = [
     "AXIS_SEPARATOR",
+    "Expr",
+    "IterVar",
     "Schedule",
     "Select",
     "Stage",
     "Tensor",
+    "Var",
     "abs",
     "acos",
     "acosh",

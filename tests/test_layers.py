@@ -163,9 +163,24 @@ def test_no_module_waits_for_itself() -> None:
     assert cycle == []
 
 
+LIBRARIES = [p for name in ("schedules", "targets") for p in sorted((ROOT / name).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_libraries_use_the_public_interface_alone(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = [
+        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    inside = [name for name in imported if name and name.partition(".")[0] == "tecomp"]
+
+    assert {name for name in inside if not name.startswith("tecomp.schedules")} <= {"tecomp"}
+
+
 @pytest.mark.parametrize(
     "path",
-    [*FILES.values(), *sorted((ROOT / "targets").rglob("*.py"))],
+    [*FILES.values(), *LIBRARIES],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_a_file_starts_by_saying_what_it_is_for(path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LIBRARIES = {"tecomp.targets": ROOT / "targets"}
+LIBRARIES = {name: ROOT / name.partition(".")[2] for name in ("tecomp.schedules", "tecomp.targets")}
 TOP_FILES = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -26,7 +26,7 @@ TOP_FILES = [
     "THIRD_PARTY.md",
     "pyproject.toml",
 ]
-FOLDERS = ["docs", "targets", "tecomp", "tests"]
+FOLDERS = ["docs", "schedules", "targets", "tecomp", "tests"]
 
 BUILD = """
 import sys

@@ -63,6 +63,11 @@ class Operation(ABC):
         """The text, piece by piece."""
 
     @property
+    @abstractmethod
+    def attrs(self) -> Mapping[str, object]:
+        """Free values that the user attached."""
+
+    @property
     def num_outputs(self) -> int:
         """How many tensors it makes."""
         return len(self.dtypes)
@@ -102,6 +107,11 @@ class PlaceholderOp(Operation):
     def dtypes(self) -> tuple[DType, ...]:
         """Type of an element."""
         return (self.dtype,)
+
+    @property
+    def attrs(self) -> Mapping[str, object]:
+        """None."""
+        return {}
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import Buffer
-from tecomp.machine.host import host_caches, host_vectors
+from tecomp.machine.host import host_caches, host_cores, host_vectors
 from tecomp.machine.read import HOST, read_description
 from tecomp.machine.registry import find_description
 
@@ -44,11 +44,13 @@ class Core:
     """What one core computes with, as far as a schedule picks its tiles by it.
 
     Attributes:
+        count: how many such cores there are.
         vector_bytes: of a vector register.
         vector_registers: how many there are.
         cache_bytes: the data caches that a core has or shares, the smallest first.
     """
 
+    count: int
     vector_bytes: int
     vector_registers: int
     cache_bytes: tuple[int, ...]
@@ -56,7 +58,7 @@ class Core:
     def lanes(self, dtype: str) -> int:
         """Values of a type that one vector holds.
 
-        >>> Core(32, 16, (32768,)).lanes("float32")
+        >>> Core(2, 32, 16, (32768,)).lanes("float32")
         8
         """
         return max(self.vector_bytes // DType(dtype).bytes, 1)
@@ -188,6 +190,7 @@ def _core(entry: Mapping[str, Any]) -> Core:
 
     width, count = host_vectors()
     return Core(
+        count=known("count", host_cores()),
         vector_bytes=known("vector_bytes", width),
         vector_registers=known("vector_registers", count),
         cache_bytes=tuple(known("cache_bytes", host_caches())),

@@ -11,6 +11,7 @@ from tecomp.errors import TargetError
 
 _TOP: Mapping[str, type] = {"name": str, "description": str, "core": dict, "memory": dict}
 _CORE: Mapping[str, type] = {
+    "count": int,
     "vector_bytes": int,
     "vector_registers": int,
     "cache_bytes": list,
@@ -78,7 +79,7 @@ def _check_keys(
 
 def _check_core(entry: Mapping[str, Any], where: str) -> None:
     _check_keys(entry, _CORE, where, may_be_host=True)
-    for key in ("vector_bytes", "vector_registers"):
+    for key in ("count", "vector_bytes", "vector_registers"):
         if entry[key] != HOST and entry[key] < 1:
             raise TargetError(f"{where}: `{key}` is {entry[key]}; expected at least 1")
     sizes = entry["cache_bytes"]

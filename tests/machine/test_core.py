@@ -15,6 +15,7 @@ name = "toy"
 description = "a toy"
 
 [core]
+count = 2
 vector_bytes = 32
 vector_registers = 16
 cache_bytes = [1024, 4096]
@@ -32,7 +33,7 @@ def test_numbers() -> None:
     core = read_target(TOY, "toy.toml").core
 
     assert core is not None
-    assert (core.vector_bytes, core.vector_registers) == (32, 16)
+    assert (core.count, core.vector_bytes, core.vector_registers) == (2, 32, 16)
     assert core.cache_bytes == (1024, 4096)
     assert [core.lanes(name) for name in ("float64", "float32", "int8")] == [4, 8, 32]
 
@@ -45,7 +46,7 @@ def test_the_machine_at_hand() -> None:
     assert core.cache_bytes == host_caches()
     assert core.vector_bytes in (16, 32, 64)
     assert list(core.cache_bytes) == sorted(core.cache_bytes)
-    assert host_cores() >= 1
+    assert core.count == host_cores() >= 1
 
 
 def test_caches_are_read_from_the_system(tmp_path: Path) -> None:

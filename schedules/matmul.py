@@ -1,0 +1,267 @@
+"""Products of matrices, of any transposition, in batches, with a bias and an activation.
+
+The schedule is that of the BLAS libraries: both operands are packed into the order in which a tile
+of registers walks through them; a block of rows stays in the second cache while all columns pass.
+
+Source:
+    K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions
+    on Mathematical Software 34(3), 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tecomp import Target, te
+from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, register_tile
+
+PACKED_ROWS_PAY = 16
+"""Column tiles from which on packing the rows pays: each packed value is used once for each."""
+PACKED_COLUMNS_PAY = 3
+"""Row tiles from which on packing the columns pays."""
+
+
+def define(
+    A: te.Tensor,
+    B: te.Tensor,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    bias: te.Tensor | None = None,
+    activation: Callable[[te.Expr], te.Expr] | None = None,
+    out_dtype: str | None = None,
+    name: str = "matmul",
+) -> te.Tensor:
+    """`activation(A @ B + bias)`.
+
+    Args:
+        A: shape (..., m, k), or (..., k, m) if transposed.
+        B: shape (..., k, n), or (..., n, k) if transposed, with the same leading axes.
+        transpose_a: whether the last two axes of A are exchanged.
+        transpose_b: whether those of B are.
+        bias: shape (n,), added to each row.
+        activation: applied to each element at last.
+        out_dtype: type of the result, in which products are added up; that of A if None.
+        name: of the result.
+
+    Returns:
+        Shape (..., m, n).
+
+    >>> A, B = te.placeholder((4, 8, 16), name="A"), te.placeholder((4, 16, 32), name="B")
+    >>> define(A, B).shape
+    (4, 8, 32)
+    """
+    *batch, m, depth = (*A.shape[:-2], A.shape[-1], A.shape[-2]) if transpose_a else A.shape
+    n = B.shape[-2] if transpose_b else B.shape[-1]
+    dtype = out_dtype or A.dtype
+    k = te.reduce_axis((0, depth), name="k")
+
+    def product(*axes: te.Expr) -> te.Expr:
+        *outer, i, j = axes
+        a = A(*outer, k, i) if transpose_a else A(*outer, i, k)
+        b = B(*outer, j, k) if transpose_b else B(*outer, k, j)
+        return te.sum(te.cast(a, dtype) * te.cast(b, dtype), axis=k)
+
+    if A is B:
+        # Each operand is packed in its own way, so there have to be two.
+        B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
+    shape, order = (*batch, m, n), {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    if bias is None and activation is None:
+        return te.compute(shape, product, name=name, attrs=order)
+    total = te.compute(shape, product, name=f"{name}_sum", attrs=order)
+
+    def finish(*axes: te.Expr) -> te.Expr:
+        value: te.Expr = total(*axes)
+        if bias is not None:
+            value = value + bias(axes[-1])
+        return activation(value) if activation is not None else value
+
+    return te.compute(shape, finish, name=name)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is cut into blocks.
+
+    Attributes:
+        tile: sums in registers.
+        block_rows: rows whose packed values stay in the second cache.
+        depth: how much of the sum is formed at a time.
+        is_split: whether that is less than all of it.
+        column_parts: parts that the columns are cut into, where there are too few rows to share.
+        pack_rows: whether A is packed.
+        pack_columns: whether B is packed.
+    """
+
+    tile: RegisterTile
+    block_rows: int
+    depth: int
+    is_split: bool
+    column_parts: int
+    pack_rows: bool
+    pack_columns: bool
+
+
+def plan(total: te.Tensor, target: Target) -> Plan:
+    """The blocks for a product of any size.
+
+    * The columns of a tile, for the whole depth, take an eighth of the second cache.
+    * A block of packed rows takes three quarters of it.
+    * Blocks are even, and there are as many as cores or more.
+    """
+    core = core_of(target)
+    tile = register_tile(target, total.dtype)
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    width = total.dtype.bytes
+    m, n = total.shape[-2:]
+    k = total.op.reduce_axis[0].extent
+    rows = min(tile.rows, m) if isinstance(m, int) else tile.rows
+    tile = RegisterTile(max(rows, 1), tile.columns, tile.lanes)
+    depth = balanced(k, max(second // 8 // (tile.columns * width), 64))
+    most_rows = max(second * 3 // 4 // (depth * width) // tile.rows, 1) * tile.rows
+    if isinstance(m, int):
+        most_rows = min(most_rows, ceil_div(ceil_div(m, core.count), tile.rows) * tile.rows)
+    block_rows = balanced(m, max(most_rows, tile.rows), tile.rows)
+    blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
+    batched = len(total.shape) > 2
+    return Plan(
+        tile=tile,
+        block_rows=block_rows,
+        depth=depth,
+        is_split=not isinstance(k, int) or depth < k,
+        column_parts=1 if batched or blocks >= core.count else core.count,
+        pack_rows=not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns,
+        pack_columns=not isinstance(m, int) or m >= PACKED_COLUMNS_PAY * tile.rows,
+    )
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define`."""
+    s = te.create_schedule(output)
+    total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
+    p = plan(total, target)
+    if p.is_split:
+        driver, sums = total, _in_parts(s, total, p)
+    elif total is output:
+        driver, sums = total, s.cache_write(total, "local")
+    else:
+        driver, sums = output, total
+        s[total].set_scope("local")
+    block, depth, tile = _walk(s, driver, p)
+    _fill_registers(s, sums, driver, tile, p)
+    rows, columns = total.op.input_tensors
+    if p.pack_columns:
+        packed = _pack(s, columns, sums, p.tile.columns, first=bool(total.op.attrs["transpose_b"]))
+        _copy_in_order(s, packed)
+        if len(output.shape) > 2:
+            s[packed].compute_at(s[driver], block)
+    if p.pack_rows:
+        packed = _pack(s, rows, sums, p.tile.rows, first=not total.op.attrs["transpose_a"])
+        s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+        s[packed].compute_at(s[driver], block if depth is None else depth)
+    if driver is not output:
+        _finish(s, output, driver, p)
+    return s
+
+
+def _in_parts(s: te.Schedule, total: te.Tensor, p: Plan) -> te.Tensor:
+    """Cut the sum: a part of the depth is added up in registers, and then to the result."""
+    (k,) = s[total].op.reduce_axis
+    outer, _ = s[total].split(k, factor=p.depth)
+    sums = s.rfactor(total, outer)
+    assert isinstance(sums, te.Tensor)
+    s[sums].set_scope("local")
+    return sums
+
+
+def _walk(
+    s: te.Schedule, driver: te.Tensor, p: Plan
+) -> tuple[te.IterVar, te.IterVar | None, te.IterVar]:
+    """Loops over blocks of rows, parts of the depth, column tiles, row tiles, and inside a tile.
+
+    Returns:
+        The loop over blocks, that over the depth if it is cut, and that over row tiles.
+    """
+    stage = s[driver]
+    *batch, i, j = stage.op.axis
+    depth = stage.op.reduce_axis
+    block, i = stage.split(i, factor=p.block_rows)
+    tile, i = stage.split(i, factor=p.tile.rows)
+    parts: list[te.IterVar] = []
+    if p.column_parts > 1:
+        part, j = stage.split(j, nparts=p.column_parts)
+        parts = [part]
+    column, j = stage.split(j, factor=p.tile.columns)
+    vector, j = stage.split(j, factor=p.tile.lanes)
+    stage.reorder(*batch, *parts, block, *depth, column, tile, i, vector, j)
+    for axis in reversed([*batch, *parts]):
+        block = stage.fuse(axis, block)
+    stage.parallel(block)
+    stage.unroll(i)
+    stage.unroll(vector)
+    stage.vectorize(j)
+    return block, depth[0] if depth else None, tile
+
+
+def _fill_registers(
+    s: te.Schedule, sums: te.Tensor, driver: te.Tensor, tile: te.IterVar, p: Plan
+) -> None:
+    """Each step of the depth adds the product of one column and one row to the tile."""
+    stage = s[sums]
+    stage.compute_at(s[driver], tile)
+    *outer, i, j = stage.op.axis
+    (k,) = stage.op.reduce_axis
+    vector, j = stage.split(j, factor=p.tile.lanes)
+    stage.reorder(*outer, k, i, vector, j)
+    stage.unroll(i)
+    stage.unroll(vector)
+    stage.vectorize(j)
+
+
+def _pack(
+    s: te.Schedule, operand: te.Tensor, sums: te.Tensor, width: int, *, first: bool
+) -> te.Tensor:
+    """A copy of `operand` in which a tile finds `width` values of each step side by side.
+
+    Args:
+        s: the schedule.
+        operand: the tensor; one that is computed is computed in that order at once.
+        sums: the stage that reads it.
+        width: rows or columns of a tile.
+        first: whether those are the axis before the last, and the depth is the last.
+    """
+    is_computed = bool(operand.op.input_tensors)
+    packed = operand if is_computed else s.cache_read(operand, "global", [sums])
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        *outer, a, b = axes
+        x, k = (a, b) if first else (b, a)
+        return [*outer, x // width, k, x % width]
+
+    s[packed].transform_layout(place)
+    return packed
+
+
+def _copy_in_order(s: te.Schedule, packed: te.Tensor) -> None:
+    """Copy a few steps of the depth at a time: their tiles lie side by side in both orders."""
+    stage = s[packed]
+    *outer, tile, k, lane = stage.leaf_iter_vars
+    steps, k = stage.split(k, factor=8)
+    stage.reorder(*outer, steps, tile, k, lane)
+    stage.vectorize(lane)
+    if not outer:
+        stage.parallel(steps)
+
+
+def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> None:
+    """Apply what follows the sum to a block of rows while it is in the cache."""
+    stage = s[output]
+    *batch, i, j = stage.op.axis
+    block, i = stage.split(i, factor=p.block_rows)
+    _, lane = stage.split(j, factor=p.tile.lanes)
+    for axis in reversed(batch):
+        block = stage.fuse(axis, block)
+    stage.parallel(block)
+    stage.vectorize(lane)
+    s[total].compute_at(stage, block)

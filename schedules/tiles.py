@@ -1,0 +1,70 @@
+"""Sizes of tiles: cut into even parts, and fit to registers and caches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp import Core, Target, TargetError, te
+
+_SPARE = 2
+"""Vector registers that hold no sum and no column: the value of a row, and one on the way."""
+
+
+def ceil_div(n: int, factor: int) -> int:
+    """`n / factor`, rounded up."""
+    return -(-n // factor)
+
+
+def balanced(extent: int | te.Expr, most: int, unit: int = 1) -> int:
+    """The size of even parts of at most `most`, which is a multiple of `unit`.
+
+    Parts of 96, 96 and 1 take longer than three of 65.
+
+    >>> balanced(193, 96), balanced(193, 96, unit=8), balanced(10, 96, unit=8)
+    (65, 72, 16)
+    """
+    if not isinstance(extent, int):
+        return most
+    parts = max(ceil_div(extent, most), 1)
+    return max(ceil_div(ceil_div(extent, parts), unit), 1) * unit
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """A tile of sums that stays in registers.
+
+    Attributes:
+        rows: values that are broadcast, one after the other.
+        columns: values of the vectors that they are multiplied with.
+        lanes: values in one vector.
+    """
+
+    rows: int
+    columns: int
+    lanes: int
+
+
+def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
+    """The largest tile of outer products that is `vectors` vectors wide.
+
+    Each row needs a register for each vector; the vectors themselves stay in registers as well.
+    Two vectors load 2 + rows values for 2 * rows products, enough to keep two multipliers busy.
+    """
+    core = core_of(target)
+    lanes = core.lanes(dtype)
+    rows = (core.vector_registers - vectors - _SPARE) // vectors
+    return RegisterTile(max(rows, 1), vectors * lanes, lanes)
+
+
+def core_of(target: Target) -> Core:
+    """What a core of the target computes with.
+
+    Raises:
+        TargetError: its description does not say.
+    """
+    if target.core is None:
+        raise TargetError(
+            f"target {target.name} has no table [core], by which these schedules pick their tiles; "
+            "describe its vectors and caches there"
+        )
+    return target.core

@@ -1,0 +1,116 @@
+"""Products of matrices: every form and size gives what NumPy gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import activations, matmul
+
+CPU = tecomp.Target.load("cpu")
+SMALL = tecomp.Target(
+    "small", "a core with small caches, so that little sizes are cut into many blocks",
+    CPU.memories, tecomp.Core(2, 16, 16, (256, 8192)),
+)
+
+
+def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options: Any) -> None:
+    A, B = te.placeholder(a, name="A"), te.placeholder(b, name="B")
+    C = matmul.define(A, B, **options)
+    args = [A, B, *([options["bias"]] if options.get("bias") is not None else [])]
+    kernel = tecomp.build(matmul.schedule(C, target), [*args, C], check_bounds=True)
+    random = np.random.default_rng(0)
+    given = [random.standard_normal(t.shape, np.float32) for t in args]
+    c = np.full([int(n) for n in C.shape], np.nan, np.float32)
+    kernel(*given, c)
+
+    x, y = (t.astype(np.float64) for t in given[:2])
+    x = x.swapaxes(-1, -2) if options.get("transpose_a") else x
+    y = y.swapaxes(-1, -2) if options.get("transpose_b") else y
+    expected = x @ y
+    if len(given) > 2:
+        expected = expected + given[2]
+    if options.get("activation") is activations.relu:
+        expected = np.maximum(expected, 0)
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(1, 1, 1), (7, 3, 5), (64, 64, 64), (127, 130, 61), (1, 300, 70), (200, 9, 2), (3, 700, 129)],
+)
+def test_sizes(m: int, k: int, n: int, target: tecomp.Target) -> None:
+    run((m, k), (k, n), target)
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_transposed(transpose_a: bool, transpose_b: bool, target: tecomp.Target) -> None:
+    a = (50, 37) if transpose_a else (37, 50)
+    b = (41, 50) if transpose_b else (50, 41)
+    run(a, b, target, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize("batch", [(3,), (2, 3)])
+def test_batches(batch: tuple[int, ...], target: tecomp.Target) -> None:
+    run((*batch, 17, 20), (*batch, 20, 19), target)
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_bias_and_activation(batch: tuple[int, ...], target: tecomp.Target) -> None:
+    bias = te.placeholder((35,), name="bias")
+    run((*batch, 21, 90), (*batch, 90, 35), target, bias=bias, activation=activations.relu)
+
+
+def test_a_matrix_with_itself() -> None:
+    A = te.placeholder((40, 40), name="A")
+    C = matmul.define(A, A, transpose_b=True)
+    a = np.random.default_rng(0).standard_normal((40, 40), np.float32)
+    c = np.zeros((40, 40), np.float32)
+    tecomp.build(matmul.schedule(C, SMALL), [A, C])(a, c)
+
+    np.testing.assert_allclose(c, a @ a.T, rtol=1e-4, atol=1e-4)
+
+
+def test_sizes_known_at_the_call() -> None:
+    m, k, n = te.var("m"), te.var("k"), te.var("n")
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    C = matmul.define(A, B)
+    kernel = tecomp.build(matmul.schedule(C, SMALL), [A, B, C])
+    for shape in ((1, 1, 1), (7, 200, 33), (40, 64, 16)):
+        a = np.random.default_rng(0).standard_normal(shape[:2], np.float32)
+        b = np.random.default_rng(1).standard_normal(shape[1:], np.float32)
+        c = np.full((shape[0], shape[2]), np.nan, np.float32)
+        kernel(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_blocks_are_even_and_shared() -> None:
+    A, B = te.placeholder((1000, 3000), name="A"), te.placeholder((3000, 500), name="B")
+    p = matmul.plan(matmul.define(A, B), SMALL)
+
+    assert p.is_split
+    assert p.depth <= 8192 // 8
+    assert p.block_rows % p.tile.rows == 0
+    assert p.block_rows * 2 <= 1000 + 2 * p.tile.rows
+
+
+def test_a_target_without_a_core_is_refused() -> None:
+    A = te.placeholder((4, 4), name="A")
+    bare = tecomp.Target("bare", "no core", CPU.memories)
+
+    with pytest.raises(tecomp.TargetError) as error:
+        matmul.schedule(matmul.define(A, A), bare)
+
+    assert error.value.message == (
+        "target bare has no table [core], by which these schedules pick their tiles; describe its "
+        "vectors and caches there"
+    )
