@@ -1,6 +1,6 @@
 """What the processor at hand offers to a schedule: vectors, registers, caches.
 
-Read from the files of Linux; where these say nothing, what every processor of the last ten years has.
+Read from the files of Linux; where these say nothing, what processors of the last ten years have.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Protocol
 
 import islpy as isl
@@ -139,22 +140,41 @@ def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | N
     """
     if not tiled:
         return None
-    rank = points.dim(_DIM)
     last = max(dim for dim, _ in tiled) + 1
     inside = first_dims(points, last)
-    whole = inside
-    for dim, extent in tiled:
-        whole = free(whole, dim).lower_bound_val(_DIM, dim, 0)
-        whole = whole.upper_bound_val(_DIM, dim, extent - 1)
-    partial = whole.subtract(inside)
-    for dim, _ in tiled:
-        partial = free(partial, dim)
-    full = points.subtract(partial.add_dims(_DIM, rank - last)).coalesce()
+    is_convex = inside.n_basic_set() == 1 and not inside.involves_locals()
+    whole = _with_corners(inside, tiled) if is_convex else _without_gaps(inside, tiled)
+    full = points.intersect(whole.add_dims(_DIM, points.dim(_DIM) - last)).coalesce()
     if full.is_empty() or points.is_subset(full):
         return None
     # Full tiles that come and go (tiles of 5 over places in blocks of 4) are not worth loops of
     # their own: there would be one for each pattern.
     return None if full.n_basic_set() > 1 or full.involves_locals() else full
+
+
+def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """Where all corners of a tile are among `points`, which are convex: then all of it is."""
+    whole = points
+    for dim, _ in tiled:
+        whole = free(whole, dim)
+    for corner in product(*([0, extent - 1] for _, extent in tiled)):
+        held = points
+        for (dim, _), place in zip(tiled, corner, strict=True):
+            held = free(held.fix_val(_DIM, dim, place), dim)
+        whole = whole.intersect(held)
+    return whole
+
+
+def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """Where no part of a tile is missing from `points`."""
+    tiles = points
+    for dim, extent in tiled:
+        tiles = free(tiles, dim).lower_bound_val(_DIM, dim, 0)
+        tiles = tiles.upper_bound_val(_DIM, dim, extent - 1)
+    partial = tiles.subtract(points)
+    for dim, _ in tiled:
+        partial = free(partial, dim)
+    return tiles.subtract(partial)
 
 
 def free(points: isl.Set, dim: int) -> isl.Set:
