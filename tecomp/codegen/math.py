@@ -1,4 +1,7 @@
-"""Math functions: LLVM's where it has instructions for them, else the C library's, lane by lane."""
+"""Math functions: instructions where there are some, formulas on vectors, else the C library.
+
+Functions of the C library know single values only and are called lane by lane.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from tecomp.codegen.convert import narrow, wide_type, widen
 from tecomp.codegen.emit import Code
 from tecomp.codegen.types import literal, register_type, splat, suffix
+from tecomp.codegen.vector_math.dispatch import by_formula, has_formula
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import DType
 
@@ -66,6 +70,8 @@ def _float_function(code: Code, name: str, dtype: DType, args: Sequence[str]) ->
         return code.call(kind, f"llvm.{_LLVM[name]}.{suffix(kind)}", [(kind, args[0])])
     if name == "rsqrt":
         return code.op(f"fdiv {kind} {one}, {_float_function(code, 'sqrt', dtype, args)}")
+    if has_formula(name, dtype):
+        return by_formula(code, name, dtype, args)
     if name == "sigmoid":
         negative = code.op(f"fneg {kind} {args[0]}")
         grown = _lane_by_lane(code, "exp", dtype, [negative])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -98,7 +99,7 @@ class Target:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise TargetError(f"{path}: cannot be read ({error}); pass a TOML file") from error
-        return read_target(text, path.name)
+        return _read_once(text, path.name)
 
     def memory(self, scope: str) -> Memory:
         """The memory called `scope`.
@@ -182,6 +183,11 @@ def read_target(text: str, source: str) -> Target:
     }
     core = _core(described["core"]) if "core" in described else None
     return Target(described["name"], described["description"], MappingProxyType(memories), core)
+
+
+@lru_cache(maxsize=32)
+def _read_once(text: str, source: str) -> Target:
+    return read_target(text, source)
 
 
 def _core(entry: Mapping[str, Any]) -> Core:

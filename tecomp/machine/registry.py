@@ -6,8 +6,12 @@ An entry point is a function of no arguments that returns paths of TOML files; t
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 
 from tecomp.errors import TargetError
@@ -41,13 +45,33 @@ def find_description(name: str) -> Path:
 def _descriptions() -> dict[str, Path]:
     found: dict[str, Path] = {}
     owner: dict[str, str] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        for path in map(Path, entry.load()()):
-            # A package that is installed twice, such as from a checkout, is one package.
-            if found.get(path.stem, path) != path:
-                raise TargetError(
-                    f"target `{path.stem}` is offered by `{owner[path.stem]}` and by "
-                    f"`{entry.name}`; uninstall one of them, or pass the path of the TOML file"
-                )
-            found[path.stem], owner[path.stem] = path, entry.name
+    for name, path in _offers(entry_points, tuple(map(_state, sys.path))):
+        # A package that is installed twice, such as from a checkout, is one package.
+        if found.get(path.stem, path) != path:
+            raise TargetError(
+                f"target `{path.stem}` is offered by `{owner[path.stem]}` and by "
+                f"`{name}`; uninstall one of them, or pass the path of the TOML file"
+            )
+        found[path.stem], owner[path.stem] = path, name
     return found
+
+
+@lru_cache(maxsize=8)
+def _offers(
+    find: Callable[..., EntryPoints], places: tuple[tuple[str, int], ...]
+) -> tuple[tuple[str, Path], ...]:
+    """Entry points and the paths that they give, found once for each state of `sys.path`.
+
+    Looking through all that is installed takes milliseconds.
+    """
+    del places
+    entries = sorted(find(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    return tuple((entry.name, Path(path)) for entry in entries for path in entry.load()())
+
+
+def _state(folder: str) -> tuple[str, int]:
+    """A folder and when something was last installed there, or removed."""
+    try:
+        return folder, os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return folder, -1

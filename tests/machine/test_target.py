@@ -184,6 +184,43 @@ def test_installed_targets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     )
 
 
+def test_targets_that_are_installed_later_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert "toy" not in list_targets()
+    info = tmp_path / "acme-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[tecomp.targets]\nacme = acme_targets:paths\n")
+    (tmp_path / "toy.toml").write_text(TOY)
+    (tmp_path / "acme_targets.py").write_text(
+        f"def paths():\n    return [{str(tmp_path / 'toy.toml')!r}]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert "toy" in list_targets()
+    assert Target.load("toy").description == "a machine"
+    (tmp_path / "toy.toml").write_text(TOY.replace("a machine", "another machine"))
+    assert Target.load("toy").description == "another machine"
+    (info / "entry_points.txt").unlink()
+    info.joinpath("METADATA").unlink()
+    info.rmdir()
+    assert "toy" not in list_targets()
+
+
+def test_loading_a_target_again_reads_no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def find(group: str) -> EntryPoints:
+        asked.append(group)
+        return EntryPoints([EntryPoint("x", "tecomp.targets:descriptions", group)])
+
+    monkeypatch.setattr(registry, "entry_points", find)
+
+    assert [Target.load("cpu").name for _ in range(3)] == ["cpu"] * 3
+    assert asked == ["tecomp.targets"]
+
+
 def test_a_name_that_two_packages_offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     offer(monkeypatch, acme=tmp_path / "cpu.toml", tecomp=TARGETS / "cpu.toml")
 

@@ -1,0 +1,1 @@
+"""Math functions on vectors: range reductions and polynomials, in instructions of every machine."""

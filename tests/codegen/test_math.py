@@ -1,0 +1,108 @@
+"""Math functions of float32: error bounds, odd values, the same results on every vector."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import emit_assembly, jit
+from tecomp.ir.dtype import DType
+from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
+
+NAMES = sorted(BOUNDS)
+COUNT = 1 << 18
+
+
+def run(name: str, operands: list[Array], lanes: int, **options: Any) -> Array:
+    count = operands[0].size
+    result = np.empty(count, np.float32)
+    compiled(name, count, lanes, **options)(*operands, result)
+    return result
+
+
+def check_errors(name: str) -> None:
+    operands = arguments(name, COUNT, seed=sum(map(ord, name)))
+    wanted = exact(name, operands)
+
+    error, odd = ulps(run(name, operands, 16), wanted)
+
+    strange = [operand[odd][:5] for operand in operands]
+    assert not odd.any(), f"{name} of {strange}: {wanted[odd][:5]} is right"
+    worst = int(np.argmax(error))
+    assert error[worst] <= BOUNDS[name], f"{name} of {[operand[worst] for operand in operands]}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_bounded(name: str) -> None:
+    check_errors(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_bounded_without_fused_operations(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = jit.host()
+    features = re.sub(r"\+(fma4?|avx2|avx512\w+)\b", r"-\1", here.features)
+    monkeypatch.setattr(jit, "host", lambda: jit.Machine(here.triple, "", features))
+
+    check_errors(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lane_does_not_know_its_neighbours(name: str) -> None:
+    """Tails of vectors, and loops without vectors, give the same to the bit."""
+    operands = arguments(name, 3 * 7 * 16 * 17, seed=5)
+
+    single = run(name, operands, 1)
+
+    for lanes in (2, 3, 7, 8, 16, 17, 48):
+        np.testing.assert_array_equal(run(name, operands, lanes), single, f"{lanes} lanes")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{"fast_math": True}, {"fp_contract": False}], ids=str)
+def test_options_do_not_change_functions(name: str, options: dict[str, bool]) -> None:
+    operands = arguments(name, 4096, seed=6)
+
+    np.testing.assert_array_equal(run(name, operands, 8, **options), run(name, operands, 8))
+
+
+MACHINES = {
+    "x86-64-v2": ("x86_64-unknown-linux-gnu", "xmm"),
+    "haswell": ("x86_64-unknown-linux-gnu", "ymm"),
+    "znver4": ("x86_64-unknown-linux-gnu", "zmm"),
+    "skylake-avx512": ("x86_64-unknown-linux-gnu", "zmm"),
+    "neoverse-v1": ("aarch64-linux-gnu", r"v\d+\.4s"),
+}
+
+
+@pytest.mark.parametrize("cpu", MACHINES)
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_stay_vectors_on_every_machine(name: str, cpu: str) -> None:
+    triple, register = MACHINES[cpu]
+
+    text = emit_assembly(compiled(name, 64, 16).func, triple=triple, cpu=cpu)
+
+    called = re.findall(r"^\s+(?:callq|jmp|bl?)\s+(?!\.?L)(\S+)", text, re.M)
+    # A function of the C library would be called lane by lane.
+    assert {target for target in called if not target.startswith(("f.", "tecomp."))} == set()
+    assert re.search(register, text)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "erf", "sin", "pow"])
+def test_narrow_types_are_computed_in_float32(name: str, kind: str) -> None:
+    narrow = DType(kind).numpy
+    with np.errstate(all="ignore"):
+        operands = [values.astype(narrow) for values in arguments(name, 4096, seed=7)]
+    wide = run(name, [values.astype(np.float32) for values in operands], 8)
+    result = np.empty(4096, narrow)
+
+    compiled(name, 4096, 8, dtype=kind)(*operands, result)
+
+    with np.errstate(all="ignore"):
+        rounded = wide.astype(narrow)
+    np.testing.assert_array_equal(result.astype(np.float32), rounded.astype(np.float32))
