@@ -28,6 +28,7 @@ from tecomp.codegen.sizes import (
     extent_value,
 )
 from tecomp.codegen.threads import use_threads
+from tecomp.codegen.timing import Timing, time_call
 from tecomp.codegen.types import float_bits
 from tecomp.errors import CallError
 from tecomp.ir.expr import Var
@@ -134,6 +135,40 @@ class Kernel:
             outcome = self._run(arguments)
         if outcome is not None:
             raise self._failure(bytes(outcome))
+
+    def timeit(self, *arguments: Any, seconds: float = 0.5) -> Timing:
+        """How long a call with these arguments takes, checks included.
+
+        The kernel runs over and over on the same arrays: inputs stay as they are, outputs are
+        written, and what the kernel both reads and writes goes on changing. The first calls, which
+        load code and fill caches, are not counted.
+
+        Args:
+            arguments: as for a call.
+            seconds: how long to measure; five calls are made even if they take longer.
+
+        Returns:
+            The shortest time and the median, in seconds, and the number of calls.
+
+        Raises:
+            CallError: as a call does, or `seconds` is no positive number.
+
+        >>> from tecomp.ir.parser import parse
+        >>> kernel = Kernel(parse('''def double(A: Buffer("float32", (4,))):
+        ...     for i in range(4):
+        ...         A[i] = A[i] * float32(2.0)
+        ... '''))
+        >>> timing = kernel.timeit(np.zeros(4, np.float32), seconds=0.01)
+        >>> timing.min <= timing.median, timing.runs > 100
+        (True, True)
+        """
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not (
+            0 < seconds < 1e9
+        ):
+            raise CallError(
+                f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
+            )
+        return time_call(self, arguments, seconds)
 
     def _first_call(self) -> Quick:
         made = quick_call(
