@@ -276,11 +276,8 @@ def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> Non
 
 def _stream(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
     """For few rows of A: B is read once, in the order in which it lies in memory."""
-    if total.op.attrs["transpose_b"]:
-        axis = _dots(s, total, target)
-    else:
-        axis = _rows(s, total, target)
-    s[total].parallel(axis)
+    walk = _dots if total.op.attrs["transpose_b"] else _rows
+    s[total].parallel(walk(s, total, target))
     if total is not output:
         _, lane = s[output].split(s[output].op.axis[-1], factor=core_of(target).lanes(total.dtype))
         s[output].vectorize(lane)
