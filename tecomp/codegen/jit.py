@@ -43,6 +43,13 @@ def _llvm() -> Any:
 
 
 @cache
+def llvm_version() -> str:
+    """The versions of LLVM and of what binds it."""
+    numbers = (str(number) for number in _llvm().llvm_version_info)
+    return f"{importlib.import_module('llvmlite').__version__} {'.'.join(numbers)}"
+
+
+@cache
 def _every_llvm() -> Any:
     binding = _llvm()
     binding.initialize_all_targets()
@@ -58,7 +65,7 @@ def host() -> Machine:
     return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
 
 
-def _target_machine(machine: Machine) -> Any:
+def _target_machine(machine: Machine, effort: int = 2) -> Any:
     if not machine.triple:
         machine = host()
     llvm = _llvm() if machine.triple == host().triple else _every_llvm()
@@ -68,7 +75,7 @@ def _target_machine(machine: Machine) -> Any:
         raise InternalError(f"LLVM knows no machine `{machine.triple}`: {error}") from error
     # The small code model: the default of a JIT loads every address as 64 bits.
     return target.create_target_machine(
-        cpu=machine.cpu, features=machine.features, opt=2, codemodel="small", reloc="pic"
+        cpu=machine.cpu, features=machine.features, opt=effort, codemodel="small", reloc="pic"
     )
 
 
@@ -118,13 +125,17 @@ def assembly(text: str, machine: Machine) -> str:
     return str(target_machine.emit_assembly(_optimised(text, target_machine)))
 
 
-def object_code(text: str) -> bytes:
+def object_code(text: str, effort: int = 2) -> bytes:
     """Machine code of a module for the machine at hand, to be linked.
+
+    Args:
+        text: the module.
+        effort: of LLVM's code generator, from 0 to 3; without any it takes a fifth of the time.
 
     Raises:
         InternalError: LLVM refuses the module.
     """
-    target_machine = _target_machine(host())
+    target_machine = _target_machine(host(), effort)
     return bytes(target_machine.emit_object(_optimised(text, target_machine)))
 
 
@@ -147,4 +158,4 @@ def link(image: bytes, entry: str) -> Linked:
     except RuntimeError as error:
         raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
-    return Linked(function, (tracker,))
+    return Linked(function, (tracker, compiler))
