@@ -8,6 +8,7 @@ from math import prod
 from tecomp.codegen.check import OUT_OF_MEMORY, record
 from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit
+from tecomp.codegen.runtime import ALLOCATE, ALLOCATE_ROWS, RELEASE, call_runtime
 from tecomp.ir.expr import index_value
 from tecomp.ir.stmt import Buffer, Extent
 
@@ -33,14 +34,12 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
             return _on_stack(code, buffer, size)
     if len(buffer.shape) <= 1:
         size_operand = _product(code, buffer.shape, buffer.dtype.bytes)
-        address = code.op(f"call noalias align 64 ptr @tecomp.allocate(i64 {size_operand})",
-                          buffer.name)
+        address = call_runtime(code, ALLOCATE, [f"i64 {size_operand}"], buffer.name)
     else:
         rows = _product(code, buffer.shape[:-1], 1)
         row = _product(code, buffer.shape[-1:], buffer.dtype.bytes)
         size_operand = code.op(f"mul i64 {rows}, {row}")
-        address = code.op(f"call noalias align 64 ptr @tecomp.allocate.rows(i64 {rows}, i64 {row})",
-                          buffer.name)
+        address = call_runtime(code, ALLOCATE_ROWS, [f"i64 {rows}", f"i64 {row}"], buffer.name)
     missing, there, after = code.name("missing"), code.name("there"), code.name("after")
     code.branch(code.op(f"icmp eq ptr {address}, null"), missing, there)
     code.label(missing)
@@ -55,7 +54,7 @@ def close_allocation(code: Code, place: Place) -> None:
     if place.after is None:
         code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
         return
-    code.do(f"call void @free(ptr {place.address})")
+    call_runtime(code, RELEASE, [f"ptr {place.address}"])
     code.jump(place.after)
     code.label(place.after)
 

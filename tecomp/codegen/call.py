@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from struct import unpack
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +15,9 @@ from tecomp.codegen.check import OUT_OF_BOUNDS
 from tecomp.codegen.compile import Compiled, compile_function
 from tecomp.codegen.dlpack import Memory
 from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD, written_params
-from tecomp.codegen.parameter import Parameter, Shape, check_scalar, make_parameter, memory_of
+from tecomp.codegen.parameter import Parameter, check_scalar, make_parameter, memory_of
+from tecomp.codegen.plan import quick_call
+from tecomp.codegen.process import process
 from tecomp.codegen.sizes import (
     Size,
     bind_sizes,
@@ -25,13 +27,15 @@ from tecomp.codegen.sizes import (
     check_strides,
     extent_value,
 )
+from tecomp.codegen.threads import use_threads
+from tecomp.codegen.timing import Timing, time_call
 from tecomp.codegen.types import float_bits
 from tecomp.errors import CallError
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, PrimFunc
 
 Signature: TypeAlias = "Sequence[Buffer | Var]"
-_Plain: TypeAlias = "tuple[np.dtype[np.generic], tuple[int, ...] | None, Shape, bool]"
+Quick: TypeAlias = "Callable[..., bytes | bool | None]"
 
 
 class Kernel:
@@ -53,7 +57,7 @@ class Kernel:
     """
 
     __slots__ = (
-        "_block", "_parameters", "_plain", "_scalars", "_written", "compiled", "func", "name",
+        "_block", "_kept", "_parameters", "_quick", "_scalars", "compiled", "func", "name",
         "signature",
     )
 
@@ -84,8 +88,8 @@ class Kernel:
                 scalars.append((k, seen, physical))
         self._parameters = tuple(parameters)
         self._scalars = tuple(scalars)
-        self._plain = _plain_parameters(parameters) if not scalars else ()
-        self._written = tuple(p.position for p in parameters if p.is_written)
+        self._quick: Quick | None = None
+        self._kept: tuple[Any, ...] = ()
         check_findable(func, parameters)
         words = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
         self._block = ctypes.c_int64 * words
@@ -126,42 +130,69 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> None:
         """Run on these arguments."""
+        outcome = (self._quick or self._first_call())(*arguments)
+        if outcome is False:
+            outcome = self._run(arguments)
+        if outcome is not None:
+            raise self._failure(bytes(outcome))
+
+    def timeit(self, *arguments: Any, seconds: float = 0.5) -> Timing:
+        """How long a call with these arguments takes, checks included.
+
+        The kernel runs over and over on the same arrays: inputs stay as they are, outputs are
+        written, and what the kernel both reads and writes goes on changing. The first calls, which
+        load code and fill caches, are not counted.
+
+        Args:
+            arguments: as for a call.
+            seconds: how long to measure; five calls are made even if they take longer.
+
+        Returns:
+            The shortest time and the median, in seconds, and the number of calls.
+
+        Raises:
+            CallError: as a call does, or `seconds` is no positive number.
+
+        >>> from tecomp.ir.parser import parse
+        >>> kernel = Kernel(parse('''def double(A: Buffer("float32", (4,))):
+        ...     for i in range(4):
+        ...         A[i] = A[i] * float32(2.0)
+        ... '''))
+        >>> timing = kernel.timeit(np.zeros(4, np.float32), seconds=0.01)
+        >>> timing.min <= timing.median, timing.runs > 100
+        (True, True)
+        """
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not (
+            0 < seconds < 1e9
+        ):
+            raise CallError(
+                f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
+            )
+        return time_call(self, arguments, seconds)
+
+    def _first_call(self) -> Quick:
+        made = quick_call(
+            self.func, self._parameters, self._scalars, self.compiled.entry,
+            is_parallel=self.compiled.module.is_parallel,
+        )
+        if made is None:
+            self._quick = _declined
+        else:
+            self._kept, self._quick = made.keep, made.function
+        return self._quick
+
+    def _run(self, arguments: Sequence[Any]) -> bytes | None:
+        """Check everything, run, and give the record if it failed."""
         if len(arguments) != len(self.signature):
             raise self._wrong_count(len(arguments))
         block = self._block()
-        tables = None if self._quick(block, arguments) else self._careful(block, arguments)
-        block[0] = thread_count() if self.compiled.module.is_parallel else 1
-        status = self.compiled.entry(ctypes.addressof(block))
-        # The code reads tables through addresses, which keep nothing alive.
-        del tables
-        if status:
-            raise self._failure(block)
-
-    def _quick(self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]) -> bool:
-        """Fill the block if all arguments are the plainest that fit; a few microseconds."""
-        if not self._plain:
-            return False
-        spans: list[tuple[int, int]] = []
-        sizes: dict[Var, int] = {}
-        for array, (numpy, fixed, shape, is_written) in zip(arguments, self._plain, strict=True):
-            if type(array) is not np.ndarray or array.dtype != numpy:
-                return False
-            if fixed != array.shape and (fixed or not _agrees(shape, array.shape, sizes)):
-                return False
-            flags = array.flags
-            if not (flags.carray if is_written else flags.c_contiguous and flags.aligned):
-                return False
-            address = array.__array_interface__["data"][0]
-            block[FIRST_ARGUMENT_WORD + len(spans)] = address
-            spans.append((address, address + array.nbytes))
-        for position in self._written:
-            low, high = spans[position]
-            for other, (start, stop) in enumerate(spans):
-                if low < stop and start < high and other != position:
-                    return False
-        for word, var in enumerate(self.func.sizes, FIRST_ARGUMENT_WORD + len(spans)):
-            block[word] = sizes[var]
-        return True
+        kept = self._careful(block, arguments)
+        if self.compiled.module.is_parallel:
+            use_threads()
+        status = process().run(self.compiled.entry, ctypes.addressof(block))
+        # The code reads arrays and tables through addresses, which keep nothing alive.
+        del kept
+        return bytes(block)[8 * RECORD_WORD : 8 * FIRST_ARGUMENT_WORD] if status else None
 
     def _careful(
         self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
@@ -211,8 +242,8 @@ class Kernel:
             f"{self.name}: expected {len(self.signature)} arguments ({names}), got {count}{note}"
         )
 
-    def _failure(self, block: ctypes.Array[ctypes.c_int64]) -> CallError:
-        kind, site, value = (block[RECORD_WORD + k] for k in range(3))
+    def _failure(self, record: bytes) -> CallError:
+        kind, site, value, _ = unpack("4q", record)
         text = self.compiled.module.sites[site]
         if kind == OUT_OF_BOUNDS:
             return CallError(f"index {value} is out of bounds for {text}")
@@ -222,48 +253,9 @@ class Kernel:
         )
 
 
-def _plain_parameters(parameters: Sequence[Parameter]) -> tuple[_Plain, ...]:
-    """What the quick path compares, if it can serve the kernel at all; else nothing."""
-    if any(
-        p.buffer.strides is not None
-        or len(p.physical.shape) > 1
-        or any(not isinstance(extent, int | Var) for extent in p.shape)
-        for p in parameters
-    ):
-        return ()
-    return tuple((p.numpy, p.fixed, p.shape, p.is_written) for p in parameters)
-
-
-def _agrees(shape: Shape, got: tuple[int, ...], sizes: dict[Var, int]) -> bool:
-    """Whether an array fits a shape of sizes, the first use of which gives them their values."""
-    if len(shape) != len(got):
-        return False
-    for extent, actual in zip(shape, got, strict=True):
-        wanted = sizes.setdefault(extent, actual) if isinstance(extent, Var) else extent
-        if wanted != actual:
-            return False
-    return True
-
-
-def thread_count() -> int:
-    """How many threads a parallel loop may use: TECOMP_NUM_THREADS, else one for each processor.
-
-    Raises:
-        CallError: the variable is no positive number.
-    """
-    text = os.environ.get("TECOMP_NUM_THREADS", "")
-    if not text:
-        try:
-            return len(os.sched_getaffinity(0))
-        except AttributeError:
-            # Not every system restricts processes to some processors.
-            return os.cpu_count() or 1
-    if not text.isdecimal() or int(text) < 1:
-        raise CallError(
-            f"TECOMP_NUM_THREADS: expected a positive number of threads, got {text!r}; unset it "
-            "to use every processor"
-        )
-    return min(int(text), 1024)
+def _declined(*_arguments: Any) -> bool:
+    """What takes the place of the quick call where a kernel has none."""
+    return False
 
 
 def _row_table(

@@ -1,7 +1,7 @@
 """A function of the IR as one LLVM module, and how its arguments are handed over.
 
-All arguments travel in one block of 64-bit words: the number of threads, the record of failures,
-the parameters in order (addresses, and the bits of numbers), then the sizes.
+All arguments travel in one block of 64-bit words: the address of the state of the calling thread,
+the record of failures, the parameters in order (addresses, and the bits of numbers), the sizes.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def written_params(func: PrimFunc) -> frozenset[Var]:
 
 def _body(module: Module, func: PrimFunc) -> str:
     code = Code(module, {}, has_loop_work=module.options.fast_math or has_loop_work(func.body))
-    for reserved in ("record", "threads"):
+    for reserved in ("record", "thread"):
         code.name(reserved)
-    parameters = ["ptr %record", "i64 %threads"]
+    parameters = ["ptr %record", "ptr %thread"]
     for var in arguments_of(func):
         code.env[var] = f"%{code.name(var.name)}"
         parameters.append(parameter(var, code.env[var]))
@@ -99,8 +99,8 @@ def _entry(module: Module, func: PrimFunc) -> str:
     code = Code(module, {})
     code.name("arguments")
     record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
-    threads = code.op("load i64, ptr %arguments", "threads")
-    operands = [f"ptr {record}", f"i64 {threads}"]
+    thread = code.op("load ptr, ptr %arguments", "thread")
+    operands = [f"ptr {record}", f"ptr {thread}"]
     for word, var in enumerate(arguments_of(func), FIRST_ARGUMENT_WORD):
         slot = code.op(f"getelementptr i64, ptr %arguments, i64 {word}")
         operands.append(f"{register_type(var.dtype)} {_unpack(code, slot, var.dtype)}")

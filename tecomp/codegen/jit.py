@@ -58,7 +58,7 @@ def host() -> Machine:
     return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
 
 
-def _target_machine(machine: Machine) -> Any:
+def _target_machine(machine: Machine, effort: int = 2) -> Any:
     if not machine.triple:
         machine = host()
     llvm = _llvm() if machine.triple == host().triple else _every_llvm()
@@ -68,7 +68,7 @@ def _target_machine(machine: Machine) -> Any:
         raise InternalError(f"LLVM knows no machine `{machine.triple}`: {error}") from error
     # The small code model: the default of a JIT loads every address as 64 bits.
     return target.create_target_machine(
-        cpu=machine.cpu, features=machine.features, opt=2, codemodel="small", reloc="pic"
+        cpu=machine.cpu, features=machine.features, opt=effort, codemodel="small", reloc="pic"
     )
 
 
@@ -118,13 +118,17 @@ def assembly(text: str, machine: Machine) -> str:
     return str(target_machine.emit_assembly(_optimised(text, target_machine)))
 
 
-def object_code(text: str) -> bytes:
+def object_code(text: str, effort: int = 2) -> bytes:
     """Machine code of a module for the machine at hand, to be linked.
+
+    Args:
+        text: the module.
+        effort: of LLVM's code generator, from 0 to 3; without any it takes a fifth of the time.
 
     Raises:
         InternalError: LLVM refuses the module.
     """
-    target_machine = _target_machine(host())
+    target_machine = _target_machine(host(), effort)
     return bytes(target_machine.emit_object(_optimised(text, target_machine)))
 
 

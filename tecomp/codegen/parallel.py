@@ -8,6 +8,7 @@ from typing import Any
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
 from tecomp.codegen.loop_work import has_loop_work
+from tecomp.codegen.runtime import PARALLEL, call_runtime
 from tecomp.codegen.types import register_type
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BufferLoad, Expr, Var
@@ -35,10 +36,7 @@ def outline(
         code.do(f"store {kind} {operand}, ptr {slot}")
     begin = cast(code, first, stmt.min.dtype, INT64)
     count = cast(code, extent, stmt.extent.dtype, INT64)
-    code.do(
-        f"call void @tecomp.parallel(ptr @{name}, ptr {packed}, i64 {begin}, i64 {count}, "
-        f"i64 %threads)"
-    )
+    call_runtime(code, PARALLEL, [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}"])
 
 
 def _define_body(
@@ -53,9 +51,9 @@ def _define_body(
         code.module, {}, is_outlined=True,
         has_loop_work=code.module.options.fast_math or has_loop_work(stmt, is_outlined=True),
     )
-    for reserved in ("record", "begin", "end"):
+    for reserved in ("record", "thread", "begin", "end"):
         inner.name(reserved)
-    parameters = ["ptr %record"]
+    parameters = ["ptr %record", "ptr %thread"]
     for var in captured:
         inner.env[var] = f"%{inner.name(var.name)}"
         parameters.append(parameter(var, inner.env[var]))
@@ -70,16 +68,17 @@ def _define_body(
 def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> None:
     """The function that the runtime calls: takes the captured values out of their record."""
     inner = Code(code.module, {})
-    for reserved in ("captured", "begin", "end"):
+    for reserved in ("thread", "captured", "begin", "end"):
         inner.name(reserved)
-    arguments = []
+    arguments: list[str] = []
     for place, kind in enumerate(["ptr", *(register_type(var.dtype) for var in captured)]):
         slot = inner.op(f"getelementptr {layout}, ptr %captured, i32 0, i32 {place}")
         arguments.append(f"{kind} {inner.op(f'load {kind}, ptr {slot}')}")
+    arguments[1:1] = ["ptr %thread"]
     arguments += ["i64 %begin", "i64 %end"]
     inner.do(f"call void @{name}.body({', '.join(arguments)})")
     inner.do("ret void")
-    head = "(ptr %captured, i64 %begin, i64 %end)"
+    head = "(ptr %thread, ptr %captured, i64 %begin, i64 %end)"
     code.module.functions.append(inner.text(f"internal void @{name}{head}"))
 
 

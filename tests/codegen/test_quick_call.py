@@ -1,0 +1,337 @@
+"""Calls without Python between: what they take, what they leave to the careful path, and results."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from statistics import median
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel
+from tecomp.codegen.plan import arrays_are_known
+from tecomp.errors import CallError
+from tecomp.ir.parser import parse
+from tecomp.ir.stmt import PrimFunc
+
+ADD = parse('''def add(A: Buffer("float32", (n,)), B: Buffer("float32", (8,)), C: Buffer("float32", (n,)), \
+*, n: "int64"):
+    for i in range(n):
+        C[i] = B[i] + float32(1.0)
+''')
+MIXED = parse('''def mixed(i8: "int8", A: Buffer("int64", (9,)), u: "uint64", x: "float32", \
+y: "float64", O: Buffer("float64", (n,)), b: "bool", n: "int64"):
+    A[0] = cast("int64", i8)
+    A[1] = cast("int64", u)
+    O[0] = cast("float64", x)
+    O[1] = y
+    if b:
+        A[2] = n
+''')
+
+
+class Watched(Kernel):
+    """A kernel that counts the calls that needed care."""
+
+    __slots__ = ("careful",)
+
+    def __init__(self, func: PrimFunc, *, check_bounds: bool = False) -> None:
+        self.careful = 0
+        super().__init__(func, check_bounds=check_bounds)
+
+    def _careful(self, block: Any, arguments: Any) -> list[Any]:
+        self.careful += 1
+        return super()._careful(block, arguments)
+
+
+def f32(*shape: int) -> np.ndarray[Any, Any]:
+    return np.zeros(shape, np.float32)
+
+
+@pytest.fixture
+def kernel() -> Watched:
+    return Watched(ADD)
+
+
+def test_numpy_is_as_expected() -> None:
+    assert arrays_are_known()
+
+
+def test_plain_arguments_need_no_care(kernel: Watched) -> None:
+    for n in (0, 1, 8):
+        out = f32(n)
+        kernel(f32(n), f32(8), out)
+
+        assert (out == 1).all()
+    frozen = f32(8)
+    frozen.flags.writeable = False
+    kernel(frozen, frozen, f32(8))
+
+    assert kernel.careful == 0
+
+
+class Special(np.ndarray[Any, Any]):
+    """An array that may do anything."""
+
+
+class Exporter:
+    """Memory that is shared through DLPack only."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+
+ODD = {
+    "subclass": f32(8).view(Special),
+    "equal type": np.zeros(8, np.dtype(np.float32, metadata={"unit": "m"})),
+    "another library": Exporter(f32(8)),
+}
+REFUSED: dict[str, tuple[Any, str]] = {
+    "type": (np.zeros(8), "expected float32[8], got float64[8]; convert it with "
+                          ".astype(np.float32)"),
+    "integer": (np.zeros(8, np.int32), "expected float32[8], got int32[8]; convert it with "
+                                       ".astype(np.float32)"),
+    "extent": (f32(9), "axis 0 is 9, expected 8; pass an array of float32[8]"),
+    "rank": (f32(8, 1), "expected 1 axes, float32[8], got 2, float32[8, 1]; reshape it"),
+    "no axes": (f32(), "expected 1 axes, float32[8], got 0, float32[]; reshape it"),
+    "strides": (f32(16)[::2], "expected float32[8] without gaps in row-major order, got strides of "
+                              "(2,) elements; pass np.ascontiguousarray(...) of it"),
+    "backwards": (f32(8)[::-1], "expected float32[8] without gaps in row-major order, got strides "
+                                "of (-1,) elements; pass np.ascontiguousarray(...) of it"),
+    "list": ([1.0] * 8, "expected an array of float32[8], got list; convert it with "
+                        "np.asarray(...)"),
+    "number": (np.float32(1), "expected an array of float32[8], got float32; convert it with "
+                              "np.asarray(...)"),
+    "none": (None, "expected an array of float32[8], got None; pass the array it reads"),
+    "class": (list, "expected an array of float32[8], got type; convert it with np.asarray(...)"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_arguments_are_taken_with_care(kernel: Watched, name: str) -> None:
+    out = f32(8)
+
+    kernel(f32(8), ODD[name], out)
+
+    assert (out == 1).all()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_after_a_quick_call(kernel: Watched, name: str) -> None:
+    out = f32(8)
+    kernel(f32(8), f32(8), out)
+    out[:] = 5
+    argument, message = REFUSED[name]
+
+    with pytest.raises(CallError) as error:
+        kernel(f32(8), argument, out)
+
+    assert error.value.message == f"argument 1 (B) of add: {message}"
+    assert (out == 5).all()
+    kernel(f32(8), f32(8), out)
+    assert (out == 1).all()
+
+
+BASE = f32(24)
+OVERLAPPING = {
+    "same": (BASE[:8], f32(8), BASE[:8]),
+    "before": (BASE[:8], f32(8), BASE[7:15]),
+    "after": (BASE[7:15], f32(8), BASE[:8]),
+    "one": (BASE[:1], f32(8), BASE[:1]),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_overlap(kernel: Watched, name: str) -> None:
+    with pytest.raises(CallError) as error:
+        kernel(*OVERLAPPING[name])
+
+    assert error.value.message == (
+        "argument 2 (C) of add: it is written to, and shares memory with argument 0 (A); pass a "
+        "copy of one of them"
+    )
+
+
+def test_neighbours_do_not_overlap(kernel: Watched) -> None:
+    base = f32(24)
+
+    kernel(base[:8], base[:8], base[8:16])
+    kernel(base[16:], base[:8], base[8:16])
+    kernel(base[4:4], f32(8), base[8:8])
+
+    assert kernel.careful == 0
+    assert (base[8:16] == 1).all()
+
+
+def test_read_only_output(kernel: Watched) -> None:
+    out = f32(8)
+    out.flags.writeable = False
+
+    with pytest.raises(CallError) as error:
+        kernel(f32(8), f32(8), out)
+
+    assert error.value.message == (
+        "argument 2 (C) of add: it is written to, but the array is read-only; pass a copy of it"
+    )
+
+
+def test_misaligned(kernel: Watched) -> None:
+    odd = np.zeros(33, np.uint8)[1:].view(np.float32)
+
+    with pytest.raises(CallError) as error:
+        kernel(f32(8), odd, f32(8))
+
+    assert error.value.message == (
+        f"argument 1 (B) of add: the address {odd.ctypes.data:#x} of its first element is no "
+        "multiple of the 4 bytes of float32; pass a copy of it"
+    )
+
+
+def test_sizes_that_differ(kernel: Watched) -> None:
+    with pytest.raises(CallError) as error:
+        kernel(f32(7), f32(8), f32(8))
+
+    assert error.value.message == (
+        "argument 2 (C) of add: axis 0 is 8, but n is 7 from axis 0 of A; pass an array of "
+        "float32[7]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("bool", np.bool_), ("bfloat16", ml_dtypes.bfloat16), ("float16", np.float16),
+     ("uint8", np.uint8), ("int64", np.int64), ("float64", np.float64)],
+)
+def test_types(name: str, kind: Any) -> None:
+    kernel = Watched(parse(f'''def f(A: Buffer("{name}", (3,)), B: Buffer("{name}", ())):
+    B[()] = A[2]
+'''))
+    b = np.zeros((), kind)
+
+    kernel(np.array([0, 0, 1], kind), b)
+
+    assert b == 1
+    assert kernel.careful == 0
+
+
+def test_vector_types() -> None:
+    kernel = Watched(parse('''def f(A: Buffer("float32x4", (3,)), B: Buffer("float32x4", (3,))):
+    B[2] = A[1]
+'''))
+    a, b = np.arange(12, dtype=np.float32).reshape(3, 4), f32(3, 4)
+
+    kernel(a, b)
+
+    assert (b[2] == a[1]).all()
+    assert kernel.careful == 0
+
+
+def test_numbers() -> None:
+    kernel = Watched(MIXED)
+    a, o = np.zeros(9, np.int64), np.zeros(5)
+
+    kernel(-128, a, 2**63 - 1, 0.1, 0.1, o, True, 5)
+
+    assert a[:3].tolist() == [-128, 2**63 - 1, 5]
+    assert o[:2].tolist() == [float(np.float32(0.1)), 0.1]
+    kernel(127, a, 0, 1e300, float("nan"), o, False, 5)
+    assert a[:2].tolist() == [127, 0]
+    assert o[0] == np.inf
+    assert np.isnan(o[1])
+    assert kernel.careful == 0
+    kernel(np.int8(3), a, np.uint64(7), np.float32(2), 1, o, np.bool_(True), np.int64(5))
+    assert a[:3].tolist() == [3, 7, 5]
+    assert o[:2].tolist() == [2, 1]
+    assert kernel.careful == 1
+
+
+@pytest.mark.parametrize(
+    ("position", "argument", "message"),
+    [
+        (0, 128, "argument 0 (i8) of mixed: 128 does not fit into int8, which holds -128 to 127; "
+                 "declare the variable with a wider type"),
+        (0, 2**70, f"argument 0 (i8) of mixed: {2**70} does not fit into int8, which holds -128 to "
+                   "127; declare the variable with a wider type"),
+        (0, True, "argument 0 (i8) of mixed: expected an integer (int8), got bool; pass a Python "
+                  "or NumPy integer"),
+        (2, -1, "argument 2 (u) of mixed: -1 does not fit into uint64, which holds 0 to "
+                f"{2**64 - 1}; declare the variable with a wider type"),
+        (3, "1", "argument 3 (x) of mixed: expected a number (float32), got '1'; pass a Python or "
+                 "NumPy number"),
+        (6, 1, "argument 6 (b) of mixed: expected a truth value (bool), got int; pass a Python or "
+               "NumPy truth value"),
+        (7, float("nan"), "argument 7 (n) of mixed: expected an integer (int64), got nan; pass a "
+                          "Python or NumPy integer"),
+        (7, 4, "argument 5 (O) of mixed: axis 0 is 5, but n is 4 from argument 7; pass an array of "
+               "float64[4]"),
+    ],
+)
+def test_refused_numbers(position: int, argument: Any, message: str) -> None:
+    arguments: list[Any] = [1, np.zeros(9, np.int64), 1, 1.0, 1.0, np.zeros(5), True, 5]
+    arguments[position] = argument
+
+    with pytest.raises(CallError) as error:
+        Kernel(MIXED)(*arguments)
+
+    assert error.value.message == message
+
+
+def test_failures_are_reported() -> None:
+    kernel = Watched(parse('''def f(A: Buffer("float32", (4,)), n: "int64"):
+    A[n] = float32(1.0)
+'''), check_bounds=True)
+    for n in (4, -1, 2**40):
+        with pytest.raises(CallError) as error:
+            kernel(f32(4), n)
+
+        assert error.value.message == f"index {n} is out of bounds for axis 0 of A[4]"
+    kernel(f32(4), 3)
+    assert kernel.careful == 0
+
+
+def test_arguments_are_not_kept(kernel: Watched) -> None:
+    array = f32(8)
+    before = gc.get_referrers(array)
+    for _ in range(1000):
+        kernel(array, array, f32(8))
+
+    assert len(gc.get_referrers(array)) == len(before)
+
+
+def test_other_threads_run_meanwhile() -> None:
+    kernel = Kernel(parse('''def f(A: Buffer("float32", (1,))):
+    for i in range(400000000):
+        A[0] = A[0] * float32(1.5) + float32(1.0)
+'''))
+    kernel_time: list[float] = []
+
+    def work() -> None:
+        start = time.perf_counter()
+        kernel(f32(1))
+        kernel_time.append(time.perf_counter() - start)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        time.sleep(0.001)
+        ticks += 1
+    thread.join()
+
+    # With the interpreter's lock held there would be no tick until the end.
+    assert ticks > 10 * kernel_time[0]
+
+
+def test_a_call_is_quick(kernel: Watched) -> None:
+    """Several times what it takes on an idle machine, and much less than with checks in Python."""
+    arguments = f32(8), f32(8), f32(8)
+
+    assert median(kernel.timeit(*arguments, seconds=0.05).median for _ in range(5)) < 5e-6
+    assert kernel.careful == 0

@@ -1,0 +1,90 @@
+"""`Kernel.timeit`: what it measures, what it leaves alone, and its refusals."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel
+from tecomp.codegen.timing import Timing, time_call
+from tecomp.errors import CallError
+from tecomp.ir.parser import parse
+
+SQUARE = Kernel(parse('''def square(A: Buffer("float32", (64,)), B: Buffer("float32", (64,))):
+    for i in range(64):
+        B[i] = A[i] * A[i]
+'''))
+
+
+def test_inputs_stay_and_outputs_are_written() -> None:
+    a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+
+    timing = SQUARE.timeit(a, b, seconds=0.02)
+
+    assert (a == np.arange(64)).all()
+    assert (b == a * a).all()
+    assert 1e-8 < timing.min <= timing.median < 1e-2
+    assert timing.runs > 100
+
+
+def test_long_calls_are_measured_one_by_one() -> None:
+    calls: list[float] = []
+
+    def call(seconds: float) -> None:
+        calls.append(seconds)
+        time.sleep(seconds)
+
+    timing = time_call(call, (0.01,), 0.001)
+
+    assert timing.runs == 5
+    assert len(calls) == 7
+    assert 0.01 <= timing.min <= timing.median < 0.5
+
+
+def test_the_first_calls_do_not_count() -> None:
+    durations = iter([0.2, 0.05])
+
+    timing = time_call(lambda: time.sleep(next(durations, 0.001)), (), 0.01)
+
+    assert timing.median < 0.05
+
+
+def test_time_is_kept() -> None:
+    start = time.perf_counter()
+
+    timing = time_call(lambda: None, (), 0.1)
+
+    assert 0.1 < time.perf_counter() - start < 2
+    assert timing.runs > 10_000
+    assert timing.min < 1e-6
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "1", None])
+def test_refused_seconds(seconds: Any) -> None:
+    with pytest.raises(CallError) as error:
+        SQUARE.timeit(np.zeros(64, np.float32), np.zeros(64, np.float32), seconds=seconds)
+
+    assert error.value.message == (
+        f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
+    )
+
+
+def test_refused_arguments() -> None:
+    with pytest.raises(CallError) as error:
+        SQUARE.timeit(np.zeros(64, np.float32))
+
+    assert error.value.message == (
+        "square: expected 2 arguments (A, B), got 1; B is passed as well, and written in place"
+    )
+
+
+def test_timings_are_values() -> None:
+    timing = Timing(1e-6, 2e-6, 10)
+
+    assert timing == Timing(1e-6, 2e-6, 10)
+    assert repr(timing) == "Timing(min=1e-06, median=2e-06, runs=10)"
+    with pytest.raises(AttributeError):
+        cast(Any, timing).min = 0

@@ -1,0 +1,70 @@
+"""Python functions run as kernels, to see what threads and memory the runtime gives them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from tecomp.codegen.process import process
+from tecomp.codegen.runtime import ALLOCATE, PARALLEL, RELEASE
+
+_WORD, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS)
+_BODY = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS, _WORD, _WORD)
+_FUNCTIONS: dict[int, Any] = {
+    PARALLEL: ctypes.CFUNCTYPE(None, _ADDRESS, _BODY, _ADDRESS, _WORD, _WORD),
+    ALLOCATE: ctypes.CFUNCTYPE(_WORD, _ADDRESS, _WORD),
+    RELEASE: ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS),
+}
+
+Body = Callable[["Inside", int, int], object]
+
+
+class Inside:
+    """What code has while it runs as a kernel: the state of its thread."""
+
+    def __init__(self, thread: int, errors: list[BaseException]) -> None:
+        self.thread = thread
+        self._errors = errors
+
+    def parallel(self, begin: int, extent: int, body: Body) -> None:
+        """Share rounds; `body` is called with the state of its thread and a range."""
+
+        def run(thread: int, _captured: int | None, start: int, stop: int) -> None:
+            try:
+                body(Inside(thread, self._errors), start, stop)
+            except BaseException as error:
+                self._errors.append(error)
+
+        self._call(PARALLEL, _BODY(run), None, begin, extent)
+
+    def allocate(self, size: int) -> int:
+        """The address of so many bytes; 0 if there are none."""
+        return int(self._call(ALLOCATE, size))
+
+    def release(self, address: int) -> None:
+        """Give back what was allocated last."""
+        self._call(RELEASE, address)
+
+    def _call(self, place: int, *arguments: Any) -> Any:
+        table = ctypes.c_int64.from_address(self.thread).value
+        function = ctypes.c_int64.from_address(table + 8 * place).value
+        return _FUNCTIONS[place](function)(self.thread, *arguments)
+
+
+def as_kernel(function: Callable[[Inside], object]) -> None:
+    """Run a function as the process runs the entry of a kernel."""
+    errors: list[BaseException] = []
+
+    def entry(block: int) -> int:
+        try:
+            function(Inside(ctypes.c_int64.from_address(block).value, errors))
+        except BaseException as error:
+            errors.append(error)
+        return 0
+
+    block = (ctypes.c_int64 * 8)()
+    process().run(_ENTRY(entry), ctypes.addressof(block))
+    if errors:
+        raise errors[0]
