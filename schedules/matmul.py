@@ -18,8 +18,8 @@ from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, re
 
 PACKED_ROWS_PAY = 16
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""
-PACKED_COLUMNS_PAY = 3
-"""Row tiles from which on packing the columns pays."""
+PACKED_COLUMNS_PAY = {False: 2, True: 4}
+"""Row tiles from which on packing the columns pays; later if it has to transpose them."""
 
 
 def define(
@@ -91,7 +91,7 @@ class Plan:
         is_split: whether that is less than all of it.
         column_parts: parts that the columns are cut into, where there are too few rows to share.
         pack_rows: whether A is packed.
-        pack_columns: whether B is packed.
+        pack_columns: whether B is packed; if not, its rows stream past the few rows of A.
     """
 
     tile: RegisterTile
@@ -116,9 +116,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     width = total.dtype.bytes
     m, n = total.shape[-2:]
     k = total.op.reduce_axis[0].extent
-    rows = min(tile.rows, m) if isinstance(m, int) else tile.rows
-    tile = RegisterTile(max(rows, 1), tile.columns, tile.lanes)
-    depth = balanced(k, max(second // 8 // (tile.columns * width), 64))
+    pays = PACKED_COLUMNS_PAY[bool(total.op.attrs["transpose_b"])] * tile.rows
+    tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
+    depth = _depth(k, max(second // 8 // (tile.columns * width), 64))
     most_rows = max(second * 3 // 4 // (depth * width) // tile.rows, 1) * tile.rows
     if isinstance(m, int):
         most_rows = min(most_rows, ceil_div(ceil_div(m, core.count), tile.rows) * tile.rows)
@@ -132,8 +132,13 @@ def plan(total: te.Tensor, target: Target) -> Plan:
         is_split=not isinstance(k, int) or depth < k,
         column_parts=1 if batched or blocks >= core.count else core.count,
         pack_rows=not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns,
-        pack_columns=not isinstance(m, int) or m >= PACKED_COLUMNS_PAY * tile.rows,
+        pack_columns=not isinstance(m, int) or m >= pays,
     )
+
+
+def _depth(k: int | te.Expr, about: int) -> int:
+    """Even parts of the depth of about that size: a second pass over the sums costs more."""
+    return ceil_div(k, max(round(k / about), 1)) if isinstance(k, int) else about
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
@@ -141,6 +146,9 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     s = te.create_schedule(output)
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
     p = plan(total, target)
+    if not p.pack_columns:
+        _stream(s, output, total, target)
+        return s
     if p.is_split:
         driver, sums = total, _in_parts(s, total, p)
     elif total is output:
@@ -151,11 +159,10 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     block, depth, tile = _walk(s, driver, p)
     _fill_registers(s, sums, driver, tile, p)
     rows, columns = total.op.input_tensors
-    if p.pack_columns:
-        packed = _pack(s, columns, sums, p.tile.columns, first=bool(total.op.attrs["transpose_b"]))
-        _copy_in_order(s, packed)
-        if len(output.shape) > 2:
-            s[packed].compute_at(s[driver], block)
+    packed = _pack(s, columns, sums, p.tile.columns, first=bool(total.op.attrs["transpose_b"]))
+    _copy_in_order(s, packed)
+    if len(output.shape) > 2:
+        s[packed].compute_at(s[driver], block)
     if p.pack_rows:
         packed = _pack(s, rows, sums, p.tile.rows, first=not total.op.attrs["transpose_a"])
         s[packed].vectorize(s[packed].leaf_iter_vars[-1])
@@ -265,3 +272,58 @@ def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> Non
     stage.parallel(block)
     stage.vectorize(lane)
     s[total].compute_at(stage, block)
+
+
+def _stream(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
+    """For few rows of A: B is read once, in the order in which it lies in memory."""
+    walk = _dots if total.op.attrs["transpose_b"] else _rows
+    s[total].parallel(walk(s, total, target))
+    if total is not output:
+        _, lane = s[output].split(s[output].op.axis[-1], factor=core_of(target).lanes(total.dtype))
+        s[output].vectorize(lane)
+
+
+def _rows(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
+    """Add a few rows of B at a time, each times its values of A, to sums that stay in the cache."""
+    core, stage, tile = core_of(target), s[total], register_tile(target, total.dtype)
+    *batch, i, j = stage.op.axis
+    (k,) = stage.op.reduce_axis
+    m, n = total.shape[-2:]
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    most = max(second // 4 // ((m if isinstance(m, int) else 1) * total.dtype.bytes), tile.columns)
+    if isinstance(n, int):
+        most = max(min(most, ceil_div(n, core.count)), tile.columns)
+    block, j = stage.split(j, factor=balanced(n, most, tile.columns))
+    column, j = stage.split(j, factor=tile.columns)
+    vector, lane = stage.split(j, factor=tile.lanes)
+    row, i = stage.split(i, factor=balanced(m, tile.rows))
+    steps, k = stage.split(k, factor=8)
+    stage.reorder(*batch, block, steps, row, column, k, i, vector, lane)
+    stage.unroll(k)
+    stage.unroll(i)
+    stage.unroll(vector)
+    stage.vectorize(lane)
+    for axis in reversed(batch):
+        block = stage.fuse(axis, block)
+    return block
+
+
+def _dots(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
+    """Products of rows of A and rows of B, with a sum in each lane of a few vectors."""
+    lanes = 4 * core_of(target).lanes(total.dtype)
+    (k,) = s[total].op.reduce_axis
+    _, lane = s[total].split(k, factor=lanes)
+    sums = s.rfactor(total, lane)
+    assert isinstance(sums, te.Tensor)
+    stage = s[total]
+    *batch, i, j = stage.op.axis
+    for axis in reversed(batch):
+        i = stage.fuse(axis, i)
+    stage.reorder(j, i, *stage.op.reduce_axis)
+    part = s[sums]
+    part.compute_at(stage, i)
+    first, *rest = part.op.axis
+    part.reorder(*rest, *part.op.reduce_axis, first)
+    part.vectorize(first)
+    part.set_scope("local")
+    return j

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tecomp import te
 from tecomp.driver.build import build
 from tecomp.errors import (
+    CacheError,
     CallError,
     CapacityError,
     DefinitionError,
@@ -30,6 +31,7 @@ from tecomp.scheduling.replay import replay
 __version__ = "0.1.0"
 
 __all__ = [
+    "CacheError",
     "CallError",
     "CapacityError",
     "Core",

@@ -8,6 +8,8 @@ import click
 
 import tecomp
 from tecomp import demo as demonstration
+from tecomp.codegen.store import Store, current_store
+from tecomp.errors import CacheError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,6 +25,40 @@ def targets() -> None:
         memories = tecomp.Target.load(name).memories.values()
         spaces = ", ".join(f"{memory.name} (rank {memory.rank})" for memory in memories)
         click.echo(f"{name:<12}{spaces}")
+
+
+@main.group(invoke_without_command=True)
+@click.pass_context
+def cache(context: click.Context) -> None:
+    """Show where compiled kernels are kept, how many, and how much they take.
+
+    TECOMP_CACHE_DIR says where, TECOMP_CACHE_SIZE how many megabytes at most, and
+    TECOMP_CACHE=off that nothing is kept.
+    """
+    if context.invoked_subcommand is None:
+        store = _store()
+        held = store.contents()
+        click.echo(
+            f"folder   {store.folder}\nentries  {held.entries}\n"
+            f"bytes    {held.bytes} of {store.limit}"
+        )
+
+
+@cache.command()
+def clear() -> None:
+    """Remove all kernels that are kept."""
+    held = _store().clear()
+    click.echo(f"removed {held.entries} entries, {held.bytes} bytes")
+
+
+def _store() -> Store:
+    try:
+        store = current_store()
+    except CacheError as error:
+        raise click.ClickException(error.message) from error
+    if store is None:
+        raise click.ClickException("cache: it is off; unset TECOMP_CACHE to use it")
+    return store
 
 
 @main.command()

@@ -123,5 +123,9 @@ class CallError(TecompError, ValueError):
     """A kernel was called with arguments that it cannot take, or met an index out of bounds."""
 
 
+class CacheError(TecompError, ValueError):
+    """What is said about the cache of compiled code has no meaning."""
+
+
 class InternalError(TecompError, RuntimeError):
     """The compiler contradicts itself: a mistake of ours, not of the user."""

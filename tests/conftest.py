@@ -22,6 +22,9 @@ from tecomp.driver.build import ScheduledKernel
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 
+# What is tested is the compiler, and not what it made in another run; tests of the cache switch it on.
+os.environ["TECOMP_CACHE"] = "off"
+
 COLLECTED = pytest.StashKey[dict[Path, set[str]]]()
 
 # `ci` draws the same examples in every run; `long` is the search that is run by hand:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, demo
+from tecomp.codegen.store import Store
 
 
 def test_version() -> None:
@@ -26,6 +27,35 @@ def test_targets_are_listed_with_their_memories() -> None:
     assert done.exit_code == 0
     assert list(listed) == list(tecomp.list_targets())
     assert listed["cpu"].startswith("global (rank 1), global.texture (rank 2)")
+
+
+def cache(*words: str, **variables: str) -> tuple[int, str]:
+    """Exit status and output of `tecomp cache` where the environment says this."""
+    names = ("TECOMP_CACHE", "TECOMP_CACHE_DIR", "TECOMP_CACHE_SIZE")
+    env = {name: variables.get(name) for name in names}
+    done = CliRunner().invoke(cli.main, ["cache", *words], env=env)
+    return done.exit_code, done.output
+
+
+def test_the_cache_is_shown_and_cleared(tmp_path: Path) -> None:
+    folder = tmp_path / "compiled"
+    there = {"TECOMP_CACHE_DIR": str(tmp_path), "TECOMP_CACHE_SIZE": "2"}
+    shown = "folder   {}\nentries  {}\nbytes    {} of 2000000\n"
+
+    assert cache(**there) == (0, shown.format(folder, 0, 0))
+    Store(folder, 1000).put("a", b"code")
+    assert cache(**there) == (0, shown.format(folder, 1, 45))
+    assert cache("clear", **there) == (0, "removed 1 entries, 45 bytes\n")
+    assert cache(**there) == (0, shown.format(folder, 0, 0))
+
+
+def test_a_cache_that_is_off_or_misspelt() -> None:
+    assert cache(TECOMP_CACHE="off") == (
+        1, "Error: cache: it is off; unset TECOMP_CACHE to use it\n",
+    )  # fmt: skip
+    assert cache("clear", TECOMP_CACHE="no") == (
+        1, "Error: TECOMP_CACHE: expected on or off, got 'no'; unset it for on\n",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("library", ["matplotlib", "scipy"])

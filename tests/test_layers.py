@@ -35,6 +35,7 @@ OWNERS = {
     "islpy": {"poly"},
     "llvmlite": {"codegen"},
     "matplotlib": {"demo"},
+    "platformdirs": {"codegen"},
     "scipy": {"demo"},
 }
 

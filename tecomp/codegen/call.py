@@ -14,7 +14,7 @@ import numpy as np
 from tecomp.codegen.check import OUT_OF_BOUNDS
 from tecomp.codegen.compile import Compiled, compile_function
 from tecomp.codegen.dlpack import Memory
-from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD, written_params
+from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.parameter import Parameter, check_scalar, make_parameter, memory_of
 from tecomp.codegen.plan import quick_call
 from tecomp.codegen.process import process
@@ -47,7 +47,6 @@ class Kernel:
 
     Attributes:
         name: of the function.
-        func: what was compiled: buffers have one axis for each index of an address.
         signature: the parameters as callers see them, one axis for each output of a layout.
         compiled: the code.
 
@@ -57,13 +56,13 @@ class Kernel:
     """
 
     __slots__ = (
-        "_block", "_kept", "_parameters", "_quick", "_scalars", "compiled", "func", "name",
+        "_block", "_head", "_kept", "_parameters", "_quick", "_scalars", "compiled", "name",
         "signature",
     )
 
     def __init__(
         self,
-        func: PrimFunc,
+        func: PrimFunc | Compiled,
         signature: Signature | None = None,
         *,
         check_bounds: bool = False,
@@ -71,17 +70,22 @@ class Kernel:
         fp_contract: bool = True,
     ) -> None:
         """Compile `func`, which is flat; `signature` is its parameters before flattening."""
-        self.name = func.name
-        self.func = func
-        self.signature = tuple(signature if signature is not None else func.params)
-        written = written_params(func)
+        if isinstance(func, PrimFunc):
+            func = compile_function(
+                func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
+            )
+        self.compiled: Compiled = func
+        self._head = head = func.interface.head
+        self.name = head.name
+        self.signature = tuple(signature if signature is not None else head.params)
+        written = set(func.interface.written)
         parameters: list[Parameter] = []
         scalars: list[tuple[int, Var, Var]] = []
-        for k, (seen, physical) in enumerate(zip(self.signature, func.params, strict=True)):
+        for k, (seen, physical) in enumerate(zip(self.signature, head.params, strict=True)):
             if isinstance(seen, Buffer) and isinstance(physical, Buffer):
                 parameters.append(
                     make_parameter(
-                        k, func.name, seen, physical, is_written=physical.data in written
+                        k, head.name, seen, physical, is_written=physical.data in written
                     )
                 )
             elif isinstance(seen, Var) and isinstance(physical, Var):
@@ -90,12 +94,14 @@ class Kernel:
         self._scalars = tuple(scalars)
         self._quick: Quick | None = None
         self._kept: tuple[Any, ...] = ()
-        check_findable(func, parameters)
-        words = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
+        check_findable(head, parameters)
+        words = FIRST_ARGUMENT_WORD + len(head.params) + len(head.sizes)
         self._block = ctypes.c_int64 * words
-        self.compiled: Compiled = compile_function(
-            func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
-        )
+
+    @property
+    def func(self) -> PrimFunc:
+        """What was compiled: buffers have one axis for each index of an address."""
+        return self.compiled.func
 
     @property
     def shapes(self) -> Mapping[str, tuple[Any, ...]]:
@@ -172,8 +178,8 @@ class Kernel:
 
     def _first_call(self) -> Quick:
         made = quick_call(
-            self.func, self._parameters, self._scalars, self.compiled.entry,
-            is_parallel=self.compiled.module.is_parallel,
+            self._head, self._parameters, self._scalars, self.compiled.entry,
+            is_parallel=self.compiled.interface.is_parallel,
         )
         if made is None:
             self._quick = _declined
@@ -187,7 +193,7 @@ class Kernel:
             raise self._wrong_count(len(arguments))
         block = self._block()
         kept = self._careful(block, arguments)
-        if self.compiled.module.is_parallel:
+        if self.compiled.interface.is_parallel:
             use_threads()
         status = process().run(self.compiled.entry, ctypes.addressof(block))
         # The code reads arrays and tables through addresses, which keep nothing alive.
@@ -230,7 +236,7 @@ class Kernel:
                 address = table.ctypes.data
             block[FIRST_ARGUMENT_WORD + parameter.position] = address
         first_size = FIRST_ARGUMENT_WORD + len(self.signature)
-        for word, var in enumerate(self.func.sizes, first_size):
+        for word, var in enumerate(self._head.sizes, first_size):
             block[word] = sizes[var].value
         return tables
 
@@ -244,7 +250,7 @@ class Kernel:
 
     def _failure(self, record: bytes) -> CallError:
         kind, site, value, _ = unpack("4q", record)
-        text = self.compiled.module.sites[site]
+        text = self.compiled.interface.sites[site]
         if kind == OUT_OF_BOUNDS:
             return CallError(f"index {value} is out of bounds for {text}")
         return CallError(

@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tecomp.codegen.emit import Options
-from tecomp.codegen.function import ModuleText, module_text
-from tecomp.codegen.jit import Entry, Linked, Machine, assembly, link, object_code
-from tecomp.ir.stmt import PrimFunc
+from tecomp.codegen.function import ModuleText, module_text, written_params
+from tecomp.codegen.jit import Entry, Linked, Machine, assembly
+from tecomp.codegen.kept import machine_code
+from tecomp.ir.expr import Var
+from tecomp.ir.stmt import PrimFunc, SeqStmt
 
 
 @dataclass(frozen=True, slots=True)
+class Interface:
+    """What a caller has to know of a compiled function.
+
+    Attributes:
+        head: the function without its statements.
+        written: `data` of the buffers that it writes to.
+        entry: name of the native function that takes the block of arguments.
+        sites: what the site number in the record of a failure stands for.
+        is_parallel: whether it can use more than one thread.
+    """
+
+    head: PrimFunc
+    written: tuple[Var, ...]
+    entry: str
+    sites: tuple[str, ...]
+    is_parallel: bool
+
+
 class Compiled:
     """A function in machine code.
 
     Attributes:
-        func: what it was compiled from.
-        module: its LLVM IR, as it was before LLVM's own passes.
+        interface: what a caller has to know.
         linked: the code; it lives as long as this object does.
+        options: how it was made.
     """
 
-    func: PrimFunc
-    module: ModuleText
-    linked: Linked
+    __slots__ = ("_func", "_make", "_module", "interface", "linked", "options")
+
+    def __init__(
+        self,
+        interface: Interface,
+        linked: Linked,
+        options: Options,
+        make: Callable[[], PrimFunc],
+        module: ModuleText | None = None,
+    ) -> None:
+        """`make` gives what was compiled; asked for only where somebody wants to see it."""
+        self.interface = interface
+        self.linked = linked
+        self.options = options
+        self._make = make
+        self._func: PrimFunc | None = None
+        self._module = module
+
+    @property
+    def func(self) -> PrimFunc:
+        """What was compiled."""
+        if self._func is None:
+            self._func = self._make()
+        return self._func
 
     @property
     def llvm_ir(self) -> str:
         """The LLVM IR, as it was before LLVM's own passes."""
-        return self.module.text
+        if self._module is None:
+            self._module = module_text(self.func, self.options)
+        return self._module.text
 
     @property
     def entry(self) -> Entry:
@@ -36,7 +80,7 @@ class Compiled:
 
     def assembly(self) -> str:
         """The machine code as text."""
-        return assembly(self.module.text, Machine())
+        return assembly(self.llvm_ir, Machine())
 
 
 def compile_function(
@@ -53,14 +97,24 @@ def compile_function(
     Args:
         func: the function.
         check_bounds: check each access against the shape of its buffer while it runs.
-        fast_math: let sums be reordered, and divisions become multiplications by a reciprocal.
+        fast_math: let sums be reordered, divisions become multiplications by a reciprocal, and
+            `min` and `max` of NaN and a number be either.
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
 
     Raises:
         InternalError: `func` has something that should have been lowered.
     """
-    module = module_text(func, Options(check_bounds, fast_math, fp_contract))
-    return Compiled(func, module, link(object_code(module.text), module.entry))
+    options = Options(check_bounds, fast_math, fp_contract)
+    module = module_text(func, options)
+    linked = machine_code(module.text, module.entry)
+    return Compiled(interface_of(func, module), linked, options, lambda: func, module)
+
+
+def interface_of(func: PrimFunc, module: ModuleText) -> Interface:
+    """What a caller has to know of `func`, of which `module` was made."""
+    head = PrimFunc(func.name, func.params, SeqStmt(()), func.sizes, sites=func.sites)
+    written = tuple(written_params(func))
+    return Interface(head, written, module.entry, module.sites, module.is_parallel)
 
 
 def emit_assembly(

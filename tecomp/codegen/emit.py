@@ -30,7 +30,8 @@ class Options:
 
     Attributes:
         check_bounds: check every access against the shape of its buffer at run time.
-        fast_math: let LLVM reorder sums and use reciprocals and approximations.
+        fast_math: let LLVM reorder sums and use reciprocals and approximations, and let `min` and
+            `max` of NaN and a number be either.
         fp_contract: let a product and a sum become one fused operation, rounded once.
     """
 

@@ -43,6 +43,13 @@ def _llvm() -> Any:
 
 
 @cache
+def llvm_version() -> str:
+    """The versions of LLVM and of what binds it."""
+    numbers = (str(number) for number in _llvm().llvm_version_info)
+    return f"{importlib.import_module('llvmlite').__version__} {'.'.join(numbers)}"
+
+
+@cache
 def _every_llvm() -> Any:
     binding = _llvm()
     binding.initialize_all_targets()

@@ -7,6 +7,7 @@ because workers are inside it for as long.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.call_text import API, OBJECTS, call_text
-from tecomp.codegen.jit import Linked, host, link, object_code
+from tecomp.codegen.jit import Linked, host
+from tecomp.codegen.kept import machine_code
 from tecomp.codegen.pool_text import pool_text
 from tecomp.codegen.scratch_text import scratch_text
 
@@ -72,7 +74,7 @@ def process() -> Process:
     """What this process shares."""
     # Most of this runs once in a call: well made code would gain 0.05 us there, and would make the
     # first call in a process wait for 70 ms more.
-    linked = link(object_code(process_text(host().triple), effort=0), "process")
+    linked = machine_code(process_text(host().triple), "process", effort=0)
     functions = [getattr(ctypes.pythonapi, name) for name in API]
     words = (ctypes.c_int64 * max(_PLACES, len(_EXPORTS)))(
         *(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions),
@@ -92,4 +94,6 @@ def process() -> Process:
         (ctypes.c_char * 64).from_address(asked),
     )
     made.begin()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.begin)
     return made

@@ -47,7 +47,6 @@ def _workers() -> _Workers:
     def forget() -> None:
         """In a process that was forked off: threads stay behind."""
         made.lock, made.text, made.processors, made.started = threading.Lock(), None, (), 0
-        process().begin()
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tecomp.codegen.call import Kernel
+from tecomp.codegen.emit import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.kept import Build, Made, make
 from tecomp.driver.packing import Packing
 from tecomp.errors import CallError
-from tecomp.ir.expr import Var
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Allocate, Buffer, PrimFunc
-from tecomp.lowering.pipeline import Lowered, lower_all
+from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
@@ -28,20 +30,21 @@ class ScheduledKernel(Kernel):
         lowered: the function after each pass.
     """
 
-    __slots__ = ("_packing", "_state", "lowered")
+    __slots__ = ("_build", "_lowered", "_packing", "_state")
 
-    def __init__(
-        self, schedule: Schedule, args: Sequence[object], lowered: Lowered, **options: bool
-    ) -> None:
-        # Integers are 64 bits wide in the function, but were declared with a type of their own.
-        signature = [
-            Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
-            for param, arg in zip(lowered.signature.params, args, strict=True)
-        ]
-        super().__init__(lowered.final, signature, **options)
-        self.lowered = lowered
-        self._state: State = schedule.state
+    def __init__(self, build: Build, made: Made, lowered: Lowered | None = None) -> None:
+        super().__init__(made.compiled, made.signature)
+        self._build = build
+        self._lowered = lowered
+        self._state: State = build.schedule.state
         self._packing: dict[Any, Packing] = {}
+
+    @property
+    def lowered(self) -> Lowered:
+        """The function after each pass."""
+        if self._lowered is None:
+            self._lowered = self._build.lowered()
+        return self._lowered
 
     def pack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, as this kernel takes `tensor`.
@@ -115,7 +118,8 @@ def build(
         target: the machine: its name, a description, or a path to one.
         name: of the kernel.
         check_bounds: check every access while it runs; for finding errors in this compiler.
-        fast_math: let sums be reordered and divisions become multiplications; changes results.
+        fast_math: let sums be reordered, divisions become multiplications, and `min` and `max` of
+            NaN and a number be either; changes results.
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
 
     Returns:
@@ -135,12 +139,11 @@ def build(
     array([1., 2., 3., 4.], dtype=float32)
     """
     machine = target if isinstance(target, Target) else Target.load(target)
-    lowered = lower_all(schedule, args, name)
-    check_memories(lowered.final, machine)
-    return ScheduledKernel(
-        schedule, args, lowered,
-        check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract,
+    asked = Build(
+        copy(schedule), args, name, machine, Options(check_bounds, fast_math, fp_contract)
     )
+    made, lowered = make(asked, check_memories)
+    return ScheduledKernel(asked, made, lowered)
 
 
 def check_memories(func: PrimFunc, target: Target) -> None:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.call import Kernel
+from tecomp.codegen.emit import Options
 from tecomp.codegen.parameter import array_text
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.kept import Build, make
 from tecomp.errors import CallError
 from tecomp.ir.expr import Const, Expr, Var, const, index_value
 from tecomp.ir.rewrite import substitute, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
-from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import StageState
@@ -122,8 +123,8 @@ class Packing:
 
 
 def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
-    lowered = lower_all(schedule, args, name)
-    return Kernel(lowered.final, lowered.signature.params)
+    made, _ = make(Build(schedule, args, name, None, Options()))
+    return Kernel(made.compiled, made.signature)
 
 
 def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:

@@ -105,29 +105,43 @@ def whole_tiles(
     """
     axes = _tiled_axes(definition.stage)
     positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
-    if not positions or any(not isinstance(bounds[k][1], int) for k in positions):
-        return region
-    space = scope.space(definition.axis)
+    positions = [k for k in positions if isinstance(bounds[k][1], int)]
     try:
-        box = space.box(bounds)
+        box = scope.space(definition.axis).box(bounds)
     except NotAffine:
         return region
     points = region.points
-    for k in positions:
-        points = free(points, k)
-    points = points.intersect(box).intersect_params(scope.context).coalesce()
-    if is_inside(points, region.points, scope):
-        return region
+    for along in [positions, *([[k] for k in positions] if len(positions) > 1 else [])]:
+        wide = points
+        for k in along:
+            wide = free(wide, k)
+        wide = wide.intersect(box).intersect_params(scope.context).coalesce()
+        if is_inside(wide, points, scope):
+            continue
+        if _is_in_memory(program, definition, wide, memory, checks, scope):
+            points = wide
+    return region if points is region.points else Region(points, points)
+
+
+def _is_in_memory(
+    program: Program,
+    definition: Definition,
+    points: Any,
+    memory: Memory,
+    checks: Mapping[int, tuple[Check, ...]],
+    scope: Scope,
+) -> bool:
+    """Whether all that is read to compute `points` lies in memory."""
     evaluated, inner = with_reduction(program, definition, points, scope)
     for read in reads_of(definition):
         held = memory.get(program.producer(read.load.tensor))
         if held is None or id(read.load) in checks:
-            return region
+            return False
         elements = touched(read.load.indices, read.conditions, evaluated, inner)
         own = scope.space([Var("element") for _ in held])
         if not is_inside(elements, own.box(held), scope):
-            return region
-    return Region(points, points)
+            return False
+    return True
 
 
 def _tiled_axes(stage: StageState) -> set[IterVar]:

@@ -14,6 +14,11 @@ CONTEXT = isl.Context()
 _ENTERED = RLock()
 
 
+def isl_version() -> str:
+    """The version of what binds isl, and of isl with it."""
+    return str(isl.version.VERSION_TEXT)
+
+
 # A class, because the frames of contextlib would pass for the user's own in an error.
 class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
     """Bound the isl operations of a block, and turn isl's errors into ours.

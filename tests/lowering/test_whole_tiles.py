@@ -108,3 +108,29 @@ def test_symbolic_sizes() -> None:
         c = np.full(size, np.nan, np.float32)
         kernel(a, c)
         np.testing.assert_array_equal(c, a * 2 + 1)
+
+
+def test_an_axis_whose_operand_is_packed_is_whole_even_if_the_other_is_not() -> None:
+    A = te.placeholder((3, 5), name="A")
+    B = te.placeholder((5, 11), name="B")
+    k = te.reduce_axis((0, 5), name="k")
+    C = te.compute((3, 11), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C)
+    T = s.cache_write(C, "local")
+    BB = s.cache_read(B, "global", [T])
+    s[BB].transform_layout(lambda k, j: [j // 8, k, j % 8])
+    i, j = s[C].op.axis
+    _, jo, ii, ji = s[C].tile(i, j, 2, 8)
+    s[C].unroll(ii)
+    s[C].vectorize(ji)
+    s[T].compute_at(s[C], jo)
+    i, j = s[T].op.axis
+    s[T].reorder(*s[T].op.reduce_axis, i, j)
+    s[T].unroll(i)
+    s[T].vectorize(j)
+    text = str(tecomp.lower(s, [A, B, C])).partition("as C_local:")[2]
+    tile = text.partition("if i_outer == 0 and j_outer == 0:")[0]
+
+    assert tile.count("if i_outer == 0:") == 2
+    assert "ramp(0, 1, 3)" not in tile
+    check(s, [A, B, C])

@@ -17,12 +17,11 @@ _LOG2_E = 1.44269504088896340736
 _LN2_HIGH = 0.693145751953125
 _LN2_LOW = 1.4286068e-06
 
-# (exp(r) - 1 - r) / r**2, (exp(r) - 1 - r) / r**2 to more digits, and (2**r - 1) / r.
+# (exp(r) - 1 - r) / r**2, less and more exactly, and (2**r - 1) / r.
 _EXP = (0.49999994, 0.1666652, 0.041668233, 0.008368818, 0.0013823851)
 _EXPM1 = (0.5, 0.16666666, 0.041666478, 0.008333567, 0.0013933701, 0.00019743363)
 _EXP2 = (0.6931472, 0.24022645, 0.05550359, 0.009618834, 0.0013391302, 0.00015241285)
-# (tanh(x) - x) / x**3 on [0, 0.625], (sinh(x) - x) / x**3 on [0, 1], in x**2.
-_TANH = (-0.3333328, 0.13331416, -0.053737924, 0.020634012, -0.00569991)
+# (sinh(x) - x) / x**3 on [0, 1], in x**2.
 _SINH = (0.16666667, 0.008333315, 0.0001984166, 2.790056e-06)
 
 
@@ -58,6 +57,11 @@ def power_of_e(r: Real) -> Real:
     return fma(fma(polynomial(r, _EXP), r, 1.0), r, 1.0)
 
 
+def power_of_e_less_1(r: Real) -> Real:
+    """The power of a number in [-ln 2 / 2, ln 2 / 2], less 1."""
+    return fma(polynomial(r, _EXPM1) * r, r, r)
+
+
 def exp(x: Real) -> Real:
     """Subnormal results are right too."""
     parts = reduced(x.at_most(89.0).at_least(-104.5))
@@ -75,8 +79,7 @@ def exp2(x: Real) -> Real:
 def expm1(x: Real) -> Real:
     """`2**n (exp(r) - 1) + (2**n - 1)`, halved and doubled so that 2**n has no overflow."""
     parts = reduced(x.at_most(89.0).at_least(-20.0))
-    r = parts.rest
-    less = fma(polynomial(r, _EXPM1) * r, r, r)
+    less = power_of_e_less_1(parts.rest)
     scale = parts.power(less=1)
     half = fma(scale, less, scale - 0.5)
     return (half + half).with_bits(x.sign())
@@ -90,14 +93,12 @@ def sigmoid(x: Real) -> Real:
 
 
 def tanh(x: Real) -> Real:
-    """A polynomial up to 0.625, from there `1 - 2 / (exp(2|x|) + 1)`."""
+    """`m / (m + 2)` with m = expm1(2|x|)."""
     size = abs(x)
-    square = x * x
-    near = fma(polynomial(square, _TANH) * square, size, size)
     parts = reduced((size + size).at_most(20.0))
-    e = power_of_e(parts.rest) * parts.power()
-    far = 1.0 - 2.0 / (e + 1.0)
-    return (size < 0.625).select(near, far).with_bits(x.sign())
+    scale = parts.power()
+    m = fma(scale, power_of_e_less_1(parts.rest), scale - 1.0)
+    return (m / (m + 2.0)).with_bits(x.sign())
 
 
 def sinh(x: Real) -> Real:

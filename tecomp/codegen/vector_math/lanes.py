@@ -280,7 +280,21 @@ def fma(a: Real, b: Real | float, c: Real | float) -> Real:
 
 
 def polynomial(x: Real, coefficients: Coefficients) -> Real:
-    """The sum of `coefficients[k] * x**k`."""
+    """The sum of `coefficients[k] * x**k`.
+
+    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x.
+    """
+    if len(coefficients) < 4:
+        return _horner(x, coefficients)
+    pairs = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+    square = x * x
+    total = pairs.pop()
+    while pairs:
+        total = fma(total, square, pairs.pop())
+    return total
+
+
+def _horner(x: Real, coefficients: Coefficients) -> Real:
     total = x.constant(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)

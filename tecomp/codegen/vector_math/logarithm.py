@@ -86,6 +86,5 @@ def _scaled(f: Real, coefficients: Coefficients, unit: tuple[float, float]) -> R
 def _with_limits(x: Real, result: Real) -> Real:
     """`result`, where the logarithm of `x` is a number."""
     infinity = float("inf")
-    below = x.is_equal(0.0).select(x.constant(-infinity), float("nan"))
     known = (x < infinity).select(result, x)
-    return (x > 0.0).select(known, (x <= 0.0).select(below, x))
+    return (x > 0.0).select(known, x.is_equal(0.0).select(x.constant(-infinity), float("nan")))

@@ -81,7 +81,7 @@ def log2_wide(x: Real) -> Real:
     result = fma(polynomial(s * s, _LOG2), s, k)
     known = (x < _INFINITY).select(result, x)
     below = x.is_equal(0.0).select(x.constant(-_INFINITY), float("nan"))
-    return (x > 0.0).select(known, (x <= 0.0).select(below, x))
+    return (x > 0.0).select(known, below)
 
 
 def exp2_wide(x: Real) -> Real:

@@ -1,0 +1,173 @@
+"""Schedules that were built before: found again by all that a kernel is made from.
+
+Lowering and LLVM are skipped for a program that is the same in every part: definitions, schedule,
+arguments, target, options, and the compiler itself. What stands in no key is where the user wrote
+it, unless an error at run time would say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tecomp.codegen.compile import Compiled, Interface, compile_function
+from tecomp.codegen.emit import Options
+from tecomp.codegen.kept import Recent, code_key, digest, kept_code, made_by
+from tecomp.codegen.store import Store, current_store
+from tecomp.driver.sources import SOURCES
+from tecomp.errors import Location
+from tecomp.ir.codec import NotPlainError, Word, decode, encode
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Not,
+    Select,
+    Var,
+)
+from tecomp.ir.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.lowering.pipeline import Lowered, lower_all
+from tecomp.machine.descriptor import Target
+from tecomp.poly.context import isl_version
+from tecomp.scheduling.schedule import Schedule
+
+# What parameters and their extents are made of.
+_KINDS = (
+    PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
+)  # fmt: skip
+
+Signature = tuple[Buffer | Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What `tecomp.build` was asked for.
+
+    Attributes:
+        schedule: with the decisions as they are now; later calls do not change it.
+        args: tensors and size variables, in the order of the kernel's parameters.
+        name: of the kernel.
+        target: the machine; None where every one will do.
+        options: how code is generated.
+    """
+
+    schedule: Schedule
+    args: Sequence[object]
+    name: str
+    target: Target | None
+    options: Options
+
+    def lowered(self) -> Lowered:
+        """The function after each pass."""
+        return lower_all(self.schedule, self.args, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A built schedule: its code, and the parameters in the shapes that callers pass."""
+
+    compiled: Compiled
+    signature: Signature
+
+
+MADE: Recent[Made] = Recent()
+
+
+def make(
+    build: Build, check: Callable[[PrimFunc, Target], None] | None = None
+) -> tuple[Made, Lowered | None]:
+    """The code of a schedule, and its lowered functions where they had to be made for it.
+
+    Args:
+        build: what is asked for.
+        check: raises an error if the target cannot run the function.
+
+    Raises:
+        TecompError: lowering, `check` or code generation refuses it.
+    """
+    store = current_store()
+    keys = list(program_keys(build)) if store is not None else []
+    for key in keys:
+        found = MADE.get(key)
+        if found is None and store is not None and (loaded := _load(store, key, build)):
+            found = MADE.put(key, loaded)
+        if found is not None:
+            return found, None
+    lowered = build.lowered()
+    if check is not None and build.target is not None:
+        check(lowered.final, build.target)
+    compiled = compile_function(lowered.final, **asdict(build.options))
+    made = Made(compiled, _signature(build.args, lowered))
+    if store is not None and keys:
+        # The second key has the places in the user's files in it.
+        key = keys[-1 if lowered.final.sites else 0]
+        store.put(key, _saved(made))
+        MADE.put(key, made)
+    return made, lowered
+
+
+def program_keys(build: Build) -> Iterator[str]:
+    """Names of the program: without, and with the places where it was written; or none."""
+    places: list[Location] = []
+
+    def place(location: Location) -> Word:
+        places.append(location)
+        return "place"
+
+    if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
+        return
+    program = (build.schedule.state, tuple(build.args), build.name, build.target, build.options)
+    try:
+        words = encode(program, {Location: place})
+    except NotPlainError:
+        return
+    compiler = [SOURCES, isl_version(), sys.implementation.cache_tag, *made_by()]
+    first = digest(words, compiler)
+    yield first
+    if places:
+        yield digest(first, [(location.file, location.line) for location in places])
+
+
+def _signature(args: Sequence[object], lowered: Lowered) -> Signature:
+    # Integers are 64 bits wide in the function, but were declared with a type of their own.
+    return tuple(
+        Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
+        for param, arg in zip(lowered.signature.params, args, strict=True)
+    )
+
+
+def _saved(made: Made) -> bytes:
+    face = made.compiled.interface
+    code = code_key(made.compiled.llvm_ir, face.entry)
+    words = encode((
+        face.head, face.written, face.entry, face.sites, face.is_parallel, made.signature, code,
+    ))  # fmt: skip
+    return json.dumps(words).encode()
+
+
+def _load(store: Store, key: str, build: Build) -> Made | None:
+    content = store.get(key)
+    if content is None:
+        return None
+    with contextlib.suppress(ValueError, LookupError, TypeError):
+        head, written, entry, sites, is_parallel, signature, code = _values(content)
+        linked = kept_code(code, entry)
+        if linked is None:
+            return None
+        face = Interface(head, written, entry, sites, is_parallel)
+        return Made(
+            Compiled(face, linked, build.options, lambda: build.lowered().final), signature
+        )
+    return None
+
+
+def _values(content: bytes) -> Any:
+    return decode(json.loads(content), _KINDS)

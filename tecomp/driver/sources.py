@@ -1,0 +1,33 @@
+"""Which compiler this is: what is kept for later was made by the same one, or is made again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def fingerprint(package: Path) -> str:
+    """A name for the source files below a folder as they are now: where, how long, how old.
+
+    A version would not do: a checkout changes without it.
+    """
+    return sha256("\n".join(_files(str(package), "")).encode()).hexdigest()
+
+
+def _files(folder: str, place: str) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        for item in sorted(found, key=lambda item: item.name):
+            name = f"{place}/{item.name}"
+            if item.name.endswith(".py"):
+                state = item.stat()
+                yield f"{name} {state.st_size} {state.st_mtime_ns}"
+            elif item.is_dir() and item.name != "__pycache__":
+                yield from _files(item.path, name)
+
+
+# Taken when the compiler is loaded: the files may have changed since when it is first used.
+SOURCES = fingerprint(PACKAGE)

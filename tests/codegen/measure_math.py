@@ -1,0 +1,145 @@
+"""Prints the tables of docs/vector-math.md: errors and times of math functions on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import ctypes.util
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import numpy as np
+
+from tecomp.codegen import Kernel, jit
+from tecomp.codegen.emit import Code
+from tecomp.ir.dtype import DType
+from tecomp.ir.parser import parse
+from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
+
+SAMPLES = 1 << 20
+NUMBERS = 1 << 20
+CHUNK = 2048  # 16 KiB with the results: the first level of cache has them
+ROUNDS = 25
+GELU = "X * broadcast(float32(0.5), L) * (broadcast(float32(1.0), L) + erf(X * broadcast(float32(0.70710677), L)))"
+EXPRESSIONS = {
+    **{name: f"{name}(X)" for name in ("exp", "tanh", "erf", "sigmoid", "log", "sin", "cos")},
+    "GELU": GELU,
+    "pow": "pow(abs(X), broadcast(float32(2.5), L))".replace("abs", "fabs"),
+}
+NUMPY: dict[str, Callable[[Array, Array], object]] = {
+    "exp": lambda x, o: np.exp(x, out=o),
+    "tanh": lambda x, o: np.tanh(x, out=o),
+    "sigmoid": lambda x, o: np.divide(1, 1 + np.exp(-x), out=o),
+    "log": lambda x, o: np.log(x, out=o),
+    "sin": lambda x, o: np.sin(x, out=o),
+    "cos": lambda x, o: np.cos(x, out=o),
+    "pow": lambda x, o: np.power(np.abs(x), np.float32(2.5), out=o),
+}
+
+
+def worst_error(name: str, rounds: int) -> float:
+    kernel = compiled(name, SAMPLES, 16)
+    worst = 0.0
+    for seed in range(rounds):
+        operands = arguments(name, SAMPLES, seed)
+        result = np.empty(SAMPLES, np.float32)
+        kernel(*operands, result)
+        error, odd = ulps(result, exact(name, operands))
+        worst = float(max(worst, error.max(), np.inf if odd.any() else 0.0))
+    return worst
+
+
+@contextmanager
+def without_fused_operations() -> Iterator[None]:
+    """Code for a machine that has vectors of 128 bits, and no fused operations."""
+    here = jit.host()
+    features = re.sub(r"\+(fma4?|avx2|avx512\w+)\b", r"-\1", here.features)
+    with patch.object(jit, "host", lambda: jit.Machine(here.triple, "", features)):
+        yield
+
+
+def print_errors(rounds: int) -> None:
+    print("| function | with FMA | without | bound of the tests |\n| --- | --- | --- | --- |")
+    for name, bound in BOUNDS.items():
+        fused = worst_error(name, rounds)
+        with without_fused_operations():
+            plain = worst_error(name, rounds)
+        print(f"| {name} | {fused:.2f} | {plain:.2f} | {bound} |", flush=True)
+
+
+def kernel_of(expression: str, lanes: int) -> Kernel:
+    """Computes the expression of a chunk of numbers again and again."""
+    place = f"ramp({lanes} * i, 1, {lanes})"
+    value = expression.replace("X", f"X[{place}]").replace("L)", f"{lanes})")
+    return Kernel(parse(f'''def f(X: Buffer("float32", ({CHUNK},)), O: Buffer("float32", ({CHUNK},))):
+    for again in range({NUMBERS // CHUNK}):
+        for i in range({CHUNK // lanes}):
+            O[{place}] = {value}
+'''))
+
+
+def of_libmvec(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+    """A call of the vector library of glibc, for vectors of 8."""
+    kind = "<8 x float>"
+    return code.call(kind, f"_ZGVdN8{'v' * len(args)}_{name}f", [(kind, arg) for arg in args])
+
+
+def contenders(name: str, with_libmvec: bool) -> dict[str, Callable[[Array, Array], object]]:
+    expression = EXPRESSIONS[name]
+    made: dict[str, Callable[[Array, Array], object]] = {"tecomp": kernel_of(expression, 16)}
+    with patch("tecomp.codegen.math.has_formula", return_value=False):
+        made["lane by lane"] = kernel_of(expression, 16)
+    if with_libmvec and name != "sigmoid":
+        with patch("tecomp.codegen.math.by_formula", of_libmvec):
+            made["libmvec"] = kernel_of(expression, 8)
+    if name in NUMPY:
+        function = NUMPY[name]
+
+        def again(x: Array, o: Array) -> None:
+            for _ in range(NUMBERS // CHUNK):
+                function(x, o)
+
+        made["NumPy"] = again
+    return made
+
+
+def print_times() -> None:
+    found = ctypes.util.find_library("mvec")
+    if found:
+        ctypes.CDLL(found, ctypes.RTLD_GLOBAL)
+    columns = ["tecomp", "lane by lane", "libmvec", "NumPy"]
+    print(f"| ns per number | {' | '.join(columns)} |\n| --- |{' --- |' * len(columns)}")
+    random = np.random.default_rng(0)
+    for name in EXPRESSIONS:
+        x = (random.standard_normal(CHUNK) * 2).astype(np.float32)
+        x = np.abs(x) if name == "log" else x
+        result = np.empty_like(x)
+        best: dict[str, float] = {}
+        made = contenders(name, found is not None)
+        for _ in range(ROUNDS):
+            for column, function in made.items():
+                start = time.perf_counter()
+                function(x, result)
+                spent = time.perf_counter() - start
+                best[column] = min(best.get(column, np.inf), spent)
+        cells = [f"{best[c] / NUMBERS * 1e9:.2f}" if c in best else "" for c in columns]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["errors", "times"])
+    parser.add_argument("--rounds", type=int, default=16, help="of a million arguments each")
+    chosen = parser.parse_args()
+    if chosen.what == "errors":
+        print_errors(chosen.rounds)
+    else:
+        print_times()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Machine code of the schedules for pinned processors: tiles stay in registers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.codegen import emit_assembly
+from tecomp.schedules import conv2d, matmul
+
+CPU = tecomp.Target.load("cpu")
+CORES = {
+    "haswell": tecomp.Core(2, 32, 16, (32 * 1024, 256 * 1024)),
+    "znver3": tecomp.Core(2, 32, 16, (32 * 1024, 512 * 1024)),
+    "skylake-avx512": tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024)),
+    "znver4": tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024)),
+    "znver5": tecomp.Core(2, 64, 32, (48 * 1024, 1024 * 1024)),
+}
+LABEL = re.compile(r"^\.?\w+:", re.MULTILINE)
+
+
+def innermost(assembly: str, word: str) -> list[str]:
+    """The instructions of the loop that has most of the instructions `word`."""
+    blocks = LABEL.split(assembly)
+    block = max(blocks, key=lambda text: text.count(word))
+    lines = [line.strip() for line in block.splitlines()]
+    end = next(k for k, line in enumerate(lines) if re.match(r"j[a-z]+\s|b\.[a-z]+\s", line))
+    return [line for line in lines[: end + 1] if line and not line.startswith((".", "#"))]
+
+
+def target(cpu: str) -> tecomp.Target:
+    return tecomp.Target(cpu, "a pinned processor", CPU.memories, CORES[cpu])
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_the_tile_of_a_product_has_no_spill_and_no_gather(cpu: str) -> None:
+    A, B = te.placeholder((1000, 1000), name="A"), te.placeholder((1000, 1000), name="B")
+    C = matmul.define(A, B)
+    func = tecomp.lower(matmul.schedule(C, target(cpu)), [A, B, C])
+    loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu), "vfmadd")
+    tile = matmul.plan(C, target(cpu)).tile
+    vectors = tile.columns // tile.lanes
+
+    assert sum(line.startswith("vfmadd") for line in loop) == tile.rows * vectors
+    assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
+    register = "%zmm" if CORES[cpu].vector_bytes == 64 else "%ymm"
+    assert all(register in line for line in loop if line.startswith("vfmadd"))
+    # Loads of the columns, of the rows where they are no operand of a product, and the loop.
+    assert len(loop) <= tile.rows * vectors + tile.rows + vectors + 6
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+def test_the_tile_of_a_convolution_has_no_spill_and_no_gather(cpu: str) -> None:
+    X, W = te.placeholder((1, 28, 28, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
+    Y = conv2d.define(X, W, padding=1)
+    func = tecomp.lower(conv2d.schedule(Y, target(cpu)), [X, W, Y])
+    loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu), "vfmadd")
+    p = conv2d.plan(Y, target(cpu))
+
+    assert sum(line.startswith("vfmadd") for line in loop) == p.single * p.vectors
+    assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
+
+
+@pytest.mark.parametrize("features", ["+neon", "+sve"])
+def test_the_tile_of_a_product_on_arm(features: str) -> None:
+    arm = tecomp.Target("arm", "", CPU.memories, tecomp.Core(2, 16, 32, (65536, 1048576)))
+    A, B = te.placeholder((256, 256), name="A"), te.placeholder((256, 256), name="B")
+    C = matmul.define(A, B)
+    func = tecomp.lower(matmul.schedule(C, arm), [A, B, C])
+    loop = innermost(
+        emit_assembly(func, triple="aarch64-linux-gnu", cpu="neoverse-v1", features=features),
+        "fmla\t",
+    )
+    tile = matmul.plan(C, arm).tile
+
+    assert sum(line.startswith("fmla") for line in loop) == tile.rows * tile.columns // tile.lanes
+    assert not [line for line in loop if "[sp" in line]

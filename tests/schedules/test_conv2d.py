@@ -1,0 +1,113 @@
+"""Convolutions: every form and size gives what a loop over the taps gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import activations, conv2d
+
+CPU = tecomp.Target.load("cpu")
+SMALL = tecomp.Target(
+    "small", "a core with short vectors and small caches", CPU.memories,
+    tecomp.Core(2, 16, 8, (256, 8192)),
+)
+
+
+def reference(
+    x: NDArray[Any], w: NDArray[Any], stride: int, padding: int, dilation: int, groups: int
+) -> NDArray[Any]:
+    """In float64, channels last."""
+    x = np.pad(x.astype(np.float64), ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    taps_y, taps_x, depth, k = w.shape
+    rows = (x.shape[1] - dilation * (taps_y - 1) - 1) // stride + 1
+    columns = (x.shape[2] - dilation * (taps_x - 1) - 1) // stride + 1
+    y = np.zeros((x.shape[0], rows, columns, k))
+    for r in range(taps_y):
+        for s in range(taps_x):
+            seen = x[:, r * dilation:, s * dilation:][:, ::stride, ::stride][:, :rows, :columns]
+            for group in range(groups):
+                out = slice(group * k // groups, (group + 1) * k // groups)
+                source = slice(group * depth, (group + 1) * depth)
+                y[..., out] += seen[..., source] @ w[r, s, :, out]
+    return y
+
+
+def check(
+    image: tuple[int, ...], taps: tuple[int, ...], target: tecomp.Target, layout: conv2d.Layout,
+    *, bias: bool = False, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
+) -> None:
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(shape, np.float32) for shape in (image, taps))
+    expected = reference(x, w, stride, padding, dilation, groups)
+    shift = random.standard_normal(taps[-1], np.float32)
+    if bias:
+        expected = np.maximum(expected + shift, 0)
+    if layout == "NCHW":
+        x, w = np.ascontiguousarray(x.transpose(0, 3, 1, 2)), np.ascontiguousarray(
+            w.transpose(3, 2, 0, 1))
+        expected = expected.transpose(0, 3, 1, 2)
+    X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
+    B = te.placeholder(shift.shape, name="B")
+    Y = conv2d.define(
+        X, W, stride=stride, padding=padding, dilation=dilation, groups=groups, layout=layout,
+        bias=B if bias else None, activation=activations.relu if bias else None,
+    )
+    args = [X, W, *([B] if bias else []), Y]
+    kernel = tecomp.build(conv2d.schedule(Y, target), args, check_bounds=True)
+    y = np.full(expected.shape, np.nan, np.float32)
+    kernel(x, w, *([shift] if bias else []), y)
+
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize(
+    ("image", "taps", "options"),
+    [
+        ((1, 8, 8, 4), (3, 3, 4, 16), {"padding": 1}),
+        ((2, 7, 13, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
+        ((1, 9, 10, 5), (1, 1, 5, 17), {}),
+        ((1, 11, 9, 4), (3, 3, 4, 8), {"stride": 2, "padding": 1}),
+        ((1, 12, 12, 2), (3, 3, 2, 8), {"dilation": 2}),
+        ((1, 7, 7, 12), (3, 3, 1, 12), {"groups": 12, "padding": 1}),
+        ((1, 6, 7, 8), (3, 3, 2, 32), {"groups": 4, "padding": 1, "bias": True}),
+        ((1, 6, 7, 10), (3, 3, 5, 14), {"groups": 2}),
+        ((1, 1, 1, 1), (1, 1, 1, 1), {}),
+        ((1, 5, 40, 3), (5, 5, 3, 2), {}),
+    ],
+    ids=str.split("3x3 odd 1x1 stride dilation depthwise groups odd-groups one 5x5"),
+)
+def test_forms(
+    image: tuple[int, ...], taps: tuple[int, ...], options: dict[str, Any], target: tecomp.Target,
+    layout: conv2d.Layout,
+) -> None:
+    check(image, taps, target, layout, **options)
+
+
+def test_a_tile_that_fits_the_image_is_chosen() -> None:
+    X, W = te.placeholder((1, 14, 14, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
+    wide = tecomp.Target("wide", "", CPU.memories, tecomp.Core(1, 64, 32, (2**15, 2**20)))
+    p = conv2d.plan(conv2d.define(X, W), wide)
+
+    assert 12 % p.single == 64 % (p.vectors * p.lanes) == 0
+    assert 8 <= p.single * p.vectors <= 32 - p.vectors - 1
+
+
+def test_images_of_a_size_known_at_the_call() -> None:
+    h, w = te.var("h"), te.var("w")
+    X, W = te.placeholder((1, h, w, 3), name="X"), te.placeholder((3, 3, 3, 8), name="W")
+    Y = conv2d.define(X, W)
+    kernel = tecomp.build(conv2d.schedule(Y, CPU), [X, W, Y])
+    for size in ((3, 3), (9, 20), (16, 5)):
+        x = np.random.default_rng(0).standard_normal((1, *size, 3), np.float32)
+        taps = np.random.default_rng(1).standard_normal((3, 3, 3, 8), np.float32)
+        y = np.full((1, size[0] - 2, size[1] - 2, 8), np.nan, np.float32)
+        kernel(x, taps, y)
+        np.testing.assert_allclose(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)
