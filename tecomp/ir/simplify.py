@@ -91,7 +91,11 @@ def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
     >>> bounds(i * 8 + 3, {i: (0, 9)})
     (3, 75)
     """
-    facts = facts_of(ranges or {})
+    return bounds_given(facts_of(ranges or {}), expr)
+
+
+def bounds_given(facts: Facts, expr: Expr) -> Interval:
+    """Least and greatest value of an int64 scalar where `facts` hold; None where none is known."""
     simple = run(expression(facts, expr))
     total = facts.terms.linear(simple)
     if not facts.is_exact(total):

@@ -87,8 +87,12 @@ class _Checker:
                 self.views.setdefault(param.data, []).append(param)
         if self.flat and (func.layout_maps or func.pad_values):
             self.refuse(func.name, "layout maps and pad values must be gone after flattening")
-        made = {n.buffer.data for n in walk(func.body) if isinstance(n, Allocate | BufferRealize)}
-        for data, what in (*func.layout_maps, *func.pad_values):
+        described = (*func.layout_maps, *func.pad_values)
+        made: set[Var] = set()
+        if described:
+            nodes = walk(func.body)
+            made = {n.buffer.data for n in nodes if isinstance(n, Allocate | BufferRealize)}
+        for data, what in described:
             if data not in made and data not in self.views:
                 self.refuse(data, "no buffer has the memory that a layout map or pad value is for")
             for each in what if isinstance(what, tuple) else (what,):
@@ -238,7 +242,7 @@ class _Checker:
             if id(node) in seen:
                 continue
             seen.add(id(node))
-            todo.extend(reversed(list(children(node))))
+            todo += children(node)[::-1]
             rule = _RULES.get(type(node))
             if rule is None:
                 self.refuse(node, f"a {type(node).__name__} is no expression of the language")
