@@ -10,7 +10,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -69,9 +69,26 @@ def process_text(triple: str) -> str:
     return "\n".join([pool_text(triple), scratch_text(triple), call_text(HEAD), _ENTRY])
 
 
-@cache
+@dataclass(slots=True)
+class _Shared:
+    """What there is once in a process, made under `lock`."""
+
+    lock: Any
+    process: Process | None = None
+
+
+_SHARED = _Shared(Lock())
+
+
 def process() -> Process:
     """What this process shares."""
+    if _SHARED.process is None:
+        with _SHARED.lock:
+            _SHARED.process = _SHARED.process or _linked()
+    return _SHARED.process
+
+
+def _linked() -> Process:
     # Most of this runs once in a call: well made code would gain 0.05 us there, and would make the
     # first call in a process wait for 70 ms more.
     linked = machine_code(process_text(host().triple), "process", effort=0)
@@ -94,6 +111,15 @@ def process() -> Process:
         (ctypes.c_char * 64).from_address(asked),
     )
     made.begin()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=made.begin)
     return made
+
+
+def _forked() -> None:
+    """In a process that was forked off: nobody else is here."""
+    _SHARED.lock = Lock()
+    if _SHARED.process is not None:
+        _SHARED.process.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

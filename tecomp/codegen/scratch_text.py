@@ -186,8 +186,8 @@ done:
 """
 
 # `settle` ends a job. `abandon` forgets what another thread was using when a process was forked
-# off: nobody knows what it was about to do with it. `run` calls a kernel with the memory of a caller
-# that is free, or else with memory that lasts as long as the call.
+# off: nobody knows what it was about to do with it. `run` calls a kernel with memory that no other
+# caller uses, or else with memory that lasts as long as the call.
 _JOBS = f"""\
 define internal void @settle(ptr %thread) #0 {{
 entry:

@@ -135,19 +135,24 @@ def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
     if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt):
         return True
-    if any(_is_unwieldy(loop, node) for part in parts for node in walk(part)):
+    nodes = [node for part in parts for node in walk(part)]
+    # The vectors that `dot` takes are but numbers of 32 bits.
+    taken = {id(arg) for node in nodes if isinstance(node, Call) and node.name == "dot"
+             for arg in node.args if isinstance(arg, BufferLoad)}
+    if any(_is_unwieldy(loop, node, is_taken=id(node) in taken) for node in nodes):
         return True
     return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
 
 
-def _is_unwieldy(loop: _Loop, node: Any) -> bool:
-    """A vector already, or an access with a vector in an axis that is not the last."""
-    if isinstance(node, Expr) and node.dtype.lanes > 1:
+def _is_unwieldy(loop: _Loop, node: Any, *, is_taken: bool = False) -> bool:
+    """A vector already (but for what is taken), or an access with one in not the last axis."""
+    if isinstance(node, Expr) and node.dtype.lanes > 1 and not is_taken:
         return True
     if not isinstance(node, BufferLoad | BufferStore):
         return False
-    return node.buffer.dtype.lanes > 1 or any(
-        loop.lanes.varies(index) for index in node.indices[:-1])
+    if node.buffer.dtype.lanes > 1 and not is_taken:
+        return True
+    return any(loop.lanes.varies(index) for index in node.indices[:-1])
 
 
 def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
