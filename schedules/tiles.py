@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tecomp import Core, Target, TargetError, te
 
@@ -10,12 +12,24 @@ _SPARE = 2
 """Vector registers that hold no sum and no column: the value of a row, and one on the way."""
 
 
+Size: TypeAlias = "int | te.Expr"
+"""An extent: a number, or what the arguments say."""
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """All sizes multiplied together."""
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
 def ceil_div(n: int, factor: int) -> int:
     """`n / factor`, rounded up."""
     return -(-n // factor)
 
 
-def balanced(extent: int | te.Expr, most: int, unit: int = 1) -> int:
+def balanced(extent: Size, most: int, unit: int = 1) -> int:
     """The size of even parts of at most `most`, which is a multiple of `unit`.
 
     Parts of 96, 96 and 1 take longer than three of 65.

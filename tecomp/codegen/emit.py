@@ -93,6 +93,7 @@ class Code:
         memo: operands of the expressions of the statement at hand, a scope per open branch.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
         has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
+        on_stack: bytes of the memory that this function has on its stack, by address.
     """
 
     module: Module
@@ -104,6 +105,7 @@ class Code:
     block: str = "entry"
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
     stack_bytes: int = 0
+    on_stack: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
 
     def name(self, hint: str) -> str:
