@@ -1,0 +1,125 @@
+"""Stencils: each element of the result is a weighted sum of a window of a picture.
+
+A window that is the product of a column and a row of weights is passed over in two steps, along
+rows and then along columns; the first step's values stay in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import Target, te
+from tecomp.schedules.tiles import core_of, lanes_of
+
+_ROWS = 4
+"""Rows of a tile: the first step is repeated for those at its edge only."""
+_SPARE = 3
+"""Vector registers for what is read, and for the factors."""
+_STRIP = 8
+"""Tiles below one another that one core takes, as the rows between them are in its cache."""
+
+
+def define(
+    A: te.Tensor, weights: Sequence[Sequence[float]], *, name: str = "stencil"
+) -> te.Tensor:
+    """The sums of `weights` times a window, at each place where the window is inside.
+
+    Args:
+        A: pictures; the last two axes are rows and columns.
+        weights: rows of factors.
+        name: of the result.
+
+    >>> A = te.placeholder((100, 200), name="A")
+    >>> define(A, [[0, 1, 0], [1, -4, 1], [0, 1, 0]]).shape
+    (98, 198)
+    """
+
+    def value(*index: te.Expr) -> te.Expr:
+        *outer, y, x = index
+        terms = [
+            (weight, A(*outer, y + dy, x + dx))
+            for dy, row in enumerate(weights) for dx, weight in enumerate(row)
+        ]
+        return _weighted(terms)
+
+    shape = _shape(A, len(weights), len(weights[0]))
+    return te.compute(shape, value, name=name, attrs={"height": len(weights)})
+
+
+def separable(
+    A: te.Tensor, column: Sequence[float], row: Sequence[float], *, name: str = "stencil"
+) -> te.Tensor:
+    """As `define`, with the factors `column[y] * row[x]`.
+
+    >>> third = [1 / 3] * 3
+    >>> separable(te.placeholder((100, 200), name="A"), third, third).shape
+    (98, 198)
+    """
+
+    def along_row(*index: te.Expr) -> te.Expr:
+        *outer, y, x = index
+        return _weighted([(weight, A(*outer, y, x + k)) for k, weight in enumerate(row)])
+
+    first = te.compute(_shape(A, 1, len(row)), along_row, name=f"{name}_rows")
+
+    def along_column(*index: te.Expr) -> te.Expr:
+        *outer, y, x = index
+        return _weighted([(weight, first(*outer, y + k, x)) for k, weight in enumerate(column)])
+
+    shape = _shape(A, len(column), len(row))
+    return te.compute(shape, along_column, name=name, attrs={"height": len(column)})
+
+
+def _shape(A: te.Tensor, height: int, width: int) -> tuple[int | te.Expr, ...]:
+    *outer, rows, columns = A.shape
+    return (*outer, rows - (height - 1), columns - (width - 1))
+
+
+def _weighted(terms: Sequence[tuple[float, te.Expr]]) -> te.Expr:
+    """The sum of products; equal factors are taken out, and those of 0 left out."""
+    sums: dict[float, te.Expr] = {}
+    for weight, value in terms:
+        if weight:
+            sums[weight] = sums[weight] + value if weight in sums else value
+    if not sums:
+        sums = {0.0: terms[0][1]}
+    parts = [x if weight == 1 else x * te.const(weight, x.dtype) for weight, x in sums.items()]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define` and of `separable`.
+
+    A tile is a few rows of a vector or two. Strips of rows are shared among cores.
+    """
+    s = te.create_schedule(output)
+    (first,) = output.op.input_tensors
+    is_separable = bool(first.op.input_tensors)
+    stage = s[output]
+    *outer, y, x = stage.op.axis
+    rows, y = stage.split(y, factor=_ROWS if is_separable else 1)
+    strips, rows = stage.split(rows, factor=_STRIP)
+    vectors, x = stage.split(x, factor=_width(output, x, target))
+    stage.reorder(*outer, strips, rows, vectors, y, x)
+    stage.parallel(stage.fuse(*outer, strips))
+    stage.unroll(y)
+    stage.vectorize(x)
+    if is_separable:
+        s[first].compute_at(stage, vectors)
+        s[first].set_scope("local")
+        *_, row, lane = s[first].op.axis
+        s[first].unroll(row)
+        s[first].vectorize(lane)
+    return s
+
+
+def _width(output: te.Tensor, x: te.IterVar, target: Target) -> int:
+    """Columns of a tile: two vectors, if those of the first step fit the registers."""
+    lanes: int = lanes_of(output, x, target)
+    rows = _ROWS + int(str(output.op.attrs["height"])) - 1
+    is_wide = 2 * rows <= core_of(target).vector_registers - _SPARE
+    fits = not isinstance(x.extent, int) or 2 * lanes <= x.extent
+    return 2 * lanes if is_wide and fits else lanes
