@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary, index_value
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+)
 from tecomp.ir.rewrite import bottom_up, map_body, walk
 from tecomp.ir.simplify import constant_upper_bound
 from tecomp.ir.stmt import (
@@ -19,6 +32,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.tasks import Task, run
 from tecomp.lowering.buffers import buffers_in, extent_variables, replace_variables
 
 LIMIT = 4096
@@ -29,9 +43,11 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """Replace each `unrolled` loop by one copy of its body for each turn, in order.
 
     A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
-    many copies as the bound says, each under a condition. A loop stays, as a serial one, if it
-    has no such bound or its copies were more than `limit` statements; loops inside it may still
-    be unrolled.
+    many copies as the bound says, each under a condition, and in a second form, for rounds that
+    reach the bound, under none. A loop stays, as a serial one, if it has no such bound or its
+    copies were more than `limit` statements; loops inside it may still be unrolled.
+
+    A condition that is all of a serial loop's body, and the same in all its rounds, is asked once.
 
     Args:
         func: any function.
@@ -40,16 +56,40 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
 
     def rule(node: Any) -> Stmt | None:
         if not isinstance(node, For) or node.kind is not ForKind.UNROLLED:
-            return None
+            found: Stmt | None = run(_condition_first(node))
+            return found
         turns = _turns(node)
         statements = sum(isinstance(part, BufferStore | Let) for part in walk(node.body))
-        if turns is None or turns * statements > limit:
+        forms = 1 if isinstance(node.extent, Const) else 2
+        if turns is None or forms * turns * statements > limit:
             return For(node.loop_var, node.min, node.extent, ForKind.SERIAL, node.body)
         in_shapes = any(node.loop_var in extent_variables(b) for b in buffers_in(node.body))
         copies = tuple(_copy(node, turn, in_shapes=in_shapes) for turn in range(turns))
-        return SeqStmt(copies).stands_for
+        whole = SeqStmt(copies).stands_for
+        if isinstance(node.extent, Const):
+            return whole
+        rest = _remainder(node.extent, turns)
+        some = _some(node.extent, copies)
+        return some if rest is None else IfThenElse(
+            Compare(CmpOp.GE, rest, index_value(turns)), whole, some)
 
     return map_body(func, lambda body: bottom_up(body, rule))
+
+
+def _condition_first(loop: Any) -> Task:
+    """A loop around a condition as a condition around loops, if it decides the same each time."""
+    match loop:
+        case For(var, start, extent, ForKind.SERIAL, IfThenElse(condition, then, other)):
+            parts = list(walk(condition))
+            if any(part is var or isinstance(part, BufferLoad | Call) for part in parts):
+                return None
+            forms: list[Stmt | None] = []
+            for case in (then, other):
+                inner = None if case is None else For(var, start, extent, ForKind.SERIAL, case)
+                forms.append((yield _condition_first(inner)) or inner)
+            first, second = forms
+            return None if first is None else IfThenElse(condition, first, second)
+    return None
 
 
 def _turns(loop: For) -> int | None:
@@ -60,14 +100,27 @@ def _turns(loop: For) -> int | None:
     return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
 
 
+def _remainder(extent: Expr, turns: int) -> Expr | None:
+    """What is left, if the extent is that or `turns`, whichever is less."""
+    match extent:
+        case Binary(BinOp.MIN, Const(most), rest) if most == turns:
+            return rest
+    return None
+
+
+def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
+    """The copies, each if the loop gets that far."""
+    return seq(*(
+        IfThenElse(Compare(CmpOp.GT, extent, index_value(turn)), seq(copy))
+        for turn, copy in enumerate(copies)
+    ))
+
+
 def _copy(loop: For, turn: int, *, in_shapes: bool) -> Stmt:
     """The body at one turn; `in_shapes` says whether the shape of a buffer depends on it."""
     value = binary(BinOp.ADD, loop.min, index_value(turn)) if turn else loop.min
     body = replace_variables(loop.body, {loop.loop_var: value}) if in_shapes else loop.body
-    body = _with_value(body, loop.loop_var, value)
-    if isinstance(loop.extent, Const):
-        return body
-    return IfThenElse(Compare(CmpOp.GT, loop.extent, index_value(turn)), seq(body))
+    return _with_value(body, loop.loop_var, value)
 
 
 def _with_value(body: Stmt, var: Var, value: Expr) -> Stmt:

@@ -6,6 +6,7 @@ stays a ramp, as long as possible.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 
 from tecomp.ir.algebra import floordiv, modulo
@@ -17,6 +18,7 @@ from tecomp.ir.expr import (
     BufferLoad,
     Call,
     Cast,
+    CmpOp,
     Compare,
     Const,
     Expr,
@@ -27,6 +29,7 @@ from tecomp.ir.expr import (
     binary,
     conjuncts,
     index_value,
+    logical_and,
 )
 from tecomp.ir.facts import Facts
 from tecomp.ir.linear import Linear
@@ -35,6 +38,7 @@ from tecomp.ir.simplify_expr import expression, truth
 from tecomp.ir.stmt import Buffer
 from tecomp.ir.tasks import Task, run
 
+_ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
 _RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 
 
@@ -274,6 +278,28 @@ def joined(a: Expr | None, b: Expr | None) -> Expr | None:
     if truth(a) is True:
         return b
     return a if truth(b) is True else Binary(BinOp.AND, a, b)
+
+
+def in_all_lanes(lanes: Lanes, test: Expr, around: Set[Var]) -> Expr | None:
+    """Whether `test` holds in all lanes, as one condition that the loops around decide, or None.
+
+    An index that grows from lane to lane is below a bound if it is so in the last lane.
+    """
+    conditions: list[Expr] = []
+    for term in conjuncts(test):
+        match term:
+            case Compare(op, Ramp(base, Const(step), count), Broadcast(bound)) if (
+                op in _ORDERS and bound.dtype == INT64
+            ):
+                grows = step > 0
+                at_end = grows == (op in (CmpOp.LT, CmpOp.LE))
+                reach = index_value(int(step) * (count - 1))
+                extreme = binary(BinOp.ADD, base, reach) if at_end else base
+                conditions.append(Compare(op, lanes.simple(extreme), bound))
+            case _:
+                return None
+    decided = (node in around for c in conditions for node in walk(c) if isinstance(node, Var))
+    return logical_and(*conditions) if any(decided) else None
 
 
 def private_copy(buffer: Buffer, lanes: int) -> Buffer:

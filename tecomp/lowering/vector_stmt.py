@@ -43,9 +43,7 @@ from tecomp.ir.stmt import (
 )
 from tecomp.ir.tasks import Task, run
 from tecomp.lowering.buffers import extent_variables, replace_variables
-from tecomp.lowering.vector_expr import Lanes, Where, joined, private_copy
-
-_ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
+from tecomp.lowering.vector_expr import Lanes, Where, in_all_lanes, joined, private_copy
 
 Step: TypeAlias = "Expr | tuple[Var, Expr]"
 
@@ -277,7 +275,7 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     kind = BOOL.with_lanes(loop.lanes.lanes)
     outer = at.where.mask
     if stmt.else_case is None:
-        everywhere = _in_all_lanes(loop, test)
+        everywhere = in_all_lanes(loop.lanes, test, loop.around)
         if everywhere is not None and outer is None and not at.where.guarded:
             return (yield _with_and_without_mask(loop, stmt, everywhere, at))
         mask = Var("mask", kind)
@@ -304,28 +302,6 @@ def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: 
     part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, at.where),
                                 replace(at, where=Where(guarded=True)))
     return IfThenElse(everywhere, whole, part)
-
-
-def _in_all_lanes(loop: _Loop, test: Expr) -> Expr | None:
-    """Whether `test` holds in all lanes, as one condition that the loops around decide, or None.
-
-    An index that grows from lane to lane is below a bound if it is so in the last lane.
-    """
-    conditions: list[Expr] = []
-    for term in conjuncts(test):
-        match term:
-            case Compare(op, Ramp(base, Const(step), lanes), Broadcast(bound)) if (
-                op in _ORDERS and bound.dtype == INT64
-            ):
-                grows = step > 0
-                at_end = grows == (op in (CmpOp.LT, CmpOp.LE))
-                reach = index_value(int(step) * (lanes - 1))
-                extreme = binary(BinOp.ADD, base, reach) if at_end else base
-                conditions.append(Compare(op, loop.lanes.simple(extreme), bound))
-            case _:
-                return None
-    decided = (node in loop.around for c in conditions for node in walk(c) if isinstance(node, Var))
-    return logical_and(*conditions) if any(decided) else None
 
 
 def _reads(expr: Expr) -> bool:

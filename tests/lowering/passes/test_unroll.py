@@ -38,12 +38,17 @@ def f(A: Buffer("float32", (n,)), *, n: "int64"):
 """, """
 def f(A: Buffer("float32", (n,)), *, n: "int64"):
     for io in range((n + 2) // 3):
-        if min(3, n - io * 3) > 0:
+        if n - io * 3 >= 3:
             A[io * 3] = A[io * 3] + float32(1.0)
-        if min(3, n - io * 3) > 1:
             A[io * 3 + 1] = A[io * 3 + 1] + float32(1.0)
-        if min(3, n - io * 3) > 2:
             A[io * 3 + 2] = A[io * 3 + 2] + float32(1.0)
+        else:
+            if min(3, n - io * 3) > 0:
+                A[io * 3] = A[io * 3] + float32(1.0)
+            if min(3, n - io * 3) > 1:
+                A[io * 3 + 1] = A[io * 3 + 1] + float32(1.0)
+            if min(3, n - io * 3) > 2:
+                A[io * 3 + 2] = A[io * 3 + 2] + float32(1.0)
 """, {"n": 0}, {"n": 1}, {"n": 7})
 
 
@@ -91,3 +96,30 @@ def f(A: Buffer("float32", (4096,))):
 """)
 
     assert str(unroll_loops(func)).count("\n") == 4096
+
+
+def test_a_condition_that_stays_the_same_is_asked_once(check: Check) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (8,)), B: Buffer("float32", (8,)), m: "int64"):
+    for i in range(8):
+        if m > 3:
+            A[i] = float32(1.0)
+        else:
+            if m > 2:
+                A[i] = float32(2.0)
+    for i in range(8):
+        if A[0] > float32(1.0):
+            A[i] = float32(0.0)
+""", """
+def f(A: Buffer("float32", (8,)), B: Buffer("float32", (8,)), m: "int64"):
+    if m > 3:
+        for i in range(8):
+            A[i] = float32(1.0)
+    else:
+        if m > 2:
+            for i in range(8):
+                A[i] = float32(2.0)
+    for i in range(8):
+        if A[0] > float32(1.0):
+            A[i] = float32(0.0)
+""", {"m": 3}, {"m": 9})
