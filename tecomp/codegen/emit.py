@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from tecomp.codegen.types import vector_of
 from tecomp.errors import InternalError
@@ -93,6 +94,8 @@ class Code:
         memo: operands of the expressions of the statement at hand, a scope per open branch.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
         has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
+        loaded: variables whose values depend on what was read from memory.
+        columns: loads and stores, by id, that are parts of a square; see `squares`.
         on_stack: bytes of the memory that this function has on its stack, by address.
     """
 
@@ -105,6 +108,8 @@ class Code:
     block: str = "entry"
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
     stack_bytes: int = 0
+    loaded: set[Var] = field(default_factory=set)
+    columns: dict[int, Any] = field(default_factory=dict)
     on_stack: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
 

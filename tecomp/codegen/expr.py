@@ -16,6 +16,7 @@ from tecomp.codegen.dot import dot, dot_of_bfloats
 from tecomp.codegen.emit import Code, broadcast, close_guard, open_guard
 from tecomp.codegen.math import call_function
 from tecomp.codegen.memory import load
+from tecomp.codegen.progression import compared, narrowed
 from tecomp.codegen.types import (
     lane_numbers,
     literal,
@@ -89,6 +90,9 @@ def _start(code: Code, expr: Expr) -> Rule:
 
 
 def _cast(code: Code, node: Cast) -> Rule:
+    ramp = narrowed(node)
+    if ramp is not None:
+        return (yield ramp)
     value = yield node.value
     return cast(code, value, node.value.dtype, node.dtype)
 
@@ -144,6 +148,9 @@ def _is_check(node: Expr) -> bool:
 
 
 def _compare(code: Code, node: Compare) -> Rule:
+    quick = compared(code, node)
+    if quick is not None:
+        return (yield from quick)
     a = yield node.a
     b = yield node.b
     return compare(code, node.op, node.a.dtype, a, b)

@@ -7,7 +7,7 @@ table of rows, one for each index of the axes before the last, in row-major orde
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tecomp.codegen.check import check_axis
@@ -28,6 +28,9 @@ from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, index_value
 from tecomp.ir.expr import cast as cast_expr
 from tecomp.ir.stmt import Buffer, BufferStore
+
+_NEAR = 4
+"""Steps from lane to lane up to which it pays to load all that lies between."""
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 
@@ -58,6 +61,10 @@ class _Access:
 
 def load(code: Code, node: BufferLoad) -> Rule:
     """The value of a load; zero where its predicate is false."""
+    column = code.columns.get(id(node))
+    if column is not None:
+        turned: str = yield from column.read(code)
+        return turned
     access = _Access(node.buffer, node.indices, node.predicate, node.dtype)
     guards, mask = yield from _open(code, access)
     value = yield from _read(code, access, mask)
@@ -72,7 +79,12 @@ def store(code: Code, node: BufferStore) -> Rule:
     access = _Access(node.buffer, node.indices, node.predicate, node.value.dtype)
     guards, mask = yield from _open(code, access)
     value = yield node.value
-    yield from _write(code, access, mask, value)
+    column = code.columns.get(id(node))
+    if column is None:
+        yield from _write(code, access, mask, value)
+    else:
+        for place, row in column.filled(code, value):
+            yield from _write(code, replace(access, indices=place), None, row)
     for guard in reversed(guards):
         close_guard(code, guard)
     return ""
@@ -175,6 +187,8 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
                 (kind, "zeroinitializer"),
             ],
         )
+    elif abs(stride) > 1:
+        raw = _spaced(code, access, place, abs(stride))
     elif mask is None or _is_register(code, access):
         raw = code.op(f"load {kind}, ptr {place}, align {align}")
         raw = raw if mask is None else _chosen(code, access, mask, raw, "zeroinitializer")
@@ -218,6 +232,31 @@ def _write(
     code.run(name, [(kind, value), (f"ptr align {align}", place), lanes])
 
 
+def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
+    """Every `step`th value from `place` on: loads of all in between, of which these are chosen.
+
+    The first and the last belong to the access, so what lies between them can be read.
+    """
+    lanes, element = access.dtype.lanes, memory_type(access.dtype.scalar)
+    kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    starts = [min(k * lanes, step * (lanes - 1) + 1 - lanes) for k in range(step)]
+    joined = ""
+    for number, start in enumerate(starts):
+        at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
+        part = code.op(f"load {kind}, ptr {at}, align {align}")
+        chosen = []
+        for lane in range(lanes):
+            origin = step * lane
+            holder = min(origin // lanes, step - 1)
+            before = origin if number == 1 else lane
+            # A lane that a later load brings may be anything yet.
+            chosen.append(lanes + origin - start if holder == number else before % lanes)
+        joined = part if not number else code.op(
+            f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}"
+        )
+    return joined
+
+
 def _is_register(code: Code, access: _Access) -> bool:
     """Whether an access is to a fixed part of memory that only this function has.
 
@@ -244,7 +283,7 @@ def _mask(mask: str | None, lanes: int) -> tuple[str, str]:
 
 def _turned(code: Code, value: str, scalar: str, lanes: int, stride: int | None) -> str:
     """The lanes in reverse order where memory is walked backwards."""
-    if stride != -1:
+    if stride is None or stride >= 0:
         return value
     kind = vector_of(scalar, lanes)
     backwards = shuffle_mask([*reversed(range(lanes))])
@@ -256,8 +295,8 @@ def _place(
 ) -> Generator[Expr, str, tuple[int | None, str]]:
     """The address of an access, and the step from lane to lane.
 
-    Steps are 1 and -1 (the address is then the lowest), 0 (all lanes read one place), and None:
-    one address a lane. A scalar has step 1.
+    Steps are 1 and -1, for reads of all lanes others up to 4 too (the address is then the lowest),
+    0 (all lanes read one place), and None: one address a lane. A scalar has step 1.
     """
     base = yield from _row(code, access)
     last, lanes = access.last, access.last.dtype.lanes
@@ -266,9 +305,10 @@ def _place(
     ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
     step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
     contiguous = step == 1 or (step == -1 and access.repeats == 1)
-    everywhere = step == 0 and access.repeats == 1 and mask is None and reads
-    if ramp is not None and (contiguous or everywhere):
-        first = ramp.base if step != -1 else ramp.base - (lanes - 1)
+    near = step is not None and (step == 0 or (abs(step) <= _NEAR and lanes >= _NEAR))
+    together = near and access.repeats == 1 and mask is None and reads
+    if ramp is not None and step is not None and (contiguous or together):
+        first = ramp.base if step >= 0 else ramp.base + step * (lanes - 1)
         index = cast(code, (yield first), first.dtype, INT64)
         if access.repeats > 1:
             index = code.op(f"mul i64 {index}, {access.repeats}")

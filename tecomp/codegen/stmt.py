@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from functools import reduce
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from tecomp.codegen.allocate import close_allocation, open_allocation
@@ -16,6 +17,7 @@ from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit, run_rule
 from tecomp.codegen.memory import store
 from tecomp.codegen.parallel import outline
+from tecomp.codegen.squares import find_squares
 from tecomp.codegen.types import register_type
 from tecomp.errors import InternalError
 from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var
@@ -63,11 +65,23 @@ def _value(code: Code, expr: Expr) -> str:
 
 
 def _seq(code: Code, stmt: SeqStmt) -> Rule:
-    yield from stmt.stmts
+    for is_plain, group in groupby(stmt.stmts, key=_is_plain_store):
+        run = list(group)
+        if is_plain and not code.module.options.check_bounds:
+            code.columns = find_squares([part for part in run if isinstance(part, BufferStore)])
+        yield from run
+        code.columns = {}
+
+
+def _is_plain_store(stmt: Stmt) -> bool:
+    return isinstance(stmt, BufferStore) and stmt.predicate is None
 
 
 def _let(code: Code, stmt: Let) -> Rule:
     value = cast(code, _value(code, stmt.value), stmt.value.dtype, stmt.var.dtype)
+    if any(isinstance(node, BufferLoad) or node in code.loaded for node in walk(stmt.value)
+           if isinstance(node, BufferLoad | Var)):
+        code.loaded.add(stmt.var)
     with code.bound(stmt.var, value):
         yield stmt.body
 

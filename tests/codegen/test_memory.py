@@ -22,7 +22,7 @@ def some(name: str, *shape: int) -> np.ndarray[Any, Any]:
     return (RANDOM.standard_normal(shape) * 9).astype(DType(name).numpy)
 
 
-STRIDES = (1, -1, 2, -3, 0)
+STRIDES = (1, -1, 2, -2, 3, -3, 4, 5, 0)
 
 
 def copy_vectors(name: str, lanes: int, stride: int, target: str) -> str:

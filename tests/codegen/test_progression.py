@@ -1,0 +1,44 @@
+"""Vectors of indices: narrow lanes give what lanes of 64 bits give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel, emit_assembly
+from tecomp.ir.parser import parse
+
+
+@pytest.mark.parametrize("lanes", [2, 5, 8, 31])
+@pytest.mark.parametrize("start", ["0", "i", "9223372036854775000", "B[i]"])
+def test_progressions_in_narrow_lanes(both: Callable[..., Kernel], lanes: int, start: str) -> None:
+    """Indices of 64 bits are compared and cast in lanes of 32; data may wrap around."""
+    bounds = np.array([-(2**63), -9, -1, 0, 1, 4, 30, 60, 2**63 - 2, 2**63 - 1])
+    stores = "".join(f'''
+        T{k}[ramp(i * {lanes}, 1, {lanes})] = {value}'''
+        for k, value in enumerate([
+            f"ramp(0, 1, {lanes}) < broadcast(B[i], {lanes})",
+            f"ramp({start}, 2, {lanes}) >= broadcast(B[i], {lanes})",
+            f"broadcast(B[i], {lanes}) > ramp(0, -3, {lanes}) + ramp(4, 1, {lanes})",
+            f"ramp(i, 1, {lanes}) <= ramp(4, 2, {lanes})",
+        ])
+    )
+    names = ", ".join(f'T{k}: Buffer("bool", ({10 * lanes},))' for k in range(4))
+    both(f'''def f(B: Buffer("int64", (10,)), {names}, N: Buffer("int8", ({10 * lanes},))):
+    for i in range(10):{stores}
+        N[ramp(i * {lanes}, 1, {lanes})] = cast("int8x{lanes}", ramp({start}, 7, {lanes}))
+''', bounds, *(np.zeros(10 * lanes, bool) for _ in range(4)), np.zeros(10 * lanes, np.int8))
+
+
+def test_masks_of_narrow_lanes() -> None:
+    func = parse('''def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), n: "int64"):
+    for i in range(8):
+        with Let(ramp(i * 8, 1, 8) < broadcast(n, 8)) as mask:
+            store(B[ramp(i * 8, 1, 8)], A.load(ramp(i * 8, 1, 8), where=mask), where=mask)
+''')
+    text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu="haswell")
+
+    assert "vpcmpgtd" in text
+    assert "vpcmpgtq" not in text

@@ -1,0 +1,118 @@
+"""Groups of vectors that run across memory are turned in registers, and are what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel, emit_assembly
+from tecomp.ir.dtype import DType
+from tecomp.ir.parser import parse
+
+Both = Callable[..., Kernel]
+RANDOM = np.random.default_rng(8)
+ROW = 40
+
+
+def some(name: str, *shape: int) -> np.ndarray[Any, Any]:
+    return (RANDOM.standard_normal(shape) * 9).astype(DType(name).numpy)
+
+
+def copies(lanes: int, source: str, target: str, order: list[int]) -> str:
+    """A statement for each column of a square."""
+    return "".join(
+        f"        B[{target}] = A[{source}]\n".replace("COLUMN", str(column)).replace("V", str(lanes))
+        for column in order
+    )
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 5, 8, 16, 32])
+@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("stride", [str(ROW), "n", "3", "-40"])
+def test_columns_that_are_read(both: Both, name: str, lanes: int, stride: str) -> None:
+    first = 31 * ROW if stride == "-40" else 0
+    body = copies(lanes, f"ramp(i + COLUMN + {first}, {stride}, V)", "ramp(i * 64 + COLUMN * V, 1, V)",
+                  [*range(lanes)])
+    text = f'''def f(A: Buffer("{name}", (2000,)), B: Buffer("{name}", (2000,)), n: "int64"):
+    for i in range(3):
+{body}'''
+    kernel = both(text, some(name, 2000), some(name, 2000), ROW)
+
+    is_square = lanes in (4, 8, 16, 32) and name != "bool"
+    is_near = lanes >= 4 and stride == "3"
+    assert ("gather" in kernel.source("llvm")) is not (is_square or is_near)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 5, 8, 16, 32])
+@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("stride", [str(ROW), "n", "-40", "3"])
+def test_columns_that_are_written(both: Both, name: str, lanes: int, stride: str) -> None:
+    first = 31 * ROW if stride == "-40" else 0
+    order = [*reversed(range(lanes))]
+    body = copies(lanes, "ramp(i * 64 + COLUMN * V, 1, V)", f"ramp(i + COLUMN + {first}, {stride}, V)",
+                  order)
+    text = f'''def f(A: Buffer("{name}", (2000,)), B: Buffer("{name}", (2000,)), n: "int64"):
+    for i in range(3):
+{body}'''
+    kernel = both(text, some(name, 2000), some(name, 2000), ROW)
+
+    is_square = lanes in (4, 8, 16, 32) and name != "bool" and (stride != "3")
+    assert ("scatter" in kernel.source("llvm")) is not is_square
+
+
+@pytest.mark.parametrize("change", [
+    "A[ramp(3, 1, 4)] = B[ramp(0, 1, 4)]",
+    "store(B[ramp(8, 1, 4)], B[ramp(0, 1, 4)], where=ramp(0, 1, 4) < broadcast(n, 4))",
+    "B[5] = B[6]",
+])
+def test_memory_that_changes_in_between(both: Both, change: str) -> None:
+    body = [f"B[ramp({4 * k}, 1, 4)] = A[ramp({k}, 4, 4)]" for k in range(4)]
+    body += [f"B[ramp({k}, 5, 4)] = A[ramp({4 * k}, 1, 4)]" for k in range(4)]
+    for place in (1, 3, 4, 6):
+        lines = "\n    ".join([*body[:place], change, *body[place:]])
+        both(f'''def f(A: Buffer("float32", (16,)), B: Buffer("float32", (24,)), n: "int64"):
+    {lines}
+''', some("float32", 16), some("float32", 24), 2)
+
+
+def test_several_squares_with_gaps_and_repeated_columns(both: Both) -> None:
+    columns = [0, 1, 2, 3, 5, 5, 6, 7, 8, 9, 11, 12]
+    body = "\n".join(
+        f"    B[ramp({8 * k}, 1, 4)] = A[ramp({c}, 20, 4)] + A[ramp({c} + 1, 20, 4)]"
+        for k, c in enumerate(columns)
+    )
+    both(f'def f(A: Buffer("float32", (99,)), B: Buffer("float32", (99,))):\n{body}\n',
+         some("float32", 99), some("float32", 99))
+
+
+def test_columns_behind_a_condition_are_not_read_unasked(both: Both) -> None:
+    """Beyond the end of A there is nothing to read."""
+    body = "\n".join(
+        f"    B[ramp({4 * k}, 1, 4)] = "
+        f"if_then_else(n > 2, A[ramp(n * {k}, 16, 4)], broadcast(float32(0.0), 4))"
+        for k in range(4)
+    )
+    both(f'def f(A: Buffer("float32", (8,)), B: Buffer("float32", (16,)), n: "int64"):\n{body}\n',
+         some("float32", 8), some("float32", 16), 1)
+
+
+def test_checked_accesses_stay_as_they_are(both: Both) -> None:
+    body = copies(8, "ramp(COLUMN, 8, V)", "ramp(COLUMN * V, 1, V)", [*range(8)])
+    both(f'''def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,))):
+    for i in range(1):
+{body}''', some("float32", 64), some("float32", 64), check_bounds=True)
+
+
+def test_eight_by_eight_takes_24_shuffles() -> None:
+    body = copies(8, "ramp(COLUMN, 64, V)", "ramp(COLUMN * 64, 1, V)", [*range(8)])
+    text = emit_assembly(parse(f'''def f(A: Buffer("float32", (512,)), B: Buffer("float32", (512,))):
+    for i in range(1):
+{body}'''), triple="x86_64-unknown-linux-gnu", cpu="haswell")
+    shuffles = [line.split()[0] for line in text.splitlines() if line.startswith(
+        ("\tvunpck", "\tvperm2f128", "\tvinsertf128", "\tvshuf", "\tvblend"))]
+
+    assert "gather" not in text
+    assert len(shuffles) == 24
