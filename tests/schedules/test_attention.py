@@ -1,0 +1,81 @@
+"""Attention gives what NumPy gives, for every number of queries and keys and every depth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import attention
+
+
+def expected(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        m, n = scores.shape[-2:]
+        seen = np.arange(n) <= np.arange(m)[:, None] + n - m
+        scores = np.where(seen, scores, -np.inf)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True) @ v)
+
+
+def run(
+    shapes: list[tuple[int, ...]], target: tecomp.Target, *, causal: bool, size: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    tensors = [te.placeholder(shape, name=name) for shape, name in zip(shapes, "QKV", strict=True)]
+    output = attention.define(*tensors, causal=causal)
+    kernel = tecomp.build(attention.schedule(output, target), [*tensors, output],
+                          check_bounds=True)
+    random = np.random.default_rng(0)
+    given = [random.standard_normal(shape, np.float32) * np.float32(size) for shape in shapes]
+    result = np.full((*shapes[0][:-1], shapes[2][-1]), np.nan, np.float32)
+    kernel(*given, result)
+    return result, expected(*given, causal=causal)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "m", "n", "depth", "width"),
+    [
+        ((), 1, 1, 1, 1), ((), 1, 300, 16, 16), ((2,), 16, 16, 8, 8), ((1,), 33, 70, 20, 9),
+        ((2, 2), 20, 20, 4, 33), ((1,), 127, 129, 64, 64), ((1,), 7, 600, 3, 5),
+    ],
+)
+def test_sizes(batch: tuple[int, ...], m: int, n: int, depth: int, width: int,
+               target: tecomp.Target, causal: bool) -> None:
+    shapes = [(*batch, m, depth), (*batch, n, depth), (*batch, n, width)]
+
+    result, wanted = run(shapes, target, causal=causal)
+    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_large_scores(target: tecomp.Target) -> None:
+    result, wanted = run([(9, 8), (30, 8), (30, 8)], target, causal=True, size=30)
+
+    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
+    m, n = te.var("m"), te.var("n")
+    Q, K, V = (te.placeholder((2, x, 16), name=y) for x, y in ((m, "Q"), (n, "K"), (n, "V")))
+    output = attention.define(Q, K, V)
+    kernel = tecomp.build(attention.schedule(output, target), [Q, K, V, output])
+    random = np.random.default_rng(0)
+    for queries, keys in ((1, 1), (30, 300)):
+        given = [random.standard_normal((2, x, 16), np.float32) for x in (queries, keys, keys)]
+        result = np.full((2, queries, 16), np.nan, np.float32)
+        kernel(*given, result)
+        np.testing.assert_allclose(result, expected(*given, causal=False), rtol=1e-3, atol=1e-5)
+
+
+def test_a_depth_that_is_not_known_needs_a_scale() -> None:
+    Q = te.placeholder((4, te.var("d")), name="Q")
+
+    with pytest.raises(ValueError, match="scale") as error:
+        attention.define(Q, Q, Q)
+
+    assert str(error.value) == (
+        "attention.define: the depth is known at the call only; give scale="
+    )
