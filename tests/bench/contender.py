@@ -107,7 +107,7 @@ class Contender:
     def __post_init__(self) -> None:
         count = str(len(self.cores))
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "TECOMP_CACHE"},
             **_KEEP_MEMORY,
             **dict.fromkeys(_THREADS, count),
             "BENCH_CORES": ",".join(map(str, self.cores)),

@@ -155,6 +155,7 @@ class Record:
         note: what else a reader has to know.
         rounds: how often each contender had its turn.
         seconds: how long a turn was.
+        clock: `wall` or `cpu`.
         rows: what was measured.
     """
 
@@ -164,6 +165,7 @@ class Record:
     note: str
     rounds: int
     seconds: float
+    clock: str = "wall"
     rows: tuple[Row, ...] = field(default=())
 
 

@@ -62,7 +62,8 @@ def document(record: Record, picture: str) -> str:
         "<!-- Written by tests/bench/run.py; edit that. -->", "",
         f"Measured on {machine_text(record.machine)}.",
         f"With {versions}.",
-        f"{record.rounds} rounds of {record.seconds:g} s for each contender and row:", "",
+        f"{record.rounds} rounds of {record.seconds:g} s for each contender and row"
+        + (", in time of the processor:" if record.clock == "cpu" else ":"), "",
         "```bash", record.command, "```", "",
     ]
     if record.note:

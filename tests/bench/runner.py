@@ -36,11 +36,13 @@ class Crew:
         peers: who takes part, apart from us and the machine's limit.
         threads: of each, where a case does not say.
         folder: where they may keep what they compile.
+        clock: `wall`, or `cpu` for the time that the process had a processor.
     """
 
     peers: Sequence[Peer]
     threads: int
     folder: Path
+    clock: str = "wall"
     _started: dict[tuple[str, str, int], Contender] = field(default_factory=dict)
 
     def of(self, case: Case) -> list[Contender]:
@@ -89,7 +91,7 @@ class Crew:
 
 
 @contextmanager
-def crew(peers: Sequence[Peer], threads: int) -> Iterator[Crew]:
+def crew(peers: Sequence[Peer], threads: int, clock: str = "wall") -> Iterator[Crew]:
     """Processes that end with the block.
 
     Raises:
@@ -101,7 +103,7 @@ def crew(peers: Sequence[Peer], threads: int) -> Iterator[Crew]:
             f"{len(cores_allowed())}; ask for fewer, or start it without taskset"
         )
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        made = Crew(peers, threads, Path(folder))
+        made = Crew(peers, threads, Path(folder), clock)
         try:
             yield made
         finally:
@@ -121,6 +123,9 @@ def measure(case: Case, team: Crew, rounds: int, seconds: float) -> Row:
     threads = case.threads or team.threads
     if not cores(threads):
         note = f"it needs {threads} cores, and this process may use {len(cores_allowed())}"
+        return _row(case, threads, [Result(OURS.name, threads=threads, note=note)])
+    if threads > 1 and team.clock == "cpu":
+        note = "the processor's time adds up that of all threads"
         return _row(case, threads, [Result(OURS.name, threads=threads, note=note)])
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
@@ -157,7 +162,7 @@ def _measure_in_turns(
         for k in range(len(ready)):
             # Each round starts with another one: nobody always follows the same neighbour.
             place = (k + turn) % len(ready)
-            answer = ready[place].ask(seconds=seconds)
+            answer = ready[place].ask(seconds=seconds, clock=team.clock)
             times[place] += answer.get("times", [])
             if "skipped" in answer:
                 lost[place] = answer["skipped"]
@@ -187,7 +192,7 @@ def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Re
                 last[peer.name] = contender
                 answer = contender.ask(case=case.name, folder=str(folder), copies=1)
                 if "skipped" not in answer:
-                    answer = contender.ask(seconds=0)
+                    answer = contender.ask(seconds=0, clock=team.clock)
                 if "skipped" in answer:
                     notes[peer.name] = answer["skipped"], _is_fault(answer)
                 elif turn or not is_kept:
