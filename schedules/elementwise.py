@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import Size, balanced, core_of, product
+from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of, product
 
 
 def define(
@@ -113,12 +113,13 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     A chunk is as long as fits the first cache several times: long enough to be worth its start,
     short enough that there is one for each core.
     """
-    stage, core = s[output], core_of(target)
+    stage = s[output]
     first = len(output.shape) - run_length(output)
     rows, run = stage.op.axis[:first], stage.op.axis[first:]
     along = stage.fuse(*run)
-    lanes, size = core.lanes(output.dtype), product(axis.extent for axis in run)
-    most = max(core.cache_bytes[0] // 4 // output.dtype.bytes, lanes)
+    lanes = lanes_of(output, along, target)
+    most = max(elements_at_hand(output, target), lanes)
+    size = product(axis.extent for axis in run)
     chunk, along = stage.split(along, factor=balanced(size, most, lanes))
     _, lane = stage.split(along, factor=lanes)
     stage.vectorize(lane)

@@ -70,6 +70,24 @@ def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
     return RegisterTile(max(rows, 1), vectors * lanes, lanes)
 
 
+def width_of(x: te.Tensor) -> int:
+    """Bytes of the largest of the types that a stage makes."""
+    return max(int(x.op.output(k).dtype.bytes) for k in range(x.op.num_outputs))
+
+
+def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:
+    """Lanes of a vector of elements of `x`: a power of two, no more than there are values."""
+    lanes = max(core_of(target).vector_bytes // width_of(x), 1)
+    while isinstance(along.extent, int) and lanes > max(along.extent, 1):
+        lanes //= 2
+    return lanes
+
+
+def elements_at_hand(x: te.Tensor, target: Target) -> int:
+    """How many elements of `x` leave room in the first cache for what else is in use."""
+    return max(core_of(target).cache_bytes[0] // 4 // width_of(x), 1)
+
+
 def core_of(target: Target) -> Core:
     """What a core of the target computes with.
 

@@ -203,7 +203,7 @@ class _Checker:
     def access(self, node: BufferLoad | BufferStore) -> None:
         buffer = node.buffer
         known = self.views.get(buffer.data, ())
-        if not any(view is buffer for view in known) and not any(view == buffer for view in known):
+        if buffer not in known:
             self.refuse(node, "this buffer is not declared where it is used")
         wanted = len(buffer.axis_separators) + 1 if self.flat else len(buffer.shape)
         if len(node.indices) != wanted or len(buffer.shape) != wanted:
@@ -214,7 +214,7 @@ class _Checker:
             # A gather may use the type that its indices were stored in.
             if index.dtype != INT64 and not (index.dtype.lanes > 1 and index.dtype.is_integer):
                 self.refuse(node, f"an index is int64, not {index.dtype}")
-        if any(index.dtype.lanes > 1 for index in node.indices[:-1]):
+        if wanted > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
             self.refuse(node, "only the last index may have lanes")
         self.predicate(node)
 
@@ -237,15 +237,18 @@ class _Checker:
     def expression(self, root: Expr) -> None:
         seen: set[int] = set()
         todo = [root]
+        variables = self.variables
         while todo:
             node = todo.pop()
-            if id(node) in seen:
+            kind = type(node)
+            # Most of all nodes are these.
+            if (kind is Var and node in variables) or id(node) in seen:
                 continue
             seen.add(id(node))
             todo += children(node)[::-1]
-            rule = _RULES.get(type(node))
+            rule = _RULES.get(kind)
             if rule is None:
-                self.refuse(node, f"a {type(node).__name__} is no expression of the language")
+                self.refuse(node, f"a {kind.__name__} is no expression of the language")
             if why := rule(self, node):
                 self.refuse(node, why)
 
