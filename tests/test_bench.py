@@ -178,7 +178,9 @@ def test_ratios() -> None:
 
 
 def test_misses() -> None:
-    slow = replace(PRODUCT, case="matmul/7", goal=Goal(seconds=1e-6, of_case=("matmul/8", 2.0)))
+    slow = replace(PRODUCT, case="matmul/7", goal=Goal(
+        of_best=2.0, peers=("numpy", "jax"), seconds=1e-6, of_case=("matmul/8", 2.0),
+    ))
 
     assert misses(PRODUCT, ROWS) == [
         "0.80 of the limit, asked 0.9", "0.80 x the best peer, asked 1",
@@ -186,7 +188,8 @@ def test_misses() -> None:
     assert misses(THREADS, ROWS) == ["1.80 x one thread, asked 1.85"]
     assert misses(BROKEN, ROWS) == []
     assert misses(slow, ROWS) == [
-        "5 µs, asked 1 µs", "1.00 of the rate of matmul/8, asked 2",
+        "1.60 x the best of numpy, jax, asked 2", "5 µs, asked 1 µs",
+        "1.00 of the rate of matmul/8, asked 2",
     ]
 
 

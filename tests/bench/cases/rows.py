@@ -20,7 +20,8 @@ def _row(
     """A function that reads and writes a square."""
     return Case(
         f"rows/{kind}", f"{kind} of 2048x2048", kind, (_ALL, *further), oracle,
-        terms=terms, bytes=8 * SIZE * SIZE, limit="copy", goal=Goal(of_best=1.0),
+        terms=terms, bytes=8 * SIZE * SIZE, limit="copy",
+        goal=Goal(of_best=1.0, peers=("torch", "torch.compile", "jax")),
     )
 
 
