@@ -21,7 +21,7 @@ from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
 from tests.bench.cases import functions
 from tests.bench.catalogue import CASES, FAMILIES, choose, find
 from tests.bench.chart import chart
-from tests.bench.command import listing, main
+from tests.bench.command import command_text, listing, main
 from tests.bench.contender import OURS, Contender, Peer, choose_peers
 from tests.bench.machine import blas_core_types
 from tests.bench.peers.limit import instruction, loop_text
@@ -152,6 +152,14 @@ def test_the_list_names_every_case_and_peer() -> None:
 
     assert all(f"{case.name} " in text and case.title in text for case in CASES)
     assert all(name in text for name in ("peers: numpy, ", "torch.compile", "halide", "tvm"))
+
+
+def test_the_command_beside_the_tables() -> None:
+    given = ["rows", "--json", "/tmp/a b.json", "--rounds", "3", "--note=x", "--write", "p.md"]
+
+    assert command_text(given) == (
+        "python tests/bench/run.py rows --rounds 3 --write docs/performance.md"
+    )
 
 
 def test_a_file_that_is_no_record_is_refused(

@@ -77,6 +77,17 @@ def listing(cases: Sequence[Case]) -> str:
     return "\n".join([*lines, "", f"peers: {', '.join(names)}"])
 
 
+def command_text(arguments: Sequence[str]) -> str:
+    """What prints such a record again: the arguments without what belongs to one occasion."""
+    kept, words = [], iter(arguments)
+    for word in words:
+        if word in ("--json", "--write", "--read", "--note"):
+            next(words, None)
+        elif not word.startswith(("--json=", "--write=", "--read=", "--note=")):
+            kept.append(word)
+    return shlex.join([*PROGRAM.split(), *kept, "--write", "docs/performance.md"])
+
+
 def _read(path: Path) -> Record:
     try:
         return from_json(json.loads(path.read_text(encoding="utf-8")))
@@ -102,7 +113,7 @@ def _measured(asked: argparse.Namespace, cases: list[Case], arguments: Sequence[
 
         measure_all(cases, team, asked.rounds, asked.time, tell)
         return Record(
-            description(), team.versions(), shlex.join([*PROGRAM.split(), *arguments]), asked.note,
+            description(), team.versions(), command_text(arguments), asked.note,
             asked.rounds, asked.time, asked.clock, tuple(rows),
         )
 

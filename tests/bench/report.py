@@ -41,7 +41,8 @@ _HOW_TO_READ = """\
   are converted outside the timing, and results are compared with NumPy in float64 before it.
 - Where the memory is the limit, calls take turns with several sets of inputs that no cache holds.
 - Compiling is the time from a definition to something that can be called, in a process that has
-  compiled something else before; each measurement is a new process.
+  compiled something else before; each measurement is a new process. A peer that leaves a product or
+  a convolution to a library has little to compile there.
 - **▾** marks rows that fall short of what this project asks of itself; see the end.
 """
 

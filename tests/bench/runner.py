@@ -148,31 +148,28 @@ def copies_of(case: Case) -> int:
 def _measure_in_turns(
     case: Case, team: Crew, folder: Path, rounds: int, seconds: float
 ) -> list[Result]:
-    results, ready = [], []
-    for contender in team.of(case):
+    everyone = team.of(case)
+    ready: list[Contender] = []
+    notes: dict[int, tuple[str, bool]] = {}
+    for contender in everyone:
         answer = contender.ask(case=case.name, folder=str(folder), copies=copies_of(case))
         note = _refusal(case, answer)
         if note is None:
             ready.append(contender)
         else:
-            results.append(_result(contender, [], note, failed=_is_fault(answer)))
-    times: list[list[float]] = [[] for _ in ready]
-    lost: dict[int, str] = {}
+            notes[id(contender)] = note, _is_fault(answer)
+    times: dict[int, list[float]] = {id(contender): [] for contender in everyone}
     for turn in range(rounds):
         for k in range(len(ready)):
             # Each round starts with another one: nobody always follows the same neighbour.
-            place = (k + turn) % len(ready)
-            answer = ready[place].ask(seconds=seconds, clock=team.clock)
-            times[place] += answer.get("times", [])
+            contender = ready[(k + turn) % len(ready)]
+            answer = contender.ask(seconds=seconds, clock=team.clock)
+            times[id(contender)] += answer.get("times", [])
             if "skipped" in answer:
-                lost[place] = answer["skipped"]
-            if ready[place].threads > 1:
+                notes[id(contender)] = answer["skipped"], True
+            if contender.threads > 1:
                 sleep(_PAUSE)
-    results += [
-        _result(contender, [] if k in lost else times[k], lost.get(k, ""), failed=k in lost)
-        for k, contender in enumerate(ready)
-    ]
-    return results
+    return [_result(c, times[id(c)], *notes.get(id(c), ("", False))) for c in everyone]
 
 
 def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Result]:
@@ -220,7 +217,8 @@ def _is_fault(answer: dict[str, Any]) -> bool:
     return bool(answer.get("failed", "skipped" not in answer))
 
 
-def _result(contender: Contender, times: list[float], note: str, failed: bool = False) -> Result:
+def _result(contender: Contender, times: list[float], note: str, failed: bool) -> Result:
+    times = [] if note else times
     return Result(
         contender.peer.name, contender.detail, contender.threads,
         min(times, default=None), median(times) if times else None, len(times), note, failed,
