@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import get_args
 
 import numpy as np
 
@@ -13,6 +14,20 @@ from tecomp.schedules import activations, conv2d, elementwise, matmul, norm, red
 from tests.bench.case import Array, Case, NoFormError, numpy_dtype
 from tests.bench.cases.functions import EPSILON
 from tests.bench.worker import Bind, Call, serve
+
+# A checkout may lack these; their cases say so.
+try:
+    from tecomp.schedules import stencil
+except ImportError:
+    stencil = None
+try:
+    from tecomp.schedules import attention
+except ImportError:
+    attention = None
+try:
+    from tecomp.schedules import cumsum
+except ImportError:
+    cumsum = None
 
 NO_SCHEDULE = "tecomp.schedules has no module for it"
 TARGET = tecomp.Target.load("cpu")
@@ -50,9 +65,26 @@ def gelu(_: Case) -> Operator:
 def reduction(case: Case) -> Operator:
     """Over one axis, or all."""
     op, axis = case.options["op"], case.options["axis"]
-    if op not in ("sum", "max"):
+    if op == "cumsum" and cumsum is not None:
+        return partial(cumsum.define, axis=axis), cumsum.schedule
+    if op not in get_args(reduce.Operation):
         raise NoFormError(NO_SCHEDULE)
     return partial(reduce.define, axis=axis, op=op), reduce.schedule
+
+
+def blur(_: Case) -> Operator:
+    """Sums down the columns, then along the rows."""
+    if stencil is None:
+        raise NoFormError(NO_SCHEDULE)
+    third = [1 / 3] * 3
+    return partial(stencil.separable, column=third, row=third), stencil.schedule
+
+
+def heads(_: Case) -> Operator:
+    """Each head by itself."""
+    if attention is None:
+        raise NoFormError(NO_SCHEDULE)
+    return attention.define, attention.schedule
 
 
 def add(_: Case) -> Operator:
@@ -69,7 +101,7 @@ OPERATORS: dict[str, Callable[[Case], Operator]] = {
     "softmax": lambda _: (softmax.define, softmax.schedule),
     "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
     "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),
-    "reduce": reduction,
+    "reduce": reduction, "blur": blur, "attention": heads,
     "add": add,
 }
 
