@@ -21,7 +21,7 @@ from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
 from tests.bench.cases import functions
 from tests.bench.catalogue import CASES, FAMILIES, choose, find
 from tests.bench.chart import chart
-from tests.bench.command import listing, main
+from tests.bench.command import command_text, listing, main
 from tests.bench.contender import OURS, Contender, Peer, choose_peers
 from tests.bench.machine import blas_core_types
 from tests.bench.peers.limit import instruction, loop_text
@@ -59,7 +59,7 @@ RECORD = Record(
         "cpu": "A processor", "cores": 2, "vector_bytes": 32, "cache_bytes": [32768, 524288],
         "system": "Linux 6", "python": "3.12.0",
     },
-    {"tecomp": "0.1.0", "numpy": "2.4"}, "python tests/bench/run.py matmul", "A note.", 3, 0.1, ROWS,
+    {"tecomp": "0.1.0", "numpy": "2.4"}, "python tests/bench/run.py matmul", "A note.", 3, 0.1, "wall", ROWS,
 )
 
 
@@ -118,14 +118,25 @@ def test_more_threads_than_cores_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-def test_a_case_with_too_many_threads_says_so(
+def test_the_time_of_several_threads_is_not_added_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["call", "--threads", "2", "--clock", "cpu", "--peers"]) == 2
+    assert capsys.readouterr().err == (
+        "bench: --clock cpu adds up the time of all threads; leave it out, or ask for one thread\n"
+    )
+
+
+def test_a_case_with_threads_that_cannot_be_measured_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
 
-    row = measure(find("threads/matmul-2048"), Crew([], 1, tmp_path), 1, 0.01)
+    def notes(clock: str) -> list[str]:
+        row = measure(find("threads/matmul-2048"), Crew([], 1, tmp_path, clock), 1, 0.01)
+        return [result.note for result in row.results]
 
-    assert [r.note for r in row.results] == ["it needs 2 cores, and this process may use 1"]
+    assert notes("wall") == ["it needs 2 cores, and this process may use 1"]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
+    assert notes("cpu") == ["the processor's time adds up that of all threads"]
 
 
 @pytest.mark.parametrize("arguments", [["--threads", "0"], ["--rounds", "-1"], ["--rounds", "x"]])
@@ -141,6 +152,14 @@ def test_the_list_names_every_case_and_peer() -> None:
 
     assert all(f"{case.name} " in text and case.title in text for case in CASES)
     assert all(name in text for name in ("peers: numpy, ", "torch.compile", "halide", "tvm"))
+
+
+def test_the_command_beside_the_tables() -> None:
+    given = ["rows", "--json", "/tmp/a b.json", "--rounds", "3", "--note=x", "--write", "p.md"]
+
+    assert command_text(given) == (
+        "python tests/bench/run.py rows --rounds 3 --write docs/performance.md"
+    )
 
 
 def test_a_file_that_is_no_record_is_refused(
@@ -167,7 +186,9 @@ def test_ratios() -> None:
 
 
 def test_misses() -> None:
-    slow = replace(PRODUCT, case="matmul/7", goal=Goal(seconds=1e-6, of_case=("matmul/8", 2.0)))
+    slow = replace(PRODUCT, case="matmul/7", goal=Goal(
+        of_best=2.0, peers=("numpy", "jax"), seconds=1e-6, of_case=("matmul/8", 2.0),
+    ))
 
     assert misses(PRODUCT, ROWS) == [
         "0.80 of the limit, asked 0.9", "0.80 x the best peer, asked 1",
@@ -175,7 +196,8 @@ def test_misses() -> None:
     assert misses(THREADS, ROWS) == ["1.80 x one thread, asked 1.85"]
     assert misses(BROKEN, ROWS) == []
     assert misses(slow, ROWS) == [
-        "5 µs, asked 1 µs", "1.00 of the rate of matmul/8, asked 2",
+        "1.60 x the best of numpy, jax, asked 2", "5 µs, asked 1 µs",
+        "1.00 of the rate of matmul/8, asked 2",
     ]
 
 
@@ -269,7 +291,7 @@ def test_results_are_compared_before_timing(folder: Path) -> None:
     assert right.prepare(case, folder, 2) == {"error": 0.0}
     assert wrong.prepare(case, folder, 2) == {"error": 1.0}
     assert written.prepare(case, folder, 1) == {"error": 0.0}
-    assert len(right.time(0)["times"]) == 1
+    assert len(right.time(0, "cpu")["times"]) == 1
 
 
 def test_a_peer_may_have_no_form_of_a_case(folder: Path) -> None:

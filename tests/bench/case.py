@@ -28,7 +28,8 @@ class Goal:
 
     Attributes:
         of_limit: share of the machine's limit.
-        of_best: times as fast as the best peer.
+        of_best: times as fast as the best of `peers`.
+        peers: who counts for that; all if empty.
         seconds: at most so long.
         of_one_thread: times as fast as with one thread.
         of_case: share of the rate of another case, by its name.
@@ -36,6 +37,7 @@ class Goal:
 
     of_limit: float | None = None
     of_best: float | None = None
+    peers: tuple[str, ...] = ()
     seconds: float | None = None
     of_one_thread: float | None = None
     of_case: tuple[str, float] | None = None

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from tests.bench.record import Row, peers_of
 
-_LABELS, _WIDTH, _BAR, _GAP = 320, 1000, 9, 10
+_LABELS, _WIDTH, _BAR, _GAP = 230, 900, 9, 10
 _OCTAVES = (-2, 4)
 """The axis runs from a quarter to sixteen times, by powers of two."""
 _COLOURS = ("#4477aa", "#ee6677", "#aa3377", "#228833", "#ccbb44", "#66ccee", "#777777")

@@ -32,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--threads", type=_count, default=1, help="and cores, of each contender")
     made.add_argument("--rounds", type=_count, default=7, help="turns of each contender")
     made.add_argument("--time", type=float, default=0.2, help="seconds of a turn")
+    made.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: count only the "
+                      "time that a process had a processor, where others load the machine")
     made.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
     made.add_argument("--read", type=Path, metavar="FILE", help="measure nothing, read this")
     made.add_argument("--write", type=Path, metavar="FILE", help="write the document, and beside "
@@ -75,6 +77,17 @@ def listing(cases: Sequence[Case]) -> str:
     return "\n".join([*lines, "", f"peers: {', '.join(names)}"])
 
 
+def command_text(arguments: Sequence[str]) -> str:
+    """What prints such a record again: the arguments without what belongs to one occasion."""
+    kept, words = [], iter(arguments)
+    for word in words:
+        if word in ("--json", "--write", "--read", "--note"):
+            next(words, None)
+        elif not word.startswith(("--json=", "--write=", "--read=", "--note=")):
+            kept.append(word)
+    return shlex.join([*PROGRAM.split(), *kept, "--write", "docs/performance.md"])
+
+
 def _read(path: Path) -> Record:
     try:
         return from_json(json.loads(path.read_text(encoding="utf-8")))
@@ -86,7 +99,11 @@ def _read(path: Path) -> Record:
 
 def _measured(asked: argparse.Namespace, cases: list[Case], arguments: Sequence[str]) -> Record:
     peers = choose_peers(asked.peers)
-    with crew(peers, asked.threads) as team:
+    if asked.clock == "cpu" and asked.threads > 1:
+        raise BenchError(
+            "bench: --clock cpu adds up the time of all threads; leave it out, or ask for one thread"
+        )
+    with crew(peers, asked.threads, asked.clock) as team:
         rows: list[Row] = []
         print(legend([peer.name for peer in peers]))
 
@@ -96,8 +113,8 @@ def _measured(asked: argparse.Namespace, cases: list[Case], arguments: Sequence[
 
         measure_all(cases, team, asked.rounds, asked.time, tell)
         return Record(
-            description(), team.versions(), shlex.join([*PROGRAM.split(), *arguments]), asked.note,
-            asked.rounds, asked.time, tuple(rows),
+            description(), team.versions(), command_text(arguments), asked.note,
+            asked.rounds, asked.time, asked.clock, tuple(rows),
         )
 
 

@@ -22,10 +22,10 @@ _THREADS = (
 )
 
 # Fresh pages for each result would cost more than many a result; PyTorch's guide has people use
-# another allocator for that. These make glibc's keep what was freed.
+# another allocator for that. These make glibc's keep what was freed, whichever thread freed it.
 _KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**40),
-    "MALLOC_TOP_PAD_": str(2**26),
+    "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_TOP_PAD_": str(2**26), "MALLOC_ARENA_MAX": "1",
 }
 
 
@@ -107,7 +107,7 @@ class Contender:
     def __post_init__(self) -> None:
         count = str(len(self.cores))
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "TECOMP_CACHE"},
             **_KEEP_MEMORY,
             **dict.fromkeys(_THREADS, count),
             "BENCH_CORES": ",".join(map(str, self.cores)),

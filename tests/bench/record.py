@@ -68,9 +68,9 @@ class Row:
         times = [r.minimum for r in self.of(peer) if r.minimum is not None]
         return min(times, default=None)
 
-    def best_peer(self) -> tuple[str, float] | None:
-        """Who was fastest, apart from us, and the time."""
-        times = {name: self.best(name) for name in peers_of([self])}
+    def best_peer(self, names: Sequence[str] = ()) -> tuple[str, float] | None:
+        """Who was fastest, apart from us, and the time; of all if no names are given."""
+        times = {name: self.best(name) for name in names or peers_of([self])}
         found = [(time, name) for name, time in times.items() if time is not None]
         return min(found)[::-1] if found else None
 
@@ -88,8 +88,8 @@ class Row:
         return ratio(self.best(peer), self.ours)
 
     def of_best(self) -> float | None:
-        """How many times as fast as the fastest peer we are."""
-        best = self.best_peer()
+        """How many times as fast as the fastest of those who count we are."""
+        best = self.best_peer(self.goal.peers)
         return ratio(best[1] if best else None, self.ours)
 
     def of_one_thread(self) -> float | None:
@@ -114,9 +114,10 @@ def misses(row: Row, rows: Sequence[Row]) -> list[str]:
     if row.ours is None:
         return []
     goal, found = row.goal, []
+    whose = f"of {', '.join(goal.peers)}" if goal.peers else "peer"
     for name, asked, have in (
         ("of the limit", goal.of_limit, row.of_limit()),
-        ("x the best peer", goal.of_best, row.of_best()),
+        (f"x the best {whose}", goal.of_best, row.of_best()),
         ("x one thread", goal.of_one_thread, row.of_one_thread()),
     ):
         if asked is not None and have is not None and have < asked:
@@ -155,6 +156,7 @@ class Record:
         note: what else a reader has to know.
         rounds: how often each contender had its turn.
         seconds: how long a turn was.
+        clock: `wall` or `cpu`.
         rows: what was measured.
     """
 
@@ -164,6 +166,7 @@ class Record:
     note: str
     rounds: int
     seconds: float
+    clock: str = "wall"
     rows: tuple[Row, ...] = field(default=())
 
 
@@ -177,7 +180,10 @@ def from_json(data: Mapping[str, Any]) -> Record:
     rows = []
     for row in data["rows"]:
         case = row["goal"]["of_case"]
-        goal = Goal(**{**row["goal"], "of_case": tuple(case) if case else None})
+        goal = Goal(**{
+            **row["goal"], "of_case": tuple(case) if case else None,
+            "peers": tuple(row["goal"]["peers"]),
+        })
         results = tuple(Result(**result) for result in row["results"])
         rows.append(Row(**{**row, "goal": goal, "results": results}))
     return Record(**{**data, "rows": tuple(rows)})

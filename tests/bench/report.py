@@ -41,7 +41,8 @@ _HOW_TO_READ = """\
   are converted outside the timing, and results are compared with NumPy in float64 before it.
 - Where the memory is the limit, calls take turns with several sets of inputs that no cache holds.
 - Compiling is the time from a definition to something that can be called, in a process that has
-  compiled something else before; each measurement is a new process.
+  compiled something else before; each measurement is a new process. A peer that leaves a product or
+  a convolution to a library has little to compile there.
 - **▾** marks rows that fall short of what this project asks of itself; see the end.
 """
 
@@ -62,7 +63,8 @@ def document(record: Record, picture: str) -> str:
         "<!-- Written by tests/bench/run.py; edit that. -->", "",
         f"Measured on {machine_text(record.machine)}.",
         f"With {versions}.",
-        f"{record.rounds} rounds of {record.seconds:g} s for each contender and row:", "",
+        f"{record.rounds} rounds of {record.seconds:g} s for each contender and row"
+        + (", in time of the processor:" if record.clock == "cpu" else ":"), "",
         "```bash", record.command, "```", "",
     ]
     if record.note:

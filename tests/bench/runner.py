@@ -36,11 +36,13 @@ class Crew:
         peers: who takes part, apart from us and the machine's limit.
         threads: of each, where a case does not say.
         folder: where they may keep what they compile.
+        clock: `wall`, or `cpu` for the time that the process had a processor.
     """
 
     peers: Sequence[Peer]
     threads: int
     folder: Path
+    clock: str = "wall"
     _started: dict[tuple[str, str, int], Contender] = field(default_factory=dict)
 
     def of(self, case: Case) -> list[Contender]:
@@ -89,7 +91,7 @@ class Crew:
 
 
 @contextmanager
-def crew(peers: Sequence[Peer], threads: int) -> Iterator[Crew]:
+def crew(peers: Sequence[Peer], threads: int, clock: str = "wall") -> Iterator[Crew]:
     """Processes that end with the block.
 
     Raises:
@@ -101,7 +103,7 @@ def crew(peers: Sequence[Peer], threads: int) -> Iterator[Crew]:
             f"{len(cores_allowed())}; ask for fewer, or start it without taskset"
         )
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        made = Crew(peers, threads, Path(folder))
+        made = Crew(peers, threads, Path(folder), clock)
         try:
             yield made
         finally:
@@ -121,6 +123,9 @@ def measure(case: Case, team: Crew, rounds: int, seconds: float) -> Row:
     threads = case.threads or team.threads
     if not cores(threads):
         note = f"it needs {threads} cores, and this process may use {len(cores_allowed())}"
+        return _row(case, threads, [Result(OURS.name, threads=threads, note=note)])
+    if threads > 1 and team.clock == "cpu":
+        note = "the processor's time adds up that of all threads"
         return _row(case, threads, [Result(OURS.name, threads=threads, note=note)])
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
@@ -143,31 +148,28 @@ def copies_of(case: Case) -> int:
 def _measure_in_turns(
     case: Case, team: Crew, folder: Path, rounds: int, seconds: float
 ) -> list[Result]:
-    results, ready = [], []
-    for contender in team.of(case):
+    everyone = team.of(case)
+    ready: list[Contender] = []
+    notes: dict[int, tuple[str, bool]] = {}
+    for contender in everyone:
         answer = contender.ask(case=case.name, folder=str(folder), copies=copies_of(case))
         note = _refusal(case, answer)
         if note is None:
             ready.append(contender)
         else:
-            results.append(_result(contender, [], note, failed=_is_fault(answer)))
-    times: list[list[float]] = [[] for _ in ready]
-    lost: dict[int, str] = {}
+            notes[id(contender)] = note, _is_fault(answer)
+    times: dict[int, list[float]] = {id(contender): [] for contender in everyone}
     for turn in range(rounds):
         for k in range(len(ready)):
             # Each round starts with another one: nobody always follows the same neighbour.
-            place = (k + turn) % len(ready)
-            answer = ready[place].ask(seconds=seconds)
-            times[place] += answer.get("times", [])
+            contender = ready[(k + turn) % len(ready)]
+            answer = contender.ask(seconds=seconds, clock=team.clock)
+            times[id(contender)] += answer.get("times", [])
             if "skipped" in answer:
-                lost[place] = answer["skipped"]
-            if ready[place].threads > 1:
+                notes[id(contender)] = answer["skipped"], True
+            if contender.threads > 1:
                 sleep(_PAUSE)
-    results += [
-        _result(contender, [] if k in lost else times[k], lost.get(k, ""), failed=k in lost)
-        for k, contender in enumerate(ready)
-    ]
-    return results
+    return [_result(c, times[id(c)], *notes.get(id(c), ("", False))) for c in everyone]
 
 
 def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Result]:
@@ -187,7 +189,7 @@ def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Re
                 last[peer.name] = contender
                 answer = contender.ask(case=case.name, folder=str(folder), copies=1)
                 if "skipped" not in answer:
-                    answer = contender.ask(seconds=0)
+                    answer = contender.ask(seconds=0, clock=team.clock)
                 if "skipped" in answer:
                     notes[peer.name] = answer["skipped"], _is_fault(answer)
                 elif turn or not is_kept:
@@ -215,7 +217,8 @@ def _is_fault(answer: dict[str, Any]) -> bool:
     return bool(answer.get("failed", "skipped" not in answer))
 
 
-def _result(contender: Contender, times: list[float], note: str, failed: bool = False) -> Result:
+def _result(contender: Contender, times: list[float], note: str, failed: bool) -> Result:
+    times = [] if note else times
     return Result(
         contender.peer.name, contender.detail, contender.threads,
         min(times, default=None), median(times) if times else None, len(times), note, failed,

@@ -12,7 +12,7 @@ CASES = tuple(
         f"attention/{tokens}", f"{HEADS} heads, {tokens} tokens of {FEATURES}", "attention",
         ((HEADS, tokens, FEATURES),) * 3, attention, terms=tokens,
         flops=4 * HEADS * tokens * tokens * FEATURES, bytes=16 * HEADS * tokens * FEATURES,
-        limit="fma", goal=Goal(of_best=2.0), has_blas=True,
+        limit="fma", goal=Goal(of_best=2.0, peers=("torch",)), has_blas=True,
     )
     for tokens in (512, 2048)
 )

@@ -26,7 +26,7 @@ def convolution(
         partial(conv2d, stride=stride, padding=padding, groups=groups), terms=terms, options=options,
         flops=2 * out * out * results * terms,
         bytes=4 * (size * size * channels + out * out * results), limit="fma",
-        goal=goal or Goal(of_best=1.0), threads=threads,
+        goal=goal or Goal(of_best=1.0, peers=("torch",)), threads=threads,
     )
 
 
@@ -42,6 +42,6 @@ CASES = (
     Case(
         "blur/3x3", f"3x3 mean, {ROWS}x{COLUMNS}", "blur", ((ROWS + 2, COLUMNS + 2),), blur,
         terms=9, flops=6 * ROWS * COLUMNS, bytes=8 * ROWS * COLUMNS, limit="copy",
-        goal=Goal(of_best=1.3),
+        goal=Goal(of_best=1.3, peers=("halide",)),
     ),
 )

@@ -70,10 +70,10 @@ CASES = (
     ),
     product(
         "matmul/bfloat16", 1024, 1024, 1024, dtype="bfloat16", result_dtype="bfloat16",
-        goal=Goal(of_best=0.8),
+        goal=Goal(of_best=0.8, peers=("torch",)),
     ),
     product(
         "matmul/int8", 1024, 1024, 1024, dtype="int8", result_dtype="int32",
-        goal=Goal(of_best=0.8),
+        goal=Goal(of_best=0.8, peers=("torch",)),
     ),
 )

@@ -14,11 +14,14 @@ SIZE = 2048
 _ALL = (SIZE, SIZE)
 
 
-def _row(kind: str, oracle: Callable[..., Array], *further: tuple[int, ...]) -> Case:
+def _row(
+    kind: str, oracle: Callable[..., Array], *further: tuple[int, ...], terms: int = SIZE
+) -> Case:
     """A function that reads and writes a square."""
     return Case(
         f"rows/{kind}", f"{kind} of 2048x2048", kind, (_ALL, *further), oracle,
-        terms=SIZE, bytes=8 * SIZE * SIZE, limit="copy", goal=Goal(of_best=1.0),
+        terms=terms, bytes=8 * SIZE * SIZE, limit="copy",
+        goal=Goal(of_best=1.0, peers=("torch", "torch.compile", "jax")),
     )
 
 
@@ -36,7 +39,7 @@ def _reduction(name: str, title: str, oracle: Callable[..., Array], **options: A
 CASES = (
     _row("softmax", softmax),
     _row("layer_norm", layer_norm, (SIZE,), (SIZE,)),
-    _row("gelu", gelu),
+    _row("gelu", gelu, terms=4),
     _row("rms_norm", rms_norm, (SIZE,)),
     *(
         _reduction(

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import get_args
 
 import numpy as np
 
 import tecomp
 from tecomp import te
-from tecomp.schedules import activations, conv2d, elementwise, matmul
+from tecomp.schedules import activations, conv2d, elementwise, matmul, norm, reduce, softmax
 from tests.bench.case import Array, Case, NoFormError, numpy_dtype
+from tests.bench.cases.functions import EPSILON
 from tests.bench.worker import Bind, Call, serve
 
+# A checkout may lack these; their cases say so.
+try:
+    from tecomp.schedules import stencil
+except ImportError:
+    stencil = None
+try:
+    from tecomp.schedules import attention
+except ImportError:
+    attention = None
+try:
+    from tecomp.schedules import cumsum
+except ImportError:
+    cumsum = None
+
+NO_SCHEDULE = "tecomp.schedules has no module for it"
 TARGET = tecomp.Target.load("cpu")
 
 Definition = Callable[..., te.Tensor]
@@ -45,6 +62,31 @@ def gelu(_: Case) -> Operator:
     return partial(elementwise.define, activations.gelu), elementwise.schedule
 
 
+def reduction(case: Case) -> Operator:
+    """Over one axis, or all."""
+    op, axis = case.options["op"], case.options["axis"]
+    if op == "cumsum" and cumsum is not None:
+        return partial(cumsum.define, axis=axis), cumsum.schedule
+    if op not in get_args(reduce.Operation):
+        raise NoFormError(NO_SCHEDULE)
+    return partial(reduce.define, axis=axis, op=op), reduce.schedule
+
+
+def blur(_: Case) -> Operator:
+    """Sums down the columns, then along the rows."""
+    if stencil is None:
+        raise NoFormError(NO_SCHEDULE)
+    third = [1 / 3] * 3
+    return partial(stencil.separable, column=third, row=third), stencil.schedule
+
+
+def heads(_: Case) -> Operator:
+    """Each head by itself."""
+    if attention is None:
+        raise NoFormError(NO_SCHEDULE)
+    return attention.define, attention.schedule
+
+
 def add(_: Case) -> Operator:
     """Nothing to schedule: what counts is the call."""
     return (
@@ -55,14 +97,19 @@ def add(_: Case) -> Operator:
 
 OPERATORS: dict[str, Callable[[Case], Operator]] = {
     "matmul": product, "matmul_bias_gelu": finished_product, "conv2d": convolution,
-    "gelu": gelu, "add": add,
+    "gelu": gelu,
+    "softmax": lambda _: (softmax.define, softmax.schedule),
+    "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
+    "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),
+    "reduce": reduction, "blur": blur, "attention": heads,
+    "add": add,
 }
 
 
 def build(case: Case) -> tuple[Callable[..., None], te.Tensor]:
     """A kernel for the case, and its result."""
     if case.kind not in OPERATORS:
-        raise NoFormError("tecomp.schedules has no module for it")
+        raise NoFormError(NO_SCHEDULE)
     define, schedule = OPERATORS[case.kind](case)
     inputs = [
         te.placeholder(shape, case.dtype, f"in{k}") for k, shape in enumerate(case.shapes)
@@ -88,7 +135,7 @@ def building(case: Case) -> Bind:
     """Builds of the kernel, in a process that has built another one before."""
     part: Case = case.options["part"]
     if part.kind not in OPERATORS:
-        raise NoFormError("tecomp.schedules has no module for it")
+        raise NoFormError(NO_SCHEDULE)
     x = te.placeholder((3,), name="x")
     first = te.compute((3,), lambda i: x[i] * 2.0, name="first")
     tecomp.build(te.create_schedule(first), [x, first], TARGET)
