@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tecomp.ir.dtype import INT64
@@ -47,7 +48,8 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     reach the bound, under none. A loop stays, as a serial one, if it has no such bound or its
     copies were more than `limit` statements; loops inside it may still be unrolled.
 
-    A condition that is all of a serial loop's body, and the same in all its rounds, is asked once.
+    A condition that is all of a loop's body, and the same in all its rounds, is asked once, unless
+    the loop is parallel.
 
     Args:
         func: any function.
@@ -55,41 +57,44 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """
 
     def rule(node: Any) -> Stmt | None:
-        if not isinstance(node, For) or node.kind is not ForKind.UNROLLED:
-            found: Stmt | None = run(_condition_first(node))
-            return found
-        turns = _turns(node)
-        statements = sum(isinstance(part, BufferStore | Let) for part in walk(node.body))
-        forms = 1 if isinstance(node.extent, Const) else 2
-        if turns is None or forms * turns * statements > limit:
-            return For(node.loop_var, node.min, node.extent, ForKind.SERIAL, node.body)
-        in_shapes = any(node.loop_var in extent_variables(b) for b in buffers_in(node.body))
-        copies = tuple(_copy(node, turn, in_shapes=in_shapes) for turn in range(turns))
-        whole = SeqStmt(copies).stands_for
-        if isinstance(node.extent, Const):
-            return whole
-        rest = _remainder(node.extent, turns)
-        some = _some(node.extent, copies)
-        return some if rest is None else IfThenElse(
-            Compare(CmpOp.GE, rest, index_value(turns)), whole, some)
+        made: Stmt | None = run(_loop(node, limit)) if isinstance(node, For) else None
+        return made
 
     return map_body(func, lambda body: bottom_up(body, rule))
 
 
-def _condition_first(loop: Any) -> Task:
-    """A loop around a condition as a condition around loops, if it decides the same each time."""
-    match loop:
-        case For(var, start, extent, ForKind.SERIAL, IfThenElse(condition, then, other)):
-            parts = list(walk(condition))
-            if any(part is var or isinstance(part, BufferLoad | Call) for part in parts):
-                return None
-            forms: list[Stmt | None] = []
-            for case in (then, other):
-                inner = None if case is None else For(var, start, extent, ForKind.SERIAL, case)
-                forms.append((yield _condition_first(inner)) or inner)
-            first, second = forms
-            return None if first is None else IfThenElse(condition, first, second)
-    return None
+def _loop(loop: For, limit: int) -> Task:
+    """A loop whose body is done: conditions that stay the same outside of it, and written out."""
+    if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
+        return loop
+    match loop.body:
+        case IfThenElse(condition, then, other) if _stays_the_same(condition, loop):
+            first = yield _loop(replace(loop, body=then), limit)
+            second = None if other is None else (yield _loop(replace(loop, body=other), limit))
+            return IfThenElse(condition, first, second)
+    return loop if loop.kind is ForKind.SERIAL else _unrolled(loop, limit)
+
+
+def _stays_the_same(condition: Expr, loop: For) -> bool:
+    parts = walk(condition)
+    return not any(part is loop.loop_var or isinstance(part, BufferLoad | Call) for part in parts)
+
+
+def _unrolled(loop: For, limit: int) -> Stmt:
+    turns = _turns(loop)
+    statements = sum(isinstance(part, BufferStore | Let) for part in walk(loop.body))
+    forms = 1 if isinstance(loop.extent, Const) else 2
+    if turns is None or forms * turns * statements > limit:
+        return replace(loop, kind=ForKind.SERIAL)
+    in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))
+    copies = tuple(_copy(loop, turn, in_shapes=in_shapes) for turn in range(turns))
+    whole = SeqStmt(copies).stands_for
+    if isinstance(loop.extent, Const):
+        return whole
+    rest = _remainder(loop.extent, turns)
+    some = _some(loop.extent, copies)
+    return some if rest is None else IfThenElse(
+        Compare(CmpOp.GE, rest, index_value(turns)), whole, some)
 
 
 def _turns(loop: For) -> int | None:
