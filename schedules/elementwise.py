@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of, product
+from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of
+
+_FEW = 4
+"""Vectors of a row up to which it is walked through together with the next."""
 
 
 def define(
@@ -88,7 +91,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     s = te.create_schedule(output)
     inline_chain(s, output)
     if output.shape:
-        stream(s, output, target)
+        stream(s, output, target, run_length(output))
     return s
 
 
@@ -107,23 +110,34 @@ def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
     return is_computed and same_shape(x.shape, output.shape)
 
 
-def stream(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> None:
     """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
 
     A chunk is as long as fits the first cache several times: long enough to be worth its start,
     short enough that there is one for each core.
+
+    Args:
+        s: the schedule.
+        output: the stage.
+        target: for its vectors and cache.
+        count: how many of the last axes can be walked through as one.
     """
     stage = s[output]
-    first = len(output.shape) - run_length(output)
-    rows, run = stage.op.axis[:first], stage.op.axis[first:]
-    along = stage.fuse(*run)
+    *rows, last = stage.op.axis
+    along, unit = last, 1
+    if count > 1 and is_short(last, lanes_of(output, last, target)):
+        along, unit = stage.fuse(rows.pop(), last), int(str(last.extent))
     lanes = lanes_of(output, along, target)
-    most = max(elements_at_hand(output, target), lanes)
-    size = product(axis.extent for axis in run)
-    chunk, along = stage.split(along, factor=balanced(size, most, lanes))
+    most = max(elements_at_hand(output, target), unit * lanes)
+    chunk, along = stage.split(along, factor=balanced(along.extent, most, unit * lanes))
     _, lane = stage.split(along, factor=lanes)
     stage.vectorize(lane)
     stage.parallel(stage.fuse(*rows, chunk))
+
+
+def is_short(axis: te.IterVar, lanes: int) -> bool:
+    """Whether an axis is so few vectors long that a part of one at its end counts."""
+    return isinstance(axis.extent, int) and axis.extent < _FEW * lanes
 
 
 def run_length(output: te.Tensor) -> int:

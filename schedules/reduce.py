@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from tecomp import Target, te
+from tecomp.schedules.elementwise import is_short
 from tecomp.schedules.fold import fold, one
 from tecomp.schedules.tiles import (
     balanced,
@@ -123,11 +124,11 @@ def _along_rows(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Tar
     place = rows if total is output else _fused_axes(s, total)
     if total is not output:
         s[total].compute_at(s[output], rows)
-    run = _run_of_reduction(s, total)
+    *outer, run = _loops_of_reduction(s, total, target)
     partial = total
-    if (length := _part_length(total, run, target)) is not None:
-        outer, _ = s[total].split(run, factor=length)
-        partial = one(s.rfactor(total, outer, factor_axis=0))
+    if (length := _part_length(total, [*outer, run], target)) is not None:
+        parts, _ = s[total].split(outer[0] if outer else run, factor=length)
+        partial = one(s.rfactor(total, parts, factor_axis=0))
         place = _fused_axes(s, partial)
         s[partial].parallel(place)
         run = s[partial].op.reduce_axis[-1]
@@ -138,29 +139,30 @@ def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:
     return s[x].fuse(*s[x].op.axis)
 
 
-def _run_of_reduction(s: te.Schedule, total: te.Tensor) -> te.IterVar:
-    """One loop for the last axes of what is reduced, which lie in memory one after the other.
+def _loops_of_reduction(s: te.Schedule, total: te.Tensor, target: Target) -> list[te.IterVar]:
+    """The loops of a reduction, the last along a row, or two short ones that make a longer."""
+    *outer, last = total.op.reduce_axis
+    if outer and int(str(total.op.attrs["last_reduced"])) > 1 and is_short(
+        last, lanes_of(total, last, target)
+    ):
+        return [*outer[:-1], s[total].fuse(outer[-1], last)]
+    return [*outer, last]
 
-    Where their sizes are known at the call only, it is the last axis.
-    """
-    count = int(str(total.op.attrs["last_reduced"]))
-    axes = total.op.reduce_axis[-count:]
-    is_known = all(isinstance(axis.extent, int) for axis in axes)
-    return s[total].fuse(*axes) if is_known else axes[-1]
 
-
-def _part_length(total: te.Tensor, run: te.IterVar, target: Target) -> int | None:
-    """How much of a row makes a part of its own, if there are fewer rows than cores."""
-    core = core_of(target)
+def _part_length(
+    total: te.Tensor, loops: Sequence[te.IterVar], target: Target
+) -> int | None:
+    """How much of the first loop makes a part of its own, if there are fewer rows than cores."""
+    core, extent = core_of(target), loops[0].extent
     rows = product(axis.extent for axis in total.op.axis)
-    extent, least = run.extent, _PART_BYTES // width_of(total)
-    if not isinstance(rows, int) or not isinstance(extent, int):
+    size = product(axis.extent for axis in loops)
+    if not isinstance(rows, int) or not isinstance(size, int) or not isinstance(extent, int):
         return None
-    if rows >= core.count or extent < 2 * least:
+    parts: int = min(size * width_of(total) // _PART_BYTES, 4 * core.count, extent)
+    if rows >= core.count or parts < 2:
         return None
-    most: int = max(extent // (4 * core.count), least)
-    size: int = balanced(extent, most, 64)
-    return size
+    length: int = balanced(extent, extent // parts, 64 if len(loops) == 1 else 1)
+    return length
 
 
 def _across_rows(
