@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tecomp import Core, Target, TargetError, te
 
@@ -10,12 +12,24 @@ _SPARE = 2
 """Vector registers that hold no sum and no column: the value of a row, and one on the way."""
 
 
+Size: TypeAlias = "int | te.Expr"
+"""An extent: a number, or what the arguments say."""
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """All sizes multiplied together."""
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
 def ceil_div(n: int, factor: int) -> int:
     """`n / factor`, rounded up."""
     return -(-n // factor)
 
 
-def balanced(extent: int | te.Expr, most: int, unit: int = 1) -> int:
+def balanced(extent: Size, most: int, unit: int = 1) -> int:
     """The size of even parts of at most `most`, which is a multiple of `unit`.
 
     Parts of 96, 96 and 1 take longer than three of 65.
@@ -54,6 +68,24 @@ def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
     lanes = core.lanes(dtype)
     rows = (core.vector_registers - vectors - _SPARE) // vectors
     return RegisterTile(max(rows, 1), vectors * lanes, lanes)
+
+
+def width_of(x: te.Tensor) -> int:
+    """Bytes of the largest of the types that a stage makes."""
+    return max(int(x.op.output(k).dtype.bytes) for k in range(x.op.num_outputs))
+
+
+def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:
+    """Lanes of a vector of elements of `x`: a power of two, no more than there are values."""
+    lanes = max(core_of(target).vector_bytes // width_of(x), 1)
+    while isinstance(along.extent, int) and lanes > max(along.extent, 1):
+        lanes //= 2
+    return lanes
+
+
+def elements_at_hand(x: te.Tensor, target: Target) -> int:
+    """How many elements of `x` leave room in the first cache for what else is in use."""
+    return max(core_of(target).cache_bytes[0] // 4 // width_of(x), 1)
 
 
 def core_of(target: Target) -> Core:

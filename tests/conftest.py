@@ -22,8 +22,8 @@ from tecomp.driver.build import ScheduledKernel
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 
-# What is tested is the compiler, and not what it made in another run; tests of the cache switch it on.
-os.environ["TECOMP_CACHE"] = "off"
+# What is tested is the compiler, and not what it made in another run, unless somebody asks for that.
+os.environ.setdefault("TECOMP_CACHE", "off")
 
 COLLECTED = pytest.StashKey[dict[Path, set[str]]]()
 

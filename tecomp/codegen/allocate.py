@@ -62,6 +62,7 @@ def close_allocation(code: Code, place: Place) -> None:
 def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
     code.stack_bytes += size
     address = f"%{code.name(buffer.name)}"
+    code.on_stack[address] = size
     code.allocas.append(f"{address} = alloca [{size} x i8], align 64")
     code.module.declare("void", "llvm.lifetime.start.p0", ["ptr"])
     code.module.declare("void", "llvm.lifetime.end.p0", ["ptr"])

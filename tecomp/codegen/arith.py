@@ -68,6 +68,11 @@ def _float_binary(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
             flags = ""
         return code.op(f"{_FLOAT[op]} {flags}{kind} {a}, {b}")
     if op in (BinOp.MIN, BinOp.MAX):
+        if code.module.options.fast_math:
+            # One instruction where `minimum` takes three; of a NaN and a number it gives either.
+            word = "olt" if op is BinOp.MIN else "ogt"
+            first = code.op(f"fcmp {word} {kind} {a}, {b}")
+            return select(code, first, a, b, kind, dtype.lanes)
         word = "minimum" if op is BinOp.MIN else "maximum"
         target = code.module.declare(kind, f"llvm.{word}.{suffix(kind)}", [kind, kind])
         # Which of two zeros comes out is open in NumPy too, and deciding it costs instructions.

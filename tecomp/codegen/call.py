@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from struct import unpack
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from tecomp.codegen.compile import Compiled, compile_function
 from tecomp.codegen.dlpack import Memory
 from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.parameter import Parameter, check_scalar, make_parameter, memory_of
-from tecomp.codegen.plan import quick_call
+from tecomp.codegen.plan import Quick, quick_call
 from tecomp.codegen.process import process
 from tecomp.codegen.sizes import (
     Size,
@@ -35,7 +35,6 @@ from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, PrimFunc
 
 Signature: TypeAlias = "Sequence[Buffer | Var]"
-Quick: TypeAlias = "Callable[..., bytes | bool | None]"
 
 
 class Kernel:
@@ -56,7 +55,7 @@ class Kernel:
     """
 
     __slots__ = (
-        "_block", "_head", "_kept", "_parameters", "_quick", "_scalars", "compiled", "name",
+        "_block", "_head", "_parameters", "_quick", "_scalars", "compiled", "name",
         "signature",
     )
 
@@ -93,7 +92,6 @@ class Kernel:
         self._parameters = tuple(parameters)
         self._scalars = tuple(scalars)
         self._quick: Quick | None = None
-        self._kept: tuple[Any, ...] = ()
         check_findable(head, parameters)
         words = FIRST_ARGUMENT_WORD + len(head.params) + len(head.sizes)
         self._block = ctypes.c_int64 * words
@@ -181,11 +179,8 @@ class Kernel:
             self._head, self._parameters, self._scalars, self.compiled.entry,
             is_parallel=self.compiled.interface.is_parallel,
         )
-        if made is None:
-            self._quick = _declined
-        else:
-            self._kept, self._quick = made.keep, made.function
-        return self._quick
+        self._quick = made = made or _declined
+        return made
 
     def _run(self, arguments: Sequence[Any]) -> bytes | None:
         """Check everything, run, and give the record if it failed."""

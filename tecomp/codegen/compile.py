@@ -97,7 +97,8 @@ def compile_function(
     Args:
         func: the function.
         check_bounds: check each access against the shape of its buffer while it runs.
-        fast_math: let sums be reordered, and divisions become multiplications by a reciprocal.
+        fast_math: let sums be reordered, divisions become multiplications by a reciprocal, and
+            `min` and `max` of NaN and a number be either.
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
 
     Raises:

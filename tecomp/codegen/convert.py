@@ -109,31 +109,37 @@ def _int_to_int(code: Code, value: str, source: DType, target: DType) -> str:
 
 
 def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
-    """LLVM's own saturating conversion takes vectors apart; comparisons and selections do not."""
+    """LLVM's own saturating conversion takes vectors apart; comparisons and selections do not.
+
+    The greatest integer of a wide type is no number of the floating type. Then what is beyond is
+    replaced in the end, and until then it is 0, like NaN.
+    """
     wide, lanes = wide_type(source), source.lanes
     kind, result = register_type(wide), register_type(target)
     low, high = integer_range(target)
-    # Both are powers of two or 0, so every floating type has them.
-    least, beyond = (
+    is_exact = high < 1 << (53 if wide.bits == 64 else 24)
+    least, most = (
         splat(literal(float(bound), wide.scalar), register_type(wide.scalar), lanes)
-        for bound in (low, high + 1)
+        for bound in (low, high if is_exact else high + 1)
     )
     number = widen(code, value, source)
-    above_low = code.op(f"fcmp oge {kind} {number}, {least}")
-    below_high = code.op(f"fcmp olt {kind} {number}, {beyond}")
-    inside = code.op(f"and {vector_of('i1', lanes)} {above_low}, {below_high}")
-    safe = select(code, inside, number, zero(wide), kind, lanes)
+    # Comparisons with NaN do not hold.
+    test = f"ord {kind} {number}, {number}" if is_exact else f"olt {kind} {number}, {most}"
+    safe = select(code, code.op(f"fcmp {test}"), number, zero(wide), kind, lanes)
+    above = code.op(f"fcmp olt {kind} {least}, {safe}")
+    safe = select(code, above, safe, least, kind, lanes)
+    if is_exact:
+        below = code.op(f"fcmp olt {kind} {safe}, {most}")
+        safe = select(code, below, safe, most, kind, lanes)
     # Processors convert vectors to 32 bits and more; narrower types are cut from those.
     step = target if target.bits >= 32 else DType("int32").with_lanes(lanes)
     word = "fptosi" if step.kind == "int" else "fptoui"
     whole = code.op(f"{word} {kind} {safe} to {register_type(step)}")
     whole = _int_to_int(code, whole, step, target)
-    too_high = code.op(f"fcmp oge {kind} {number}, {beyond}")
-    whole = select(code, too_high, splat_int(high, target), whole, result, lanes)
-    if target.kind == "uint":
+    if is_exact:
         return whole
-    too_low = code.op(f"fcmp olt {kind} {number}, {least}")
-    return select(code, too_low, splat_int(low, target), whole, result, lanes)
+    beyond = code.op(f"fcmp oge {kind} {number}, {most}")
+    return select(code, beyond, splat_int(high, target), whole, result, lanes)
 
 
 def _float_to_float(code: Code, value: str, source: DType, target: DType) -> str:

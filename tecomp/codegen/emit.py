@@ -30,7 +30,8 @@ class Options:
 
     Attributes:
         check_bounds: check every access against the shape of its buffer at run time.
-        fast_math: let LLVM reorder sums and use reciprocals and approximations.
+        fast_math: let LLVM reorder sums and use reciprocals and approximations, and let `min` and
+            `max` of NaN and a number be either.
         fp_contract: let a product and a sum become one fused operation, rounded once.
     """
 
@@ -92,6 +93,7 @@ class Code:
         memo: operands of the expressions of the statement at hand, a scope per open branch.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
         has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
+        on_stack: bytes of the memory that this function has on its stack, by address.
     """
 
     module: Module
@@ -103,6 +105,7 @@ class Code:
     block: str = "entry"
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
     stack_bytes: int = 0
+    on_stack: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
 
     def name(self, hint: str) -> str:

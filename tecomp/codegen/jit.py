@@ -158,4 +158,4 @@ def link(image: bytes, entry: str) -> Linked:
     except RuntimeError as error:
         raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
-    return Linked(function, (tracker,))
+    return Linked(function, (tracker, compiler))

@@ -78,24 +78,25 @@ def kept_code(key: str, entry: str) -> Linked | None:
     return found
 
 
-def machine_code(text: str, entry: str, key: str | None = None) -> Linked:
+def machine_code(text: str, entry: str, key: str | None = None, effort: int = 2) -> Linked:
     """Machine code of a module for the machine at hand, ready to be called.
 
     Args:
         text: LLVM IR.
         entry: name of the function that is called.
         key: `code_key` of these, if it is known.
+        effort: of LLVM's code generator; the same for one text at any time.
 
     Raises:
         InternalError: LLVM refuses the module, or it calls a function that does not exist.
     """
     store = current_store()
     if store is None:
-        return link(object_code(text), entry)
+        return link(object_code(text, effort), entry)
     key = key or code_key(text, entry)
     found = kept_code(key, entry)
     if found is None:
-        image = object_code(text)
+        image = object_code(text, effort)
         found = LINKED.put(key, link(image, entry))
         store.put(key, image)
     return found

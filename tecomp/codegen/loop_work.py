@@ -17,7 +17,7 @@ from tecomp.ir.expr import Binary, BinOp, Broadcast, BufferLoad, Call, Compare, 
 from tecomp.ir.rewrite import children
 from tecomp.ir.stmt import Allocate, BufferStore, For, ForKind, Stmt
 
-_CONSTANT, _SAME, _CHANGES = range(3)
+_DECIDING = (BufferLoad, Binary, Compare, Call)
 
 
 def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
@@ -35,14 +35,17 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
     for loop, statement in _statements(root, is_outlined):
         if isinstance(statement, Allocate):
             made.add(statement.buffer.data)
-        for node, level in _levels(statement, loop):
+        for node in _deciding(statement):
             if isinstance(node, BufferLoad | BufferStore):
                 data = node.buffer.data
-                if not all(_is_constant(index) for index in node.indices):
+                if not all(map(_is_constant, node.indices)):
                     moving.add(data)
-                if level < _CHANGES and loop is not None:
-                    staying.add(data)
-            elif loop is not None and _is_work(node, level):
+                if loop is not None and data not in staying:
+                    # A value that is stored may change; what counts is where it goes.
+                    parts = node.indices if isinstance(node, BufferStore) else (node,)
+                    if not any(_mentions(part, loop.loop_var) for part in parts):
+                        staying.add(data)
+            elif loop is not None and _is_work(node, loop.loop_var):
                 return True
     return bool(staying - (made - moving))
 
@@ -65,29 +68,35 @@ def _statements(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stm
     return ((None if id(loop) in outer else loop, node) for loop, node in found)
 
 
-def _levels(statement: Stmt, loop: For | None) -> Iterator[tuple[Any, int]]:
-    """The expressions of a statement, and how they change in a loop; a store as its place does."""
-    levels: dict[int, int] = {}
-    todo: list[tuple[Any, list[Any] | None]] = [
-        (part, None) for part in children(statement) if not isinstance(part, Stmt)
-    ]
-    while todo:
-        node, parts = todo.pop()
-        if parts is None:
-            if id(node) in levels:
-                continue
-            parts = children(node)
-            if parts:
-                todo.append((node, parts))
-                todo += [(part, None) for part in parts]
-                continue
-        if isinstance(node, Var):
-            levels[id(node)] = _CHANGES if loop is None or node is loop.loop_var else _SAME
-        else:
-            levels[id(node)] = max([levels[id(part)] for part in parts], default=_CONSTANT)
-        yield node, levels[id(node)]
+def _deciding(statement: Stmt) -> Iterator[Any]:
+    """The parts of a statement that could be moved out of a loop, each once."""
     if isinstance(statement, BufferStore):
-        yield statement, max([levels[id(index)] for index in statement.indices], default=_CONSTANT)
+        yield statement
+    seen: set[int] = set()
+    todo = [part for part in children(statement) if not isinstance(part, Stmt)]
+    while todo:
+        node = todo.pop()
+        kind = type(node)
+        if kind is Const or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if kind in _DECIDING:
+            yield node
+        todo += children(node)
+
+
+def _mentions(root: Any, var: Var) -> bool:
+    """Whether the value of `root` changes with `var`."""
+    seen: set[int] = set()
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node is var:
+            return True
+        if id(node) not in seen:
+            seen.add(id(node))
+            todo += children(node)
+    return False
 
 
 def _is_constant(index: Any) -> bool:
@@ -99,8 +108,7 @@ def _is_constant(index: Any) -> bool:
     return isinstance(index, Const)
 
 
-def _is_work(node: Any, level: int) -> bool:
+def _is_work(node: Any, var: Var) -> bool:
     if isinstance(node, Compare | Call):
-        return level == _SAME
-    divides = isinstance(node, Binary) and node.op in (BinOp.FLOORDIV, BinOp.MOD)
-    return divides and level > _CONSTANT
+        return not _mentions(node, var)
+    return node.op in (BinOp.FLOORDIV, BinOp.MOD)

@@ -175,8 +175,9 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
                 (kind, "zeroinitializer"),
             ],
         )
-    elif mask is None:
+    elif mask is None or _is_register(code, access):
         raw = code.op(f"load {kind}, ptr {place}, align {align}")
+        raw = raw if mask is None else _chosen(code, access, mask, raw, "zeroinitializer")
     else:
         lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
         name = f"llvm.masked.load.{suffix(kind)}.p0"
@@ -206,12 +207,35 @@ def _write(
         )
         return
     value = _turned(code, value, memory_type(access.dtype.scalar), access.dtype.lanes, stride)
+    if mask is not None and _is_register(code, access):
+        before = code.op(f"load {kind}, ptr {place}, align {align}")
+        value, mask = _chosen(code, access, mask, value, before), None
     if mask is None:
         code.do(f"store {kind} {value}, ptr {place}, align {align}")
         return
     lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
     name = f"llvm.masked.store.{suffix(kind)}.p0"
     code.run(name, [(kind, value), (f"ptr align {align}", place), lanes])
+
+
+def _is_register(code: Code, access: _Access) -> bool:
+    """Whether an access is to a fixed part of memory that only this function has.
+
+    LLVM keeps such memory in registers, unless a masked load or store is among its uses.
+    """
+    ramp = as_ramp(access.last)
+    if ramp is None or not isinstance(ramp.base, Const) or len(access.buffer.shape) > 1:
+        return False
+    if not isinstance(ramp.stride, Const) or ramp.stride.value != 1 or ramp.base.value < 0:
+        return False
+    end = (int(ramp.base.value) + ramp.lanes) * access.buffer.dtype.bytes
+    return end <= code.on_stack.get(code.value_of(access.buffer.data), 0)
+
+
+def _chosen(code: Code, access: _Access, mask: str, value: str, other: str) -> str:
+    """`value` in the lanes of the mask, `other` in the rest; both as they are in memory."""
+    kind, lanes = memory_type(access.dtype), vector_of("i1", access.dtype.lanes)
+    return code.op(f"select {lanes} {mask}, {kind} {value}, {kind} {other}")
 
 
 def _mask(mask: str | None, lanes: int) -> tuple[str, str]:

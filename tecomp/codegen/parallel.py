@@ -93,11 +93,15 @@ def parameter(var: Var, operand: str) -> str:
 def variables_used(root: Stmt) -> dict[Var, None]:
     """All variables in `root`, with those in the shapes of its buffers and their addresses."""
     found: dict[Var, None] = {}
+    buffers: set[int] = set()
     for node in nodes(root):
         if isinstance(node, Var):
             found.setdefault(node)
-        elif isinstance(node, BufferLoad | BufferStore | Allocate | DeclBuffer):
-            found.update(dict.fromkeys(_of_buffer(node.buffer)))
+        elif type(node) in (BufferLoad, BufferStore, Allocate, DeclBuffer):
+            buffer = node.buffer
+            if id(buffer) not in buffers:
+                buffers.add(id(buffer))
+                found.update(dict.fromkeys(_of_buffer(buffer)))
     return found
 
 
@@ -110,7 +114,7 @@ def nodes(root: Any) -> Iterator[Any]:
         if id(node) not in seen:
             seen.add(id(node))
             yield node
-            todo.extend(reversed(list(children(node))))
+            todo += children(node)[::-1]
 
 
 def _of_buffer(buffer: Buffer) -> Iterator[Var]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from sys import implementation
@@ -44,6 +43,7 @@ _FASTCALL = 0x80
 _INT64 = (-(2**63), 2**63 - 1)
 
 Scalar = tuple[int, Var, Var]
+Quick = Callable[..., bytes | bool | None]
 
 
 class _MethodDef(ctypes.Structure):
@@ -55,25 +55,15 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QuickCall:
-    """A built-in function, and the memory that it refers to.
-
-    Attributes:
-        function: takes the arguments of the kernel. It gives None if the kernel ran, its record
-            as bytes if it ran and failed, and False if an argument is not plain: nothing is done
-            then.
-    """
-
-    function: Callable[..., bytes | bool | None]
-    keep: tuple[Any, ...]
-
-
 def quick_call(
     func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar], entry: Any, *,
     is_parallel: bool,
-) -> QuickCall | None:
-    """The built-in function for a kernel, if there can be one."""
+) -> Quick | None:
+    """The built-in function for a kernel, if there can be one.
+
+    It takes the arguments of the kernel. It gives None if the kernel ran, its record as bytes if it
+    ran and failed, and False if an argument is not plain: nothing is done then.
+    """
     words = _plan(func, parameters, scalars)
     if words is None or not arrays_are_known():
         return None
@@ -87,11 +77,14 @@ def quick_call(
         ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
     )(("PyCapsule_New", api))
     function = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
     )(("PyCFunction_NewEx", api))
-    held = capsule(ctypes.addressof(plan), None, None)
-    made = function(ctypes.addressof(method), held, None)
-    return QuickCall(made, (plan, method, entry, [p.numpy for p in parameters]))
+    # A function holds its module until it is gone itself: here, all that it refers to.
+    keep = (plan, method, entry, [p.numpy for p in parameters])
+    made: Quick = function(
+        ctypes.addressof(method), capsule(ctypes.addressof(plan), None, None), keep
+    )
+    return made
 
 
 def _plan(

@@ -7,15 +7,17 @@ because workers are inside it for as long.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from tecomp.codegen.call_text import API, OBJECTS, call_text
-from tecomp.codegen.jit import Linked, host, link, object_code
+from tecomp.codegen.jit import Linked, host
+from tecomp.codegen.kept import machine_code
 from tecomp.codegen.pool_text import pool_text
 from tecomp.codegen.scratch_text import scratch_text
 
@@ -67,12 +69,29 @@ def process_text(triple: str) -> str:
     return "\n".join([pool_text(triple), scratch_text(triple), call_text(HEAD), _ENTRY])
 
 
-@cache
+@dataclass(slots=True)
+class _Shared:
+    """What there is once in a process, made under `lock`."""
+
+    lock: Any
+    process: Process | None = None
+
+
+_SHARED = _Shared(Lock())
+
+
 def process() -> Process:
     """What this process shares."""
+    if _SHARED.process is None:
+        with _SHARED.lock:
+            _SHARED.process = _SHARED.process or _linked()
+    return _SHARED.process
+
+
+def _linked() -> Process:
     # Most of this runs once in a call: well made code would gain 0.05 us there, and would make the
     # first call in a process wait for 70 ms more.
-    linked = link(object_code(process_text(host().triple), effort=0), "process")
+    linked = machine_code(process_text(host().triple), "process", effort=0)
     functions = [getattr(ctypes.pythonapi, name) for name in API]
     words = (ctypes.c_int64 * max(_PLACES, len(_EXPORTS)))(
         *(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions),
@@ -93,3 +112,14 @@ def process() -> Process:
     )
     made.begin()
     return made
+
+
+def _forked() -> None:
+    """In a process that was forked off: nobody else is here."""
+    _SHARED.lock = Lock()
+    if _SHARED.process is not None:
+        _SHARED.process.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

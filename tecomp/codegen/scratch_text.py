@@ -185,8 +185,9 @@ done:
 }}
 """
 
-# `settle` ends a job; `abandon` forgets what was in use when a process was forked off; `run` calls
-# a kernel with a free caller's memory, or with memory that lasts as long as the call.
+# `settle` ends a job. `abandon` forgets what another thread was using when a process was forked
+# off: nobody knows what it was about to do with it. `run` calls a kernel with memory that no other
+# caller uses, or else with memory that lasts as long as the call.
 _JOBS = f"""\
 define internal void @settle(ptr %thread) #0 {{
 entry:
@@ -235,13 +236,23 @@ out:
 define internal void @abandon(ptr %thread) #0 {{
 entry:
   %at.busy = getelementptr %Thread, ptr %thread, i32 0, i32 1
+  %at.piece = getelementptr %Thread, ptr %thread, i32 0, i32 2
+  %at.capacity = getelementptr %Thread, ptr %thread, i32 0, i32 3
   %at.top = getelementptr %Thread, ptr %thread, i32 0, i32 4
   %at.elsewhere = getelementptr %Thread, ptr %thread, i32 0, i32 5
   %at.blocks = getelementptr %Thread, ptr %thread, i32 0, i32 6
-  store i64 0, ptr %at.busy
+  %busy = load i64, ptr %at.busy
+  %is.free = icmp eq i64 %busy, 0
+  br i1 %is.free, label %out, label %forget
+forget:
+  store ptr null, ptr %at.piece
+  store i64 0, ptr %at.capacity
   store i64 0, ptr %at.top
   store i64 0, ptr %at.elsewhere
   store i64 0, ptr %at.blocks
+  store i64 0, ptr %at.busy
+  br label %out
+out:
   ret void
 }}
 define internal i32 @run(ptr %entry.point, ptr %arguments) #0 {{

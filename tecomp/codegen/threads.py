@@ -13,7 +13,6 @@ import ctypes
 import os
 import threading
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from tecomp.codegen.pool_text import MAX_PROCESSORS, MAX_WORKERS
@@ -40,18 +39,17 @@ class _Workers:
     started: int = 0
 
 
-@cache
-def _workers() -> _Workers:
-    made = _Workers(threading.Lock())
+_WORKERS = _Workers(threading.Lock())
 
-    def forget() -> None:
-        """In a process that was forked off: threads stay behind."""
-        made.lock, made.text, made.processors, made.started = threading.Lock(), None, (), 0
-        process().begin()
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forget)
-    return made
+def _forked() -> None:
+    """In a process that was forked off: threads stay behind."""
+    _WORKERS.lock, _WORKERS.text = threading.Lock(), None
+    _WORKERS.processors, _WORKERS.started = (), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def use_threads() -> None:
@@ -60,7 +58,7 @@ def use_threads() -> None:
     Raises:
         CallError: TECOMP_NUM_THREADS is no positive number.
     """
-    text, workers = os.environ.get(VARIABLE, ""), _workers()
+    text, workers = os.environ.get(VARIABLE, ""), _WORKERS
     if text == workers.text:
         return
     with workers.lock:

@@ -90,6 +90,8 @@ entry:
   %id.short = trunc i64 %id to i32
   store i32 %id.short, ptr %at.id
   store ptr @table, ptr %me
+  %at.busy = getelementptr %Thread, ptr %me, i32 0, i32 1
+  store i64 1, ptr %at.busy
   %word = lshr i64 %index, 6
   %at.bits = getelementptr i64, ptr @sleepers, i64 %word
   %place = and i64 %index, 63

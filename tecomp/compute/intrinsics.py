@@ -7,6 +7,7 @@ from tecomp.errors import TypeMismatchError
 from tecomp.ir import expr as ir
 from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import BinOp, Call, Expr, as_expr, binary, const, match_types
+from tecomp.ir.intrinsics import dot_type
 
 
 def _call(name: str, x: Value) -> Expr:
@@ -245,6 +246,35 @@ def popcount(x: Value) -> Expr:
     if not node.dtype.is_integer:
         raise TypeMismatchError(f"te.popcount takes an integer, not {node.dtype}")
     return Call("popcount", (node,), node.dtype)
+
+
+def dot(a: Value, b: Value) -> Expr:
+    """The sum of the products of two short vectors: elements of tensors of such a type.
+
+    For four int8 or uint8 (of one the one and of the other the other if you like) and for two
+    int16 the sum is an int32 and wraps, for two bfloat16 it is a float32 and the order of rounding
+    is open. Machines have instructions for this; what is packed so, `te.sum(te.dot(...))` adds.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8, 16), dtype="int16x2", name="A")
+    >>> B = te.placeholder((16, 64), dtype="int16x2", name="B")
+    >>> k = te.reduce_axis((0, 16), name="k")
+    >>> C = te.compute((8, 64), lambda i, j: te.sum(te.dot(A[i, k], B[k, j]), axis=k), name="C")
+    >>> C.dtype
+    'int32'
+
+    Raises:
+        TypeMismatchError: they are no such vectors.
+    """
+    x, y = value_of(a), value_of(b)
+    sum_type = dot_type(x.dtype, y.dtype)
+    if sum_type is None or sum_type.lanes > 1:
+        raise TypeMismatchError(
+            f"te.dot takes two elements of 32 bits such as int8x4, int16x2 or bfloat16x2, "
+            f"not {x.dtype} and {y.dtype}; give the placeholders such a type, the last axis of "
+            f"their arrays then holds the numbers of a vector"
+        )
+    return Call("dot", (x, y), sum_type)
 
 
 def clip(x: Value, a_min: Value, a_max: Value) -> Expr:

@@ -118,7 +118,8 @@ def build(
         target: the machine: its name, a description, or a path to one.
         name: of the kernel.
         check_bounds: check every access while it runs; for finding errors in this compiler.
-        fast_math: let sums be reordered and divisions become multiplications; changes results.
+        fast_math: let sums be reordered, divisions become multiplications, and `min` and `max` of
+            NaN and a number be either; changes results.
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
 
     Returns:

@@ -186,6 +186,8 @@ def call_function(name: str, dtype: DType) -> Callable[..., Value]:
     if name in ("popcount", "abs"):
         one = _popcount(dtype.scalar) if name == "popcount" else _absolute(dtype.scalar)
         return lanewise(one, dtype) if dtype.lanes > 1 else one
+    if name == "dot":
+        return _dot(dtype)
     function, kind = _MATH[name], dtype.numpy
     # float16 and bfloat16 are rounded to float32 on the way, see above.
     steps = [np.dtype(np.float32), kind] if dtype.bits == 16 else [kind]
@@ -195,6 +197,21 @@ def call_function(name: str, dtype: DType) -> Callable[..., Value]:
         for step in steps:
             value = np.asarray(value).astype(step)
         return value[()]
+
+    return call
+
+
+def _dot(dtype: DType) -> Dyadic:
+    """Sums of products of the numbers in 32 bits; of int32 they wrap."""
+    group = 32 // dtype.bits
+    wide, narrow = (np.float32, np.float32) if dtype.is_float else (np.int64, np.int32)
+
+    def call(a: Value, b: Value) -> Value:
+        products = (a.astype(wide) * b.astype(wide)).reshape(-1, group)
+        sums = products.sum(axis=1, dtype=wide).astype(narrow)
+        if sums.size > 1:
+            return sums
+        return sums[0] if dtype.is_float else int(sums[0])
 
     return call
 

@@ -30,13 +30,22 @@ class DType(str):
         kind: `bool`, `int`, `uint`, `float`, `bfloat` or `handle` (the address of a buffer).
         bits: width of one lane (a bool counts 1).
         lanes: how many elements move together; 1 for a scalar.
+        scalar: the type of one lane.
+        is_float: whether it is a floating-point type, bfloat16 included.
+        is_integer: whether it is a signed or unsigned integer type (bool is not).
+        is_bool: whether it is a truth value.
     """
 
     kind: str
     bits: int
     lanes: int
+    scalar: DType
+    is_float: bool
+    is_integer: bool
+    is_bool: bool
 
-    __slots__ = ("bits", "kind", "lanes")
+    # Each type is one object, so what is asked of it all the time is worked out once.
+    __slots__ = ("bits", "is_bool", "is_float", "is_integer", "kind", "lanes", "scalar")
 
     def __new__(cls, name: str) -> DType:
         """The type called `name`.
@@ -52,39 +61,20 @@ class DType(str):
     def __reduce__(self) -> tuple[type[DType], tuple[str]]:
         return DType, (str(self),)
 
-    @property
-    def scalar(self) -> DType:
-        """The type of one lane."""
-        return self.with_lanes(1)
-
     def with_lanes(self, lanes: int) -> DType:
         """The same element, `lanes` of them.
 
         >>> DType("float32").with_lanes(4)
         'float32x4'
         """
-        base = self.split("x")[0]
-        return DType(base if lanes == 1 else f"{base}x{lanes}")
+        if lanes == 1:
+            return self.scalar
+        return self if lanes == self.lanes else _parse(f"{self.scalar}x{lanes}")
 
     @property
     def bytes(self) -> int:
         """Size in memory of all lanes; a bool takes one byte."""
         return max(self.bits, 8) // 8 * self.lanes
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is a floating-point type, bfloat16 included."""
-        return self.kind in ("float", "bfloat")
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is a signed or unsigned integer type (bool is not)."""
-        return self.kind in ("int", "uint")
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is a truth value."""
-        return self.kind == "bool"
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -107,6 +97,10 @@ def _parse(name: str) -> DType:
     self.kind = match[1]
     self.bits = {"bool": 1, "handle": 64}.get(match[1]) or int(match[2])
     self.lanes = int(match[3] or 1)
+    self.scalar = self if name == base else _parse(base)
+    self.is_float = self.kind in ("float", "bfloat")
+    self.is_integer = self.kind in ("int", "uint")
+    self.is_bool = self.kind == "bool"
     return self
 
 

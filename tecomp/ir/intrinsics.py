@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from tecomp.ir.dtype import BOOL, DType
+from tecomp.ir.dtype import BOOL, FLOAT32, INT32, DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +16,15 @@ class Intrinsic:
 
     Attributes:
         arguments: how many it takes.
-        takes: what they are: `float` (all of one floating type), `int` (integers), or `special`
-            (the three that are no arithmetic, which the verifier knows by name).
+        takes: what they are: `float` (all of one floating type), `int` (integers), `groups` (see
+            `dot_type`), or `special` (the two that are no arithmetic, which the verifier knows by
+            name).
         gives: the argument whose type is the type of the result, or `bool`.
     """
 
     arguments: int
-    takes: Literal["float", "int", "special"]
-    gives: int | Literal["bool"] = 0
+    takes: Literal["float", "int", "groups", "special"]
+    gives: int | Literal["bool", "sums"] = 0
 
 
 _UNARY = (
@@ -36,6 +37,7 @@ INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
         **{name: Intrinsic(2, "float") for name in ("pow", "atan2", "hypot", "fmod")},
         **{name: Intrinsic(1, "float", "bool") for name in ("isnan", "isinf", "isfinite")},
         **{name: Intrinsic(1, "int") for name in ("popcount", "abs")},
+        "dot": Intrinsic(2, "groups", "sums"),
         "if_then_else": Intrinsic(3, "special", 1),
         "check_index": Intrinsic(3, "special", "bool"),
     }
@@ -49,4 +51,26 @@ def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
         return None
     if kind.gives == "bool":
         return BOOL.with_lanes(arguments[0].lanes)
+    if kind.gives == "sums":
+        return dot_type(*arguments)
     return arguments[kind.gives]
+
+
+def dot_type(a: DType, b: DType) -> DType | None:
+    """The type of `dot(a, b)`: for each 32 bits of either, the sum of the products in them.
+
+    Both are int8 or uint8, one or each; or both int16; or both bfloat16. None if they are not, or
+    do not fill lanes of 32 bits.
+
+    >>> dot_type(DType("uint8x4"), DType("int8x4")), dot_type(DType("bfloat16x16"),
+    ...     DType("bfloat16x16"))
+    ('int32', 'float32x8')
+    """
+    group = 32 // a.bits
+    if a.lanes != b.lanes or a.bits != b.bits or group < 2 or a.lanes % group:
+        return None
+    scalars = {str(a.scalar), str(b.scalar)}
+    if scalars == {"bfloat16"}:
+        return FLOAT32.with_lanes(a.lanes // group)
+    known = scalars <= {"int8", "uint8"} or scalars == {"int16"}
+    return INT32.with_lanes(a.lanes // group) if known else None

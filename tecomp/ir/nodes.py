@@ -379,6 +379,8 @@ def cast(dtype: str, value: Like) -> Expr:
     The lanes are those of `value`; a scalar is broadcast if `dtype` has several.
     """
     node = as_expr(value)
+    if node.dtype is dtype:
+        return node
     wanted = DType(dtype)
     lanes = max(wanted.lanes, node.dtype.lanes)
     if node.dtype.lanes not in (1, lanes):
@@ -406,6 +408,8 @@ def match_types(a: Like, b: Like, what: str) -> tuple[Expr, Expr]:
         TypeMismatchError: there is no common type.
     """
     x, y = as_expr(a), as_expr(b)
+    if x.dtype is y.dtype:
+        return x, y
     common = promote(x.dtype, y.dtype)
     if common is None:
         raise TypeMismatchError(

@@ -116,37 +116,42 @@ def fold(
     3
     """
     done: dict[int, T] = {}
-    todo: list[Any] = [root]
+    todo: list[tuple[Any, list[Any] | None]] = [(root, None)]
     while todo:
-        node = todo[-1]
-        if id(node) in done:
-            todo.pop()
-            continue
-        inner = list(parts(node))
-        if waiting := [part for part in inner if id(part) not in done]:
-            todo.extend(reversed(waiting))
-            continue
+        node, inner = todo.pop()
+        if inner is None:
+            if id(node) in done:
+                continue
+            inner = list(parts(node))
+            if inner:
+                todo.append((node, inner))
+                todo += [(part, None) for part in reversed(inner)]
+                continue
         done[id(node)] = combine(node, [done[id(part)] for part in inner])
-        todo.pop()
     return done[id(root)]
 
 
 def bottom_up(root: N, rule: Callable[[Any], Any]) -> N:
     """Apply `rule` once to every node, children first; `None` leaves a node as it is."""
     done: dict[int, Any] = {}
-    todo: list[Any] = [root]
+    todo: list[tuple[Any, list[Any] | None]] = [(root, None)]
     while todo:
-        node = todo[-1]
-        if id(node) in done:
-            todo.pop()
-            continue
-        if waiting := [child for child in children(node) if id(child) not in done]:
-            todo.extend(reversed(waiting))
-            continue
-        rebuilt = rebuild(node, lambda child: done[id(child)])
+        node, inner = todo.pop()
+        if inner is None:
+            if id(node) in done:
+                continue
+            inner = children(node)
+            if inner:
+                todo.append((node, inner))
+                todo += [(child, None) for child in reversed(inner)]
+                continue
+        rebuilt = node
+        for child in inner:
+            if done[id(child)] is not child:
+                rebuilt = rebuild(node, lambda child: done[id(child)])
+                break
         result = rule(rebuilt)
         done[id(node)] = rebuilt if result is None else result
-        todo.pop()
     final: N = done[id(root)]
     return final
 

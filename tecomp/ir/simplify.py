@@ -8,11 +8,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Not, Var, index_value
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    BufferLoad,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Var,
+    index_value,
+)
 from tecomp.ir.facts import Facts
 from tecomp.ir.intervals import Interval
 from tecomp.ir.linear import Linear
-from tecomp.ir.rewrite import bottom_up, free_variables, map_body, walk
+from tecomp.ir.rewrite import bottom_up, children, free_variables, map_body, walk
 from tecomp.ir.simplify_expr import expression, guarded_indices, is_pure, truth
 from tecomp.ir.stmt import (
     Allocate,
@@ -36,6 +47,7 @@ Bound: TypeAlias = "int | Expr | None"
 Ranges: TypeAlias = "Mapping[Var, tuple[Bound, Bound]]"
 
 EMPTY = SeqStmt(())
+_WITH_BUFFER = (BufferLoad, BufferStore, Allocate, BufferRealize, DeclBuffer)
 
 
 def simplify(node: N, ranges: Ranges | None = None) -> N:
@@ -91,7 +103,11 @@ def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
     >>> bounds(i * 8 + 3, {i: (0, 9)})
     (3, 75)
     """
-    facts = facts_of(ranges or {})
+    return bounds_given(facts_of(ranges or {}), expr)
+
+
+def bounds_given(facts: Facts, expr: Expr) -> Interval:
+    """Least and greatest value of an int64 scalar where `facts` hold; None where none is known."""
     simple = run(expression(facts, expr))
     total = facts.terms.linear(simple)
     if not facts.is_exact(total):
@@ -286,30 +302,37 @@ def _let(facts: Facts, stmt: Let) -> Task:
 def _without_unused(root: Stmt) -> Stmt:
     """`root` without memory that nothing accesses and values that nothing mentions."""
     while True:
-        used, scoped = _uses(root)
-        result = bottom_up(root, partial(_drop, used)) if scoped else root
-        if result is root:
+        used, scopes = _uses(root)
+        if not any(_drop(used, scope) for scope in scopes):
             return root
-        root = result
+        root = bottom_up(root, partial(_drop, used))
 
 
-def _uses(root: Stmt) -> tuple[Counter[Var], bool]:
-    """How often each variable and memory is used; whether anything could be dropped at all."""
+def _uses(root: Stmt) -> tuple[Counter[Var], list[Stmt]]:
+    """How often each variable and memory is used; the statements that make one."""
     used: Counter[Var] = Counter()
-    scoped = False
-    for node in walk(root):
+    scopes: list[Stmt] = []
+    todo: list[Any] = [root]
+    while todo:
+        node = todo.pop()
         if isinstance(node, Var):
             used[node] += 1
             continue
-        buffer = getattr(node, "buffer", None)
-        if isinstance(node, Allocate | BufferRealize | Let):
-            scoped = True
-        elif buffer is not None:
+        kind = type(node)
+        todo += children(node)
+        if kind not in _WITH_BUFFER:
+            if kind is Let:
+                scopes.append(node)
+            continue
+        buffer = node.buffer
+        if kind in (Allocate, BufferRealize):
+            scopes.append(node)
+        else:
             used[buffer.data] += 1
-        if buffer is not None:
-            extents = (*buffer.shape, *(buffer.strides or ()))
-            used.update(v for n in extents if isinstance(n, Expr) for v in free_variables(n))
-    return used, scoped
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            if isinstance(extent, Expr):
+                used.update(free_variables(extent).keys())
+    return used, scopes
 
 
 def _drop(used: Counter[Var], node: Any) -> Stmt | None:

@@ -113,8 +113,9 @@ def lower_all(
         for step in PASSES:
             if stop_after is not None and stop_after in functions:
                 break
-            func = step.run(func)
-            verify(func, flat=step.flat)
+            before, func = func, step.run(func)
+            if func is not before or step.flat:
+                verify(func, flat=step.flat)
             functions[step.name] = func
     return Lowered(functions)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tecomp.compute.axis import IterVar
@@ -13,8 +14,9 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Call, Const, Expr, Not, Var, index_value
+from tecomp.ir.facts import Facts
 from tecomp.ir.rewrite import children, substitute, walk
-from tecomp.ir.simplify import bounds
+from tecomp.ir.simplify import bounds, bounds_given, facts_of
 from tecomp.ir.stmt import Extent, Range
 from tecomp.lowering.index import index_of
 from tecomp.lowering.program import Definition, Program
@@ -153,17 +155,23 @@ class _Domain:
         dims = tuple(v for v in self.wide.values() if isinstance(v, Var))
         self.ranges = dict(zip(dims, ranges.values(), strict=True))
         self.space = Space(dims, self.sizes)
-        self._points: Any = None
 
-    @property
+    @cached_property
     def points(self) -> Any:
         """The points as a set; extents of arguments are not negative."""
-        if self._points is None:
-            box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
-            for extent in self.extents:
-                box = box.intersect(condition_hull(extent >= 0, self.space)[0])
-            self._points = box
-        return self._points
+        box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
+        for extent in self.extents:
+            box = box.intersect(condition_hull(extent >= 0, self.space)[0])
+        return box
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of axes whose ranges are numbers."""
+        return facts_of({
+            var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)
+            for var, r in self.ranges.items()
+            if isinstance(r.min, Const) and isinstance(r.extent, Const)
+        })
 
     def surely_inside(self, index: Expr, extent: Extent) -> bool:
         """Whether plain interval arithmetic shows that `index` is in range."""
@@ -171,12 +179,7 @@ class _Domain:
             wide = self.wide.get(index) if isinstance(index, Var) else None
             own = self.ranges.get(wide) if isinstance(wide, Var) else None
             return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
-        known = {
-            var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)
-            for var, r in self.ranges.items()
-            if isinstance(r.min, Const) and isinstance(r.extent, Const)
-        }
-        low, high = bounds(index_of(index, self.wide), known)
+        low, high = bounds_given(self.facts, index_of(index, self.wide))
         return low is not None and high is not None and low >= 0 and high < extent
 
     def outside(

@@ -170,12 +170,26 @@ class Lanes:
         if all(part.dtype.lanes == 1 for part in parts):
             return node if all(a is b for a, b in zip(parts, args, strict=True)) else Call(
                 name, tuple(parts), node.dtype)
+        if name == "dot":
+            return self._dot(node, parts)
         if name == "check_index":
             index, extent, site = parts
             wide: tuple[Expr, ...] = self.spread(index), self.spread(extent), site
         else:
             wide = tuple(self.spread(part) for part in parts)
         return Call(name, wide, node.dtype.with_lanes(self.lanes))
+
+    def _dot(self, node: Call, parts: list[Expr]) -> Expr:
+        """What `dot` takes has lanes anyway; where lanes of the loop differ it has more."""
+        pairs = list(zip(parts, node.args, strict=True))
+        if all(part is arg for part, arg in pairs):
+            return node
+        if all(part.dtype == arg.dtype for part, arg in pairs):
+            return Call(node.name, tuple(parts), node.dtype)
+        wide = tuple(
+            Broadcast(part, self.lanes) if part.dtype == arg.dtype else part for part, arg in pairs
+        )
+        return Call(node.name, wide, node.dtype.with_lanes(self.lanes))
 
     def _choice(self, node: Call, condition: Expr, a: Expr, b: Expr, where: Where) -> Task:
         """`if_then_else`: where lanes differ, both values are computed and reads are masked."""

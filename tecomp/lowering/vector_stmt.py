@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -44,17 +45,20 @@ from tecomp.ir.tasks import Task, run
 from tecomp.lowering.buffers import extent_variables, replace_variables
 from tecomp.lowering.vector_expr import Lanes, Where, joined, private_copy
 
+_ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
+
 Step: TypeAlias = "Expr | tuple[Var, Expr]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loop:
-    """The loop that becomes a vector, and its lanes."""
+    """The loop that becomes a vector, its lanes, and the variables of the loops around."""
 
     var: Var
     start: Expr
     extent: Expr
     lanes: Lanes
+    around: Set[Var]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +93,22 @@ def is_vectorizable(loop: For) -> bool:
     return True
 
 
-def vector_body(facts: Facts, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
-    """The body of `loop` for `extent` turns from `start`, which are at most `lanes`, at once."""
+def vector_body(
+    facts: Facts, loop: For, start: Expr, extent: Expr, lanes: int, around: Set[Var] = frozenset()
+) -> Stmt:
+    """The body of `loop` for `extent` turns from `start`, which are at most `lanes`, at once.
+
+    Args:
+        facts: what is known where it stands.
+        loop: the loop.
+        start: value of its variable in the first lane.
+        extent: how many turns there are.
+        lanes: of the vectors.
+        around: the variables of the loops around.
+    """
     vector = Lanes(facts, lanes)
     vector.values[loop.loop_var] = Ramp(start, index_value(1), lanes)
-    this = _Loop(loop.loop_var, start, extent, vector)
+    this = _Loop(loop.loop_var, start, extent, vector, around)
     if facts.at_least(facts.terms.linear(extent), lanes):
         whole: Stmt = run(_statement(this, loop.body, _At(Where())))
         return whole
@@ -135,19 +150,24 @@ def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
     if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt):
         return True
-    if any(_is_unwieldy(loop, node) for part in parts for node in walk(part)):
+    nodes = [node for part in parts for node in walk(part)]
+    # The vectors that `dot` takes are but numbers of 32 bits.
+    taken = {id(arg) for node in nodes if isinstance(node, Call) and node.name == "dot"
+             for arg in node.args if isinstance(arg, BufferLoad)}
+    if any(_is_unwieldy(loop, node, is_taken=id(node) in taken) for node in nodes):
         return True
     return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
 
 
-def _is_unwieldy(loop: _Loop, node: Any) -> bool:
-    """A vector already, or an access with a vector in an axis that is not the last."""
-    if isinstance(node, Expr) and node.dtype.lanes > 1:
+def _is_unwieldy(loop: _Loop, node: Any, *, is_taken: bool = False) -> bool:
+    """A vector already (but for what is taken), or an access with one in not the last axis."""
+    if isinstance(node, Expr) and node.dtype.lanes > 1 and not is_taken:
         return True
     if not isinstance(node, BufferLoad | BufferStore):
         return False
-    return node.buffer.dtype.lanes > 1 or any(
-        loop.lanes.varies(index) for index in node.indices[:-1])
+    if node.buffer.dtype.lanes > 1 and not is_taken:
+        return True
+    return any(loop.lanes.varies(index) for index in node.indices[:-1])
 
 
 def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
@@ -257,6 +277,9 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     kind = BOOL.with_lanes(loop.lanes.lanes)
     outer = at.where.mask
     if stmt.else_case is None:
+        everywhere = _in_all_lanes(loop, test)
+        if everywhere is not None and outer is None and not at.where.guarded:
+            return (yield _with_and_without_mask(loop, stmt, everywhere, at))
         mask = Var("mask", kind)
         inside = at.then(Where(mask, guarded=True), stmt.condition)
         body = yield _statement(loop, stmt.then_case, inside)
@@ -267,6 +290,42 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     other = yield _statement(
         loop, stmt.else_case, at.then(at.where.also(Not(holds)), Not(stmt.condition)))
     return Let(holds, test, seq(then, other))
+
+
+def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: _At) -> Task:
+    """`stmt` in two forms: most often its condition holds in all lanes, and none needs a mask."""
+    facts = loop.lanes.facts
+    state = facts.enter()
+    facts.assume(everywhere)
+    loop.lanes.forget()
+    whole = yield _statement(loop, stmt.then_case, at)
+    facts.leave(state)
+    loop.lanes.forget()
+    part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, at.where),
+                                replace(at, where=Where(guarded=True)))
+    return IfThenElse(everywhere, whole, part)
+
+
+def _in_all_lanes(loop: _Loop, test: Expr) -> Expr | None:
+    """Whether `test` holds in all lanes, as one condition that the loops around decide, or None.
+
+    An index that grows from lane to lane is below a bound if it is so in the last lane.
+    """
+    conditions: list[Expr] = []
+    for term in conjuncts(test):
+        match term:
+            case Compare(op, Ramp(base, Const(step), lanes), Broadcast(bound)) if (
+                op in _ORDERS and bound.dtype == INT64
+            ):
+                grows = step > 0
+                at_end = grows == (op in (CmpOp.LT, CmpOp.LE))
+                reach = index_value(int(step) * (lanes - 1))
+                extreme = binary(BinOp.ADD, base, reach) if at_end else base
+                conditions.append(Compare(op, loop.lanes.simple(extreme), bound))
+            case _:
+                return None
+    decided = (node in loop.around for c in conditions for node in walk(c) if isinstance(node, Var))
+    return logical_and(*conditions) if any(decided) else None
 
 
 def _reads(expr: Expr) -> bool:

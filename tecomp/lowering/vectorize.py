@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tecomp.ir.expr import BinOp, CmpOp, Compare, Expr, Var, binary, index_value
+from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary, index_value
 from tecomp.ir.facts import Facts
 from tecomp.ir.rewrite import children, rebuild, walk
 from tecomp.ir.simplify import EMPTY, enter_loop, function_facts, simplify
@@ -65,12 +65,16 @@ def _with_inner(body: Stmt) -> set[int]:
 
 
 class _Pass:
-    """What the traversal carries: facts, the widest vector, and which loops stay serial."""
+    """What the traversal carries.
+
+    Facts, the widest vector, which loops stay serial, and the variables of the loops around.
+    """
 
     def __init__(self, facts: Facts, max_lanes: int, serial: set[int]) -> None:
         self.facts = facts
         self.max_lanes = max_lanes
         self.serial = serial
+        self.loops: set[Var] = set()
 
 
 def _outside(work: _Pass, node: Stmt) -> Task:
@@ -97,7 +101,9 @@ def _outside(work: _Pass, node: Stmt) -> Task:
 def _serial(work: _Pass, loop: For) -> Task:
     state = work.facts.enter()
     enter_loop(work.facts, loop.loop_var, loop.min, loop.extent)
+    work.loops.add(loop.loop_var)
     body = yield _outside(work, loop.body)
+    work.loops.discard(loop.loop_var)
     work.facts.leave(state)
     kind = ForKind.SERIAL if _is_vector(loop) else loop.kind
     return For(loop.loop_var, loop.min, loop.extent, kind, body)
@@ -130,6 +136,32 @@ def _simple(work: _Pass, expr: Expr) -> Expr:
     return result
 
 
+def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
+    """Whether a loop around decides if all lanes take part: most of its rounds need no mask."""
+    if not any(isinstance(node, Var) and node in work.loops for node in walk(extent)):
+        return False
+    facts, count = work.facts, work.facts.terms.linear(extent)
+    known = facts.at_least(count, lanes) or facts.at_most(count, lanes - 1)
+    return facts.is_exact(count) and not known
+
+
+def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
+    """Two forms of the body: without a mask if all lanes take part, else with one."""
+    facts = work.facts
+    bound = extent
+    while isinstance(bound, Binary) and bound.op is BinOp.MIN and isinstance(bound.a, Const):
+        bound = bound.b
+    is_full = _simple(work, Compare(CmpOp.GE, bound, index_value(lanes)))
+    forms = []
+    for holds in (True, False):
+        state = facts.enter()
+        facts.assume(is_full, holds=holds)
+        count = index_value(lanes) if holds else extent
+        forms.append(vector_body(facts, loop, start, count, lanes, work.loops))
+        facts.leave(state)
+    return IfThenElse(is_full, *forms)
+
+
 def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
     """The turns from `start`, at most `lanes` of them, all at once."""
     facts = work.facts
@@ -142,7 +174,9 @@ def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stm
         facts.assume(Compare(CmpOp.GT, extent, index_value(0)))
     if lanes == 1:
         body = replace_variables(loop.body, {loop.loop_var: start})
+    elif _fills_in_some_rounds(work, extent, lanes):
+        body = _full_or_not(work, loop, start, extent, lanes)
     else:
-        body = vector_body(facts, loop, start, extent, lanes)
+        body = vector_body(facts, loop, start, extent, lanes, work.loops)
     facts.leave(state)
     return body if some else IfThenElse(Compare(CmpOp.GT, extent, index_value(0)), body)

@@ -209,6 +209,9 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
         return Const(0), 0
     if not line.dim_is_bounded(_DIM, 0):
         return None
+    if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
+        first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
+        return Const(first), last - first + 1
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     if low.n_piece() != 1:
         return None

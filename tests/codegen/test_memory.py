@@ -229,3 +229,36 @@ def test_functions_that_are_not_flat_are_refused() -> None:
         Kernel(parse(text))
 
     assert error.value.message == "A has 2 axes that are not physical ones; flatten it"
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "bool", "int64"])
+@pytest.mark.parametrize("start", [0, 3])
+def test_masked_access_to_registers(both: Both, name: str, start: int) -> None:
+    """Memory on the stack stays in registers though the last lanes are masked."""
+    kernel = both(f'''def f(A: Buffer("{name}", (64,)), B: Buffer("{name}", (64,))):
+    with Allocate(Buffer("{name}", (24,))) as own:
+        for i in range(3):
+            own[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)]
+    with Allocate(Buffer("{name}", (16,))) as held:
+        held[ramp(0, 1, 16)] = A[ramp(40, 1, 16)]
+        for i in range(5):
+            with Let(ramp(i, 1, 8) < broadcast(6, 8)) as mask:
+                store(held[ramp({start}, 1, 8)], A[ramp(i * 8, 1, 8)], where=mask)
+                B[ramp(i * 8, 1, 8)] = held.load(ramp({start}, 1, 8), where=mask)
+        B[ramp(40, 1, 16)] = held[ramp(0, 1, 16)]
+''', some(name, 64), some(name, 64))
+
+    assert "masked" not in kernel.source("llvm")
+
+
+def test_masked_access_beyond_the_end_of_registers(both: Both) -> None:
+    """The lanes of the mask are inside; the others must not be touched."""
+    kernel = both('''def f(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", (16,))) as held:
+        with Let(ramp(0, 1, 8) < broadcast(6, 8)) as mask:
+            held[ramp(0, 1, 16)] = broadcast(float32(1.0), 16)
+            store(held[ramp(10, 1, 8)], A[ramp(0, 1, 8)], where=mask)
+            A[ramp(0, 1, 8)] = held.load(ramp(10, 1, 8), where=mask)
+''', some("float32", 8))
+
+    assert "masked.store" in kernel.source("llvm")

@@ -241,6 +241,38 @@ print("done")
 """
 
 
+FIRST_CALLS = """
+kernel = Kernel(parse(COUNTING))
+barrier = threading.Barrier(12)
+outputs = [np.zeros(50 + k, np.int64) for k in range(12)]
+def work(mine):
+    barrier.wait()
+    for _ in range(200):
+        kernel(mine, 0)
+threads = [threading.Thread(target=work, args=(mine,)) for mine in outputs]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+child = os.fork()
+if child == 0:
+    kernel(outputs[0], 0)
+    os._exit(0 if (outputs[0] == 201).all() else 1)
+names = [t.name for t in threading.enumerate() if "tecomp" in t.name]
+print(os.waitpid(child, 0)[1], all((mine == 200).all() for mine in outputs), names)
+"""
+
+
+def test_first_calls_at_the_same_time() -> None:
+    program = PRELUDE.replace("kernel(out, 0)", f"COUNTING = {COUNTING!r}") + FIRST_CALLS
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "TECOMP_NUM_THREADS": "3"},
+    )
+
+    assert (done.stdout, done.stderr) == ("0 True ['tecomp-1', 'tecomp-2']\n", "")
+
+
 @pytest.mark.parametrize(
     ("program", "said"), [(FORKING, "True\n"), (FORKED_WHILE_BUSY, "done\n")]
 )

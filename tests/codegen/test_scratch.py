@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from itertools import pairwise
 from resource import RUSAGE_SELF, getrusage
@@ -189,6 +192,48 @@ def test_kernels_in_several_threads(monkeypatch: pytest.MonkeyPatch, count: str)
         caller.join()
 
     assert wrong == []
+
+
+FORKING = f"""
+import os, threading, warnings, numpy as np
+from tecomp.codegen import Kernel
+from tecomp.ir.parser import parse
+warnings.simplefilter("ignore", DeprecationWarning)
+kernel = Kernel(parse({ROWS!r}))
+stop = False
+def check(n, m):
+    a, out = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    kernel(a, out, m)
+    return bool((out == (a + 1) * 2).all())
+def work():
+    k = 0
+    while not stop:
+        check(5 + k % 7, 1 + k % 50)
+        k += 1
+check(10, 3)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for m in range(1, 40):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(check(10 * m, m + k) for k in range(5)) else 1)
+    if status := os.waitpid(child, 0)[1]:
+        print("child", status)
+stop = True
+for thread in threads:
+    thread.join()
+print(check(100, 7))
+"""
+
+
+def test_fork_while_memory_is_in_use() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "TECOMP_NUM_THREADS": "3"},
+    )
+
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
 
 def test_pages_are_there_at_the_next_call() -> None:

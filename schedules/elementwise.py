@@ -1,0 +1,149 @@
+"""A function of the elements of tensors, which are broadcast as NumPy broadcasts arrays.
+
+Chains of such functions become one loop: each value is read, changed and written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tecomp import Target, te
+from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of, product
+
+
+def define(
+    function: Callable[..., te.Expr], *inputs: te.Tensor, name: str = "elementwise"
+) -> te.Tensor:
+    """`function` of the elements of `inputs`.
+
+    Args:
+        function: takes an element of each input.
+        inputs: tensors; the last axes belong together. An axis of extent 1, or one that a tensor
+            lacks, is repeated. An extent that is only known at the call counts as equal to others.
+        name: of the result.
+
+    Raises:
+        ValueError: two extents differ.
+
+    >>> A, b = te.placeholder((4, 8), name="A"), te.placeholder((8,), name="b")
+    >>> define(lambda x, y: x + y, A, b).shape
+    (4, 8)
+    """
+    shape = broadcast_shape([x.shape for x in inputs])
+
+    def value(*axes: te.Expr) -> te.Expr:
+        return function(*(x(*_own(x, axes)) for x in inputs))
+
+    return te.compute(shape, value, name=name)
+
+
+def broadcast_shape(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
+    """The shape that tensors of several shapes are broadcast to.
+
+    Raises:
+        ValueError: two extents differ.
+
+    >>> broadcast_shape([(4, 1, 3), (5, 1), ()])
+    (4, 5, 3)
+    """
+    result: list[Size] = []
+    for back in range(1, max((len(shape) for shape in shapes), default=0) + 1):
+        extents = [shape[-back] for shape in shapes if len(shape) >= back]
+        numbers = {extent for extent in extents if isinstance(extent, int) and extent != 1}
+        if len(numbers) > 1:
+            listed = ", ".join(str(tuple(shape)) for shape in shapes)
+            several = ", ".join(map(str, sorted(numbers)))
+            raise ValueError(
+                f"shapes {listed} do not broadcast: axis -{back} has extents {several}; make them "
+                "equal, or 1"
+            )
+        symbols = [extent for extent in extents if not isinstance(extent, int)]
+        result.append(next(iter([*numbers, *symbols]), 1))
+    return tuple(reversed(result))
+
+
+def _own(x: te.Tensor, axes: Sequence[te.Expr]) -> list[te.Expr]:
+    """The index of `x` at `axes` of the result."""
+    last = axes[len(axes) - len(x.shape) :]
+    return [
+        te.const(0) if is_one(extent) else axis for extent, axis in zip(x.shape, last, strict=True)
+    ]
+
+
+def is_one(extent: Size) -> bool:
+    """Whether an axis has one element, whatever the arguments."""
+    return isinstance(extent, int) and extent == 1
+
+
+def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Whether two shapes are known to be equal."""
+    return len(a) == len(b) and all(
+        x == y if isinstance(x, int) and isinstance(y, int) else x is y
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define`, and for chains of such results."""
+    s = te.create_schedule(output)
+    inline_chain(s, output)
+    if output.shape:
+        stream(s, output, target)
+    return s
+
+
+def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
+    """Compute what leads to `output` where it is used, but for stages of another shape.
+
+    The elements of those are needed several times; they are computed once.
+    """
+    for stage in s.stages:
+        if stage.op is not output.op and _is_link(stage.op.output(0), output):
+            stage.compute_inline()
+
+
+def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
+    is_computed = bool(x.op.input_tensors) and not x.op.reduce_axis
+    return is_computed and same_shape(x.shape, output.shape)
+
+
+def stream(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
+
+    A chunk is as long as fits the first cache several times: long enough to be worth its start,
+    short enough that there is one for each core.
+    """
+    stage = s[output]
+    first = len(output.shape) - run_length(output)
+    rows, run = stage.op.axis[:first], stage.op.axis[first:]
+    along = stage.fuse(*run)
+    lanes = lanes_of(output, along, target)
+    most = max(elements_at_hand(output, target), lanes)
+    size = product(axis.extent for axis in run)
+    chunk, along = stage.split(along, factor=balanced(size, most, lanes))
+    _, lane = stage.split(along, factor=lanes)
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*rows, chunk))
+
+
+def run_length(output: te.Tensor) -> int:
+    """How many of the last axes can be walked through as one.
+
+    Along those, each input either moves on with the result or stays where it is.
+    """
+    shapes: list[Sequence[Size]] = []
+    chain = [output]
+    while chain:
+        for x in chain.pop().op.input_tensors:
+            if _is_link(x, output):
+                chain.append(x)
+            else:
+                shapes.append(x.shape)
+
+    def moving(back: int) -> list[bool]:
+        return [len(shape) >= back and not is_one(shape[-back]) for shape in shapes]
+
+    length = 1
+    while length < len(output.shape) and moving(length + 1) == moving(1):
+        length += 1
+    return length

@@ -1,0 +1,66 @@
+"""Reductions along rows: vectors of partial results, and a tree that combines their lanes."""
+
+from __future__ import annotations
+
+from tecomp import Target, te
+from tecomp.schedules.tiles import ceil_div, lanes_of
+
+ACCUMULATORS = 4
+"""Vectors of partial results: a sum waits for the one before, so several are under way."""
+
+
+def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
+         target: Target) -> te.Tensor:
+    """Reduce with vectors of partial results, which are combined by halves.
+
+        r[i] = sum(A[i, k])   ->   p[i, l] = sum(A[i, k_outer * width + l])
+                                   q[i, l] = p[i, l] + p[i, l + width / 2]     and so on
+                                   r[i] = q[i, 0] + q[i, 1]
+
+    Args:
+        s: the schedule.
+        result: a stage that reduces.
+        run: its loop along which memory is contiguous.
+        place: its loop over elements inside which the partial results of one are computed.
+        target: for its vectors.
+
+    Returns:
+        The partial results, which do the work.
+    """
+    lanes = lanes_of(result, run, target)
+    accumulators = ACCUMULATORS
+    if isinstance(run.extent, int):
+        accumulators = max(min(ACCUMULATORS, ceil_div(run.extent, lanes)), 1)
+    _, inner = s[result].split(run, factor=accumulators * lanes)
+    partial = _combine_later(s, result, inner, place)
+    *outer, many = s[partial].op.axis
+    several, lane = s[partial].split(many, factor=lanes)
+    s[partial].reorder(*outer, *s[partial].op.reduce_axis, several, lane)
+    s[partial].unroll(several)
+    s[partial].vectorize(lane)
+    width = lanes if accumulators > 1 else lanes // 2
+    while width > 1:
+        (left,) = s[result].op.reduce_axis
+        _, inner = s[result].split(left, factor=width)
+        half = _combine_later(s, result, inner, place)
+        s[half].reorder(*s[half].op.axis[:-1], *s[half].op.reduce_axis, s[half].op.axis[-1])
+        s[half].unroll(s[half].op.reduce_axis[0])
+        s[half].vectorize(s[half].op.axis[-1])
+        width //= 2
+    s[result].unroll(s[result].op.reduce_axis[0])
+    return partial
+
+
+def _combine_later(
+    s: te.Schedule, result: te.Tensor, inner: te.IterVar, place: te.IterVar
+) -> te.Tensor:
+    """Partial results for each value of `inner`, in registers."""
+    partial = one(s.rfactor(result, inner, factor_axis=-1))
+    s[partial].set_scope("local")
+    s[partial].compute_at(s[result], place)
+    return partial
+
+
+def one(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
+    """The stage of what `rfactor` made; it has several tensors if the reduction has."""
+    return made if isinstance(made, te.Tensor) else made[0]

@@ -1,0 +1,130 @@
+"""Layer norm and RMS norm: rows brought to a standard size.
+
+A row is read from memory once and stays in the first cache, while it is walked through for its
+mean, its variance and the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tecomp import Target, te
+from tecomp.schedules.rows import keep_value, reduce_row, walk_rows
+
+
+def layer_norm(
+    A: te.Tensor,
+    scale: te.Tensor | None = None,
+    shift: te.Tensor | None = None,
+    *,
+    epsilon: float = 1e-5,
+    name: str = "layer_norm",
+) -> te.Tensor:
+    """`(A - mean) / sqrt(variance + epsilon) * scale + shift` along the last axis.
+
+    The variance is that of the differences from the mean, which loses no digits.
+
+    Args:
+        A: the rows.
+        scale: one factor for each column; None for 1.
+        shift: one summand for each column; None for 0.
+        epsilon: what keeps rows of equal values from being divided by 0.
+        name: of the result.
+
+    Source:
+        J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization", arXiv:1607.06450, section 3.
+
+    >>> layer_norm(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
+    *rows, n = A.shape
+    wide = _wide(A)
+    k, r = (te.reduce_axis((0, n), name=axis) for axis in ("k", "r"))
+    count = te.cast(n, wide)
+    total = te.compute(
+        rows, lambda *i: te.sum(te.cast(A(*i, k), wide), axis=k), name=f"{name}_total"
+    )
+    mean = te.compute(rows, lambda *i: total(*i) / count, name=f"{name}_mean")
+
+    def difference(*i: te.Expr) -> te.Expr:
+        return te.cast(A(*i), wide) - mean(*i[:-1])
+
+    squares = te.compute(
+        rows, lambda *i: te.sum(difference(*i, r) * difference(*i, r), axis=r),
+        name=f"{name}_squares",
+    )
+    return _scaled(A, difference, squares, scale, shift, epsilon, name)
+
+
+def rms_norm(
+    A: te.Tensor,
+    scale: te.Tensor | None = None,
+    *,
+    epsilon: float = 1e-5,
+    name: str = "rms_norm",
+) -> te.Tensor:
+    """`A / sqrt(mean(A * A) + epsilon) * scale` along the last axis; arguments as `layer_norm`.
+
+    Source:
+        B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", arXiv:1910.07467, section 4.
+
+    >>> rms_norm(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
+    *rows, n = A.shape
+    r = te.reduce_axis((0, n), name="r")
+
+    def value(*i: te.Expr) -> te.Expr:
+        return te.cast(A(*i), _wide(A))
+
+    squares = te.compute(
+        rows, lambda *i: te.sum(value(*i, r) * value(*i, r), axis=r), name=f"{name}_squares"
+    )
+    return _scaled(A, value, squares, scale, None, epsilon, name)
+
+
+def _wide(A: te.Tensor) -> str:
+    """The type that is computed in: at least float32."""
+    return "float32" if A.dtype in ("float16", "bfloat16") else str(A.dtype)
+
+
+def _scaled(
+    A: te.Tensor,
+    value: Callable[..., te.Expr],
+    squares: te.Tensor,
+    scale: te.Tensor | None,
+    shift: te.Tensor | None,
+    epsilon: float,
+    name: str,
+) -> te.Tensor:
+    """`value` divided by the root of the mean of `squares`, scaled and shifted."""
+    wide = _wide(A)
+
+    def factor(*i: te.Expr) -> te.Expr:
+        mean = squares(*i) / te.cast(A.shape[-1], wide)
+        return te.const(1, wide) / te.sqrt(mean + te.const(epsilon, wide))
+
+    rate = te.compute(squares.shape, factor, name=f"{name}_rate")
+
+    def result(*i: te.Expr) -> te.Expr:
+        x = value(*i) * rate(*i[:-1])
+        x = x if scale is None else x * te.cast(scale(i[-1]), wide)
+        x = x if shift is None else x + te.cast(shift(i[-1]), wide)
+        return te.cast(x, A.dtype)
+
+    return te.compute(A.shape, result, name=name)
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `layer_norm` and of `rms_norm`."""
+    s = te.create_schedule(output)
+    row = walk_rows(s, output, target)
+    for stage in reversed(s.stages):
+        x = stage.op.output(0)
+        if stage.op is output.op or not stage.op.input_tensors:
+            continue
+        if stage.op.reduce_axis:
+            reduce_row(s, x, output, row, target)
+        else:
+            keep_value(s, x, output, row)
+    return s

@@ -1,0 +1,219 @@
+"""Sums, means, products, extremes over any axes of a tensor.
+
+Where the last axis is reduced, vectors of partial results run along the rows. Where it is kept,
+whole rows are combined, vector by vector, a few at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from tecomp import Target, te
+from tecomp.schedules.fold import fold, one
+from tecomp.schedules.tiles import (
+    balanced,
+    core_of,
+    elements_at_hand,
+    lanes_of,
+    product,
+    width_of,
+)
+
+Operation = Literal["sum", "mean", "prod", "max", "min"]
+
+_REDUCERS: dict[str, Callable[..., te.Expr]] = {
+    "sum": te.sum, "mean": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
+}
+_ROWS_AT_ONCE = 4
+"""Rows that are combined before the result in memory is touched."""
+_PART_BYTES = 128 * 1024
+"""What is worth a part of its own, where one result is shared among cores."""
+
+
+def define(
+    A: te.Tensor,
+    axis: int | Sequence[int] | None = None,
+    op: Operation = "sum",
+    *,
+    keepdims: bool = False,
+    out_dtype: str | None = None,
+    name: str | None = None,
+) -> te.Tensor:
+    """`A` reduced over some axes, as NumPy's function of the same name does.
+
+    Args:
+        A: the tensor.
+        axis: one axis or several, counted from the end if negative; all of them if None.
+        op: what is done.
+        keepdims: whether reduced axes stay, with extent 1.
+        out_dtype: type of the result; that of A if None. Narrow floats are added up in float32.
+        name: of the result; that of `op` if None.
+
+    Raises:
+        ValueError: an axis is named twice, or A has none of that number.
+
+    >>> A = te.placeholder((4, 5, 6), name="A")
+    >>> define(A, axis=(0, -1)).shape, define(A, axis=1, op="max", keepdims=True).shape
+    ((5,), (4, 1, 6))
+    """
+    rank, name = len(A.shape), name or op
+    reduced = _positions(axis, rank)
+    if not reduced:
+        raise ValueError("reduce.define: there is no axis to reduce; give one at least")
+    kept = [k for k in range(rank) if k not in reduced]
+    runs = {k: te.reduce_axis((0, A.shape[k]), name=f"k{k}") for k in reduced}
+    dtype = out_dtype or A.dtype
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    shape = tuple(1 if k in runs else A.shape[k] for k in range(rank) if keepdims or k not in runs)
+
+    def total(*axes: te.Expr) -> te.Expr:
+        own = iter(axes)
+        where = {k: next(own) for k in range(rank) if keepdims or k not in runs}
+        value = A(*(runs[k] if k in runs else where[k] for k in range(rank)))
+        return _REDUCERS[op](te.cast(value, wide), axis=list(runs.values()))
+
+    # What the schedule has to know: how many of the last axes are reduced, or else are kept.
+    attrs = {"last_reduced": _trailing(reduced, rank), "last_kept": _trailing(kept, rank)}
+    if wide == dtype and op != "mean":
+        return te.compute(shape, total, name=name, attrs=attrs)
+    inner = te.compute(shape, total, name=f"{name}_wide", attrs=attrs)
+
+    def finish(*axes: te.Expr) -> te.Expr:
+        value: te.Expr = inner(*axes)
+        if op == "mean":
+            value = value / te.cast(product([A.shape[k] for k in reduced]), wide)
+        return te.cast(value, dtype)
+
+    return te.compute(shape, finish, name=name)
+
+
+def _trailing(positions: Sequence[int], rank: int) -> int:
+    """How many of the last axes are among `positions`."""
+    return next((k for k in range(rank) if rank - 1 - k not in positions), rank)
+
+
+def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
+    given = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    found = [k + rank if k < 0 else k for k in given]
+    if any(not 0 <= k < rank for k in found) or len(set(found)) < len(found):
+        raise ValueError(
+            f"reduce.define: axis={axis} of {rank} axes; give numbers from {-rank} to {rank - 1}, "
+            "each axis once"
+        )
+    return sorted(found)
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define`."""
+    s = te.create_schedule(output)
+    total = output if output.op.reduce_axis else s.tensor(f"{output.name}_wide")
+    columns = int(str(total.op.attrs["last_kept"]))
+    if columns:
+        _across_rows(s, output, total, columns, target)
+    else:
+        _along_rows(s, output, total, target)
+    return s
+
+
+def _along_rows(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
+    """Each element of the result is a row, or several; vectors run along it."""
+    rows = _fused_axes(s, output)
+    s[output].parallel(rows)
+    place = rows if total is output else _fused_axes(s, total)
+    if total is not output:
+        s[total].compute_at(s[output], rows)
+    run = _run_of_reduction(s, total)
+    partial = total
+    if (length := _part_length(total, run, target)) is not None:
+        outer, _ = s[total].split(run, factor=length)
+        partial = one(s.rfactor(total, outer, factor_axis=0))
+        place = _fused_axes(s, partial)
+        s[partial].parallel(place)
+        run = s[partial].op.reduce_axis[-1]
+    fold(s, partial, run, place, target)
+
+
+def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:
+    return s[x].fuse(*s[x].op.axis)
+
+
+def _run_of_reduction(s: te.Schedule, total: te.Tensor) -> te.IterVar:
+    """One loop for the last axes of what is reduced, which lie in memory one after the other.
+
+    Where their sizes are known at the call only, it is the last axis.
+    """
+    count = int(str(total.op.attrs["last_reduced"]))
+    axes = total.op.reduce_axis[-count:]
+    is_known = all(isinstance(axis.extent, int) for axis in axes)
+    return s[total].fuse(*axes) if is_known else axes[-1]
+
+
+def _part_length(total: te.Tensor, run: te.IterVar, target: Target) -> int | None:
+    """How much of a row makes a part of its own, if there are fewer rows than cores."""
+    core = core_of(target)
+    rows = product(axis.extent for axis in total.op.axis)
+    extent, least = run.extent, _PART_BYTES // width_of(total)
+    if not isinstance(rows, int) or not isinstance(extent, int):
+        return None
+    if rows >= core.count or extent < 2 * least:
+        return None
+    most: int = max(extent // (4 * core.count), least)
+    size: int = balanced(extent, most, 64)
+    return size
+
+
+def _across_rows(
+    s: te.Schedule, output: te.Tensor, total: te.Tensor, columns: int, target: Target
+) -> None:
+    """Rows are added to the result, a few at a time, while a block of it stays in the first cache.
+
+    The few are combined in a register first, so that the result is read and written less often.
+    """
+    block, inside = _blocked(s, output, columns, target)
+    s[output].parallel(block)
+    if total is not output:
+        _, lane = s[output].split(inside[-1], factor=lanes_of(total, inside[-1], target))
+        s[output].vectorize(lane)
+        s[total].compute_at(s[output], block)
+        inside = list(s[total].op.axis)
+    *outer, last = s[total].op.reduce_axis
+    steps, _ = s[total].split(last, factor=_ROWS_AT_ONCE)
+    few = one(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
+    vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
+    s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)
+    s[total].vectorize(lane)
+    s[few].set_scope("local")
+    s[few].compute_at(s[total], vectors)
+    *elements, lane = s[few].op.axis
+    (row,) = s[few].op.reduce_axis
+    s[few].reorder(*elements, row, lane)
+    s[few].unroll(row)
+    s[few].vectorize(lane)
+
+
+def _blocked(
+    s: te.Schedule, x: te.Tensor, count: int, target: Target
+) -> tuple[te.IterVar, list[te.IterVar]]:
+    """Cut the elements of `x` into blocks that fit the first cache several times.
+
+    Args:
+        s: the schedule.
+        x: the stage.
+        count: how many of the last axes lie in memory one after the other.
+        target: for its cache.
+
+    Returns:
+        One loop over all blocks, and the loops inside it.
+    """
+    stage, axes = s[x], list(s[x].op.axis)
+    outer, last = axes[:-1], axes[-1]
+    most = elements_at_hand(x, target)
+    if not isinstance(last.extent, int) or last.extent > most:
+        size = balanced(last.extent, most, lanes_of(x, last, target))
+        block, inner = stage.split(last, factor=size)
+        return stage.fuse(*outer, block), [inner]
+    if count == 1:
+        return stage.fuse(*outer), [last]
+    block, inner = stage.split(outer[-1], factor=max(most // max(last.extent, 1), 1))
+    return stage.fuse(*outer[:-1], block), [inner, last]

@@ -1,0 +1,123 @@
+"""JAX, jitted for the shapes at hand, with images channels-last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from tests.bench.case import Array, Case
+from tests.bench.cases.functions import EPSILON
+from tests.bench.worker import Bind, Call, serve
+
+Function = Callable[..., Any]
+
+
+def product(case: Case) -> Function:
+    """Sums of small types are wide."""
+    wide = {"int8": jnp.int32, "bfloat16": jnp.float32}.get(case.dtype)
+    return lambda a, b: jnp.matmul(a, b, preferred_element_type=wide)
+
+
+def finished_product(_: Case) -> Function:
+    """XLA fuses what follows."""
+    return lambda a, b, bias: jax.nn.gelu(jnp.matmul(a, b) + bias, approximate=False)
+
+
+def convolution(case: Case) -> Function:
+    """Channels last, on both sides."""
+    stride, padding, groups = (case.options[name] for name in ("stride", "padding", "groups"))
+    return lambda x, w: jax.lax.conv_general_dilated(
+        x, w, (stride, stride), [(padding, padding)] * 2,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups,
+    )
+
+
+def layer_norm(_: Case) -> Function:
+    """By mean and variance; XLA fuses them."""
+
+    def function(x: Any, scale: Any, shift: Any) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        variance = (centred * centred).mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt(variance + EPSILON) * scale + shift
+
+    return function
+
+
+def rms_norm(_: Case) -> Function:
+    """By the mean of squares."""
+    return lambda x, scale: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + EPSILON) * scale
+
+
+def reduction(case: Case) -> Function:
+    """The function of that name."""
+    function, axis = getattr(jnp, case.options["op"]), case.options["axis"]
+    return lambda x: function(x, axis=axis)
+
+
+def attention(_: Case) -> Function:
+    """JAX's own, which wants the tokens before the heads."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        given = [x.transpose(1, 0, 2) for x in (q, k, v)]
+        return jax.nn.dot_product_attention(*given).transpose(1, 0, 2)
+
+    return function
+
+
+def blur(_: Case) -> Function:
+    """Slices; XLA fuses them."""
+
+    def function(x: Any) -> Any:
+        rows = x[:-2] + x[1:-1] + x[2:]
+        return (rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) * (1 / 9)
+
+    return function
+
+
+FUNCTIONS: dict[str, Callable[[Case], Function]] = {
+    "matmul": product,
+    "matmul_bias_gelu": finished_product,
+    "conv2d": convolution,
+    "softmax": lambda _: lambda x: jax.nn.softmax(x, -1),
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "gelu": lambda _: lambda x: jax.nn.gelu(x, approximate=False),
+    "reduce": reduction,
+    "attention": attention,
+    "blur": blur,
+    "add": lambda _: jnp.add,
+}
+
+
+def jitted(case: Case) -> Bind:
+    """Calls that wait for their result."""
+    function = jax.jit(FUNCTIONS[case.kind](case))
+
+    def bind(*inputs: Array) -> Call:
+        given = [jnp.asarray(array) for array in inputs]
+        return lambda: function(*given).block_until_ready()
+
+    return bind
+
+
+def building(case: Case) -> Bind:
+    """Tracing and compiling, after another function was compiled."""
+    part: Case = case.options["part"]
+    if case.options["is_kept"]:
+        jax.config.update("jax_compilation_cache_dir", os.environ["BENCH_FOLDER"])
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.jit(jnp.negative).lower(jnp.ones(3)).compile()
+
+    def bind(*inputs: Array) -> Call:
+        given = [jnp.asarray(array) for array in inputs]
+        return lambda: jax.jit(FUNCTIONS[part.kind](part)).lower(*given).compile()
+
+    return bind
+
+
+if __name__ == "__main__":
+    serve({**dict.fromkeys(FUNCTIONS, jitted), "build": building}, "jax")

@@ -1,0 +1,201 @@
+"""The machine's own limits: multiplications in a loop over registers, and a copy of memory."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from llvmlite import binding
+
+from tests.bench.case import Array, Case
+from tests.bench.catalogue import CASES
+from tests.bench.machine import flags
+from tests.bench.worker import Bind, Call, serve
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A vector instruction that multiplies and adds.
+
+    Attributes:
+        value: LLVM's type of the sums.
+        operand: that of the factors.
+        code: what computes %new from %old, %x and %y.
+        declaration: what the code calls.
+        operations: multiplications and additions.
+    """
+
+    value: str
+    operand: str
+    code: str
+    declaration: str
+    operations: int
+
+
+def fma(lanes: int) -> Instruction:
+    """One that every processor of today has, for float32."""
+    v = f"<{lanes} x float>"
+    name = f"@llvm.fma.v{lanes}f32"
+    return Instruction(
+        v, v, f"%new = call {v} {name}({v} %x, {v} %y, {v} %old)",
+        f"declare {v} {name}({v}, {v}, {v})", 2 * lanes,
+    )
+
+
+def dot(name: str, sums: str, factors: str, operations: int) -> Instruction:
+    """One that adds up products of small values."""
+    return Instruction(
+        sums, factors,
+        f"%new = call {sums} @{name}({sums} %old, {factors} %x, {factors} %y)",
+        f"declare {sums} @{name}({sums}, {factors}, {factors})", operations,
+    )
+
+
+def instruction(dtype: str, have: frozenset[str]) -> Instruction:
+    """The best that the processor has for factors of a type."""
+    lanes = 16 if "avx512f" in have else 8 if "avx2" in have else 4
+    if dtype == "bfloat16" and "avx512_bf16" in have:
+        return dot("llvm.x86.avx512bf16.dpbf16ps.512", "<16 x float>", "<32 x bfloat>", 64)
+    if dtype == "int8" and "avx512_vnni" in have:
+        return dot("llvm.x86.avx512.vpdpbusd.512", "<16 x i32>", "<64 x i8>", 128)
+    if dtype == "int8" and "avx_vnni" in have:
+        return dot("llvm.x86.avx512.vpdpbusd.256", "<8 x i32>", "<32 x i8>", 64)
+    if dtype == "int8" and "avx2" in have:
+        v, pairs = "<8 x i32>", "<16 x i16>"
+        # Products of 16 bits, added in pairs: the widest that is exact for signed bytes.
+        code = (
+            f"%part = call {v} @llvm.x86.avx2.pmadd.wd({pairs} %x, {pairs} %y)\n"
+            f"  %new = add {v} %old, %part"
+        )
+        return Instruction(
+            v, pairs, code, f"declare {v} @llvm.x86.avx2.pmadd.wd({pairs}, {pairs})", 32
+        )
+    return fma(lanes)
+
+
+def loop_text(step: Instruction, sums: int) -> str:
+    """LLVM's text of a loop in which so many sums depend on nothing but themselves."""
+    v, w = step.value, step.operand
+    old = [f"  %old{k} = phi {v} [ zeroinitializer, %entry ], [ %new{k}, %loop ]\n"
+           for k in range(sums)]
+    new = []
+    for k in range(sums):
+        # Each has a factor of its own: equal ones would be computed once.
+        code = step.code.replace("%new", f"%new{k}").replace("%old", f"%old{k}")
+        new.append("  " + code.replace("%part", f"%part{k}").replace("%x", f"%x{k % 2}") + "\n")
+    stores = [
+        f"  %to{k} = getelementptr {v}, ptr %data, i64 {k}\n  store {v} %new{k}, ptr %to{k}\n"
+        for k in range(sums)
+    ]
+    return (
+        f"{step.declaration}\n"
+        "define void @peak(i64 %count, ptr %data) {\nentry:\n"
+        f"  %x0 = load {w}, ptr %data\n"
+        f"  %p1 = getelementptr {w}, ptr %data, i64 1\n  %x1 = load {w}, ptr %p1\n"
+        f"  %p2 = getelementptr {w}, ptr %data, i64 2\n  %y = load {w}, ptr %p2\n"
+        "  br label %loop\nloop:\n"
+        "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]\n"
+        f"{''.join(old)}{''.join(new)}"
+        "  %next = add i64 %i, 1\n  %more = icmp ult i64 %next, %count\n"
+        "  br i1 %more, label %loop, label %done\ndone:\n"
+        f"{''.join(stores)}  ret void\n}}\n"
+    )
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Native code that does nothing but multiply and add.
+
+    Attributes:
+        engine: which has to live as long as the function.
+        function: takes the number of turns, and where to put the sums.
+        turns: that do the operations of a case, with all cores at once.
+    """
+
+    engine: binding.ExecutionEngine
+    function: Callable[[int, int], None]
+    turns: int
+
+    def call(self, space: Array) -> None:
+        """Run, with the sums in `space`."""
+        self.function(self.turns, space.ctypes.data + -space.ctypes.data % 64)
+
+
+def peak(case: Case) -> Bind:
+    """Calls that do the operations of the case, with all cores at once."""
+    have = flags()
+    step = instruction(case.dtype, have)
+    sums = 24 if "avx512f" in have else 12
+    engine = _compiled(loop_text(step, sums))
+    function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(
+        engine.get_function_address("peak")
+    )
+    loop = Peak(engine, function, max(case.flops // len(_CORES) // (sums * step.operations), 1))
+
+    def bind(*_: Array) -> Call:
+        spaces = [np.zeros(64 * (sums + 1), np.uint8) for _ in _CORES]
+        return _on_cores(lambda core: loop.call(spaces[core]))
+
+    return bind
+
+
+def copy(case: Case) -> Bind:
+    """Calls of memcpy that read and write as many bytes as the case has to."""
+    half = case.bytes // 2
+    part = -(-half // len(_CORES))
+
+    def bind(*_: Array) -> Call:
+        source, target = np.ones(half, np.uint8), np.ones(half, np.uint8)
+
+        def each(core: int) -> None:
+            start = core * part
+            count = max(min(part, half - start), 0)
+            ctypes.memmove(target.ctypes.data + start, source.ctypes.data + start, count)
+
+        return _on_cores(each)
+
+    return bind
+
+
+_CORES = [int(core) for core in os.environ.get("BENCH_CORES", "0").split(",")]
+
+
+def _on_cores(each: Callable[[int], None]) -> Call:
+    """`each(k)` on the k-th core, all at the same time."""
+    if len(_CORES) == 1:
+        return lambda: each(0)
+    pools = [
+        ThreadPoolExecutor(1, initializer=os.sched_setaffinity, initargs=(0, [core]))
+        for core in _CORES
+    ]
+
+    def call() -> None:
+        for done in [pool.submit(each, k) for k, pool in enumerate(pools)]:
+            done.result()
+
+    return call
+
+
+def _compiled(text: str) -> binding.ExecutionEngine:
+    """Native code for the processor at hand, with no pass that could remove the work."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=2
+    )
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
+    engine.finalize_object()
+    return engine
+
+
+def by_limit(case: Case) -> Bind:
+    """What bounds the case, whatever its kind."""
+    return peak(case) if case.limit == "fma" else copy(case)
+
+
+if __name__ == "__main__":
+    serve(dict.fromkeys({case.kind for case in CASES}, by_limit), "llvmlite", to_numpy=None)

@@ -1,0 +1,146 @@
+"""This compiler, with the schedules of `tecomp.schedules`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import get_args
+
+import numpy as np
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import activations, conv2d, elementwise, matmul, norm, reduce, softmax
+from tests.bench.case import Array, Case, NoFormError, numpy_dtype
+from tests.bench.cases.functions import EPSILON
+from tests.bench.worker import Bind, Call, serve
+
+# A checkout may lack these; their cases say so.
+try:
+    from tecomp.schedules import stencil
+except ImportError:
+    stencil = None
+try:
+    from tecomp.schedules import attention
+except ImportError:
+    attention = None
+try:
+    from tecomp.schedules import cumsum
+except ImportError:
+    cumsum = None
+
+NO_SCHEDULE = "tecomp.schedules has no module for it"
+TARGET = tecomp.Target.load("cpu")
+
+Definition = Callable[..., te.Tensor]
+Operator = tuple[Definition, Callable[[te.Tensor, tecomp.Target], te.Schedule]]
+
+
+def product(case: Case) -> Operator:
+    """A product, whose sums are wider than small factors."""
+    wide = {"int8": "int32", "bfloat16": "float32"}.get(case.dtype)
+    return partial(matmul.define, out_dtype=wide), matmul.schedule
+
+
+def finished_product(_: Case) -> Operator:
+    """A product with a bias and GELU."""
+
+    def define(a: te.Tensor, b: te.Tensor, bias: te.Tensor) -> te.Tensor:
+        result: te.Tensor = matmul.define(a, b, bias=bias, activation=activations.gelu)
+        return result
+
+    return define, matmul.schedule
+
+
+def convolution(case: Case) -> Operator:
+    """Channels last."""
+    return partial(conv2d.define, layout="NHWC", **case.options), conv2d.schedule
+
+
+def gelu(_: Case) -> Operator:
+    """By erf."""
+    return partial(elementwise.define, activations.gelu), elementwise.schedule
+
+
+def reduction(case: Case) -> Operator:
+    """Over one axis, or all."""
+    op, axis = case.options["op"], case.options["axis"]
+    if op == "cumsum" and cumsum is not None:
+        return partial(cumsum.define, axis=axis), cumsum.schedule
+    if op not in get_args(reduce.Operation):
+        raise NoFormError(NO_SCHEDULE)
+    return partial(reduce.define, axis=axis, op=op), reduce.schedule
+
+
+def blur(_: Case) -> Operator:
+    """Sums down the columns, then along the rows."""
+    if stencil is None:
+        raise NoFormError(NO_SCHEDULE)
+    third = [1 / 3] * 3
+    return partial(stencil.separable, column=third, row=third), stencil.schedule
+
+
+def heads(_: Case) -> Operator:
+    """Each head by itself."""
+    if attention is None:
+        raise NoFormError(NO_SCHEDULE)
+    return attention.define, attention.schedule
+
+
+def add(_: Case) -> Operator:
+    """Nothing to schedule: what counts is the call."""
+    return (
+        lambda a, b: te.compute(a.shape, lambda i: a[i] + b[i], name="sum"),
+        lambda output, _: te.create_schedule(output),
+    )
+
+
+OPERATORS: dict[str, Callable[[Case], Operator]] = {
+    "matmul": product, "matmul_bias_gelu": finished_product, "conv2d": convolution,
+    "gelu": gelu,
+    "softmax": lambda _: (softmax.define, softmax.schedule),
+    "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
+    "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),
+    "reduce": reduction, "blur": blur, "attention": heads,
+    "add": add,
+}
+
+
+def build(case: Case) -> tuple[Callable[..., None], te.Tensor]:
+    """A kernel for the case, and its result."""
+    if case.kind not in OPERATORS:
+        raise NoFormError(NO_SCHEDULE)
+    define, schedule = OPERATORS[case.kind](case)
+    inputs = [
+        te.placeholder(shape, case.dtype, f"in{k}") for k, shape in enumerate(case.shapes)
+    ]
+    output = define(*inputs)
+    kernel = tecomp.build(schedule(output, TARGET), [*inputs, output], TARGET)
+    return kernel, output
+
+
+def prepared(case: Case) -> Bind:
+    """Calls of the kernel, into an array that exists."""
+    kernel, output = build(case)
+    shape = [extent for extent in output.shape if isinstance(extent, int)]
+
+    def bind(*inputs: Array) -> tuple[Call, Array]:
+        out = np.empty(shape, numpy_dtype(output.dtype))
+        return partial(kernel, *inputs, out), out
+
+    return bind
+
+
+def building(case: Case) -> Bind:
+    """Builds of the kernel, in a process that has built another one before."""
+    part: Case = case.options["part"]
+    if part.kind not in OPERATORS:
+        raise NoFormError(NO_SCHEDULE)
+    x = te.placeholder((3,), name="x")
+    first = te.compute((3,), lambda i: x[i] * 2.0, name="first")
+    tecomp.build(te.create_schedule(first), [x, first], TARGET)
+    return lambda *_: partial(build, part)
+
+
+if __name__ == "__main__":
+    serve({**dict.fromkeys(OPERATORS, prepared), "build": building}, "tecomp")

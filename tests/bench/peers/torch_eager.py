@@ -1,0 +1,130 @@
+"""PyTorch, operator by operator, with images channels-last and attention fused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from tests.bench.case import Array, Case, numpy_dtype
+from tests.bench.cases.functions import EPSILON
+from tests.bench.machine import flags
+from tests.bench.worker import Bind, Makers, serve
+
+Function = Callable[..., Any]
+
+
+def product(case: Case) -> Function:
+    """`@`; bytes have a function of their own.
+
+    Without AVX-512 oneDNN has no kernel for bfloat16, and the fallback takes fifty times as long
+    as a product of float32.
+    """
+    if case.dtype == "bfloat16" and "avx512bw" not in flags():
+        return lambda a, b: (a.float() @ b.float()).bfloat16()
+    function: Function = torch._int_mm if case.dtype == "int8" else torch.matmul
+    return function
+
+
+def finished_product(_: Case) -> Function:
+    """A linear layer where there is one matrix, which is stored as it is multiplied."""
+
+    def function(a: Any, b: Any, bias: Any) -> Any:
+        total = torch.addmm(bias, a, b) if a.dim() == 2 else torch.matmul(a, b) + bias
+        return torch.nn.functional.gelu(total)
+
+    return function
+
+
+def convolution(case: Case) -> Function:
+    """oneDNN's, channels-last."""
+    stride, padding, groups = (case.options[name] for name in ("stride", "padding", "groups"))
+    return lambda x, w: torch.nn.functional.conv2d(
+        x, w, stride=stride, padding=padding, groups=groups
+    )
+
+
+def reduction(case: Case) -> Function:
+    """The function of that name."""
+    op, axis = case.options["op"], case.options["axis"]
+    function: Function = torch.amax if op == "max" else getattr(torch, op)
+    return function if axis is None else lambda x: function(x, dim=axis)
+
+
+def blur(case: Case) -> Function:
+    """Passes over slices, into tensors that exist; pooling and convolution take longer."""
+    (high, wide), = case.shapes
+    rows, out = torch.empty(high - 2, wide), torch.empty(high - 2, wide - 2)
+
+    def function(x: Any) -> Any:
+        torch.add(x[:-2], x[1:-1], out=rows).add_(x[2:])
+        return torch.add(rows[:, :-2], rows[:, 1:-1], out=out).add_(rows[:, 2:]).mul_(1 / 9)
+
+    return function
+
+
+FUNCTIONS: dict[str, Callable[[Case], Function]] = {
+    "matmul": product,
+    "matmul_bias_gelu": finished_product,
+    "conv2d": convolution,
+    "softmax": lambda _: lambda x: torch.softmax(x, -1),
+    "layer_norm": lambda _: lambda x, scale, shift: torch.nn.functional.layer_norm(
+        x, scale.shape, scale, shift, EPSILON
+    ),
+    "rms_norm": lambda _: lambda x, scale: torch.nn.functional.rms_norm(
+        x, scale.shape, scale, EPSILON
+    ),
+    "gelu": lambda _: torch.nn.functional.gelu,
+    "reduce": reduction,
+    "attention": lambda _: torch.nn.functional.scaled_dot_product_attention,
+    "blur": blur,
+    "add": lambda _: torch.add,
+}
+
+
+def tensors(case: Case, inputs: tuple[Array, ...]) -> list[Any]:
+    """Inputs as torch takes them; images and filters become views with channels last in memory."""
+    given = []
+    for array in inputs:
+        if array.dtype == numpy_dtype("bfloat16"):
+            given.append(torch.from_numpy(array.view("int16")).view(torch.bfloat16))
+        else:
+            given.append(torch.from_numpy(array))
+    if case.kind == "conv2d":
+        x, w = given
+        w = w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+        return [x.permute(0, 3, 1, 2), w]
+    if case.kind == "attention":
+        return [tensor[None] for tensor in given]
+    return given
+
+
+def to_numpy(case: Case, result: Any) -> Array:
+    """Torch's result in the shape of the case."""
+    if case.kind == "conv2d":
+        result = result.permute(0, 2, 3, 1)
+    if case.kind == "attention":
+        result = result[0]
+    array: Array = (result.float() if result.dtype == torch.bfloat16 else result).numpy()
+    return array
+
+
+def serve_torch(makers: Makers) -> None:
+    """Answer the runner, with as many threads as it gave cores, and without gradients."""
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    torch.set_num_interop_threads(1)
+    torch.set_grad_enabled(False)
+    serve(makers, "torch", to_numpy)
+
+
+def eager(case: Case) -> Bind:
+    """Calls of the function as it is."""
+    function = FUNCTIONS[case.kind](case)
+    return lambda *inputs: partial(function, *tensors(case, inputs))
+
+
+if __name__ == "__main__":
+    serve_torch(dict.fromkeys(FUNCTIONS, eager))

@@ -1,0 +1,152 @@
+"""A contender's own process: it prepares cases and times calls, as the runner asks line by line.
+
+Each peer has a process because OpenBLAS picks its kernels while it is loaded, because thread pools
+of several libraries disturb each other, and because one that crashes should not take the rest along.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from itertools import cycle
+from pathlib import Path
+from time import perf_counter_ns, process_time_ns
+from typing import Any, TextIO
+
+import numpy as np
+
+from tests.bench.case import Array, Case, NoFormError, numpy_dtype
+from tests.bench.catalogue import find
+
+Call = Callable[[], Any]
+Bind = Callable[..., Call | tuple[Call, Any]]
+"""From inputs, which it converts as the peer likes them, to the call that is timed.
+
+The call returns its result; if it writes to something that exists, that comes with it.
+"""
+ToNumpy = Callable[[Case, Any], Array]
+"""From what a call returns to the result in the shape of the case."""
+Makers = Mapping[str, Callable[[Case], Bind]]
+"""For each kind of case, what is done once: compile."""
+
+CLOCKS: Mapping[str, Callable[[], int]] = {"wall": perf_counter_ns, "cpu": process_time_ns}
+
+_TOGETHER = 20_000
+"""Nanoseconds: shorter calls are timed several at a time, so that the clock does not count."""
+
+
+class Session:
+    """What a contender does for one case after the other."""
+
+    def __init__(self, makers: Makers, to_numpy: ToNumpy | None) -> None:
+        self._makers = makers
+        self._to_numpy = to_numpy
+        self._calls: list[Call] = []
+
+    def prepare(self, case: Case, folder: Path, copies: int) -> dict[str, Any]:
+        """Compile, and compare the first result.
+
+        Args:
+            case: what to do.
+            folder: with the inputs, and the expected result.
+            copies: of the inputs, used in turn, so that no cache holds them all.
+        """
+        self._calls.clear()
+        gc.collect()
+        if case.kind not in self._makers:
+            raise NoFormError("it has no form of the case here")
+        inputs = [np.load(folder / f"{k}.npy") for k in range(len(case.shapes))]
+        inputs = [_typed(array, case.dtype) for array in inputs]
+        bind = self._makers[case.kind](case)
+        bound = [bind(*(array.copy() for array in inputs)) for _ in range(copies)]
+        both = [one if isinstance(one, tuple) else (one, None) for one in bound]
+        self._calls += [call for call, _ in both]
+        if case.is_fresh:
+            return {}
+        returned = [(call(), written) for call, written in both]
+        results = [own if written is None else written for own, written in returned]
+        if self._to_numpy is None:
+            return {}
+        expected = np.load(folder / "expected.npy")
+        return {"error": max(case.error(self._to_numpy(case, result), expected) for result in results)}
+
+    def time(self, seconds: float, clock: str) -> dict[str, Any]:
+        """Seconds of each call, for about so long; at least one."""
+        return {"times": time_calls(self._calls, int(seconds * 1e9), CLOCKS[clock])}
+
+
+def time_calls(
+    calls: list[Call], budget: int, clock: Callable[[], int] = perf_counter_ns
+) -> list[float]:
+    """Seconds that calls took, in turn, for about `budget` nanoseconds.
+
+    Calls of less than 20 microseconds are timed several at a time, and count as their average.
+    """
+    times: list[float] = []
+    together, spent, turn = 1, 0, cycle(calls)
+    while spent < budget or not times:
+        span = _span(turn, together, clock)
+        spent += span
+        if span < _TOGETHER and together < 100_000:
+            together *= 2
+            continue
+        times.append(span / together / 1e9)
+    return times
+
+
+def _span(turn: cycle[Call], count: int, clock: Callable[[], int]) -> int:
+    """Nanoseconds that so many calls take."""
+    chosen = [next(turn) for _ in range(count)]
+    start = clock()
+    for call in chosen:
+        call()
+    return clock() - start
+
+
+def _typed(array: Array, dtype: str) -> Array:
+    """NumPy's files hold the bits of types that are not its own."""
+    return array.view(numpy_dtype(dtype)) if array.dtype.kind == "V" else array
+
+
+def serve(
+    makers: Makers,
+    package: str,
+    to_numpy: ToNumpy | None = lambda _, result: np.asarray(result),
+    detail: str = "",
+) -> None:
+    """Answer the runner until it closes the line.
+
+    Args:
+        makers: how to do each kind of case.
+        package: whose version is reported.
+        to_numpy: from what a call returns to an array; None where that means nothing.
+        detail: what else sets this contender apart.
+    """
+    # Whatever libraries print must not get between the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    session = Session(makers, to_numpy)
+    _say(answers, {"version": version(package), "detail": detail})
+    for line in sys.stdin:
+        _say(answers, _reply(session, json.loads(line)))
+
+
+def _reply(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if "case" in asked:
+            return session.prepare(find(asked["case"]), Path(asked["folder"]), asked["copies"])
+        return session.time(asked["seconds"], asked["clock"])
+    except NoFormError as why:
+        return {"skipped": str(why)}
+    except Exception as error:  # whatever a peer raises is reported in its place
+        first = str(error).partition("\n")[0]
+        return {"skipped": f"{type(error).__name__}: {first}"[:200], "failed": True}
+
+
+def _say(answers: TextIO, reply: dict[str, Any]) -> None:
+    answers.write(json.dumps(reply) + "\n")
+    answers.flush()

@@ -1,0 +1,74 @@
+"""Layer norm and RMS norm give what NumPy gives, in every size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import norm
+
+
+def layer_norm(a: np.ndarray) -> np.ndarray:
+    a = a.astype(np.float64)
+    return np.asarray((a - a.mean(-1, keepdims=True)) / np.sqrt(a.var(-1, keepdims=True) + 1e-5))
+
+
+def rms_norm(a: np.ndarray) -> np.ndarray:
+    a = a.astype(np.float64)
+    return np.asarray(a / np.sqrt((a * a).mean(-1, keepdims=True) + 1e-5))
+
+
+def run(args: list[te.Tensor], output: te.Tensor, given: list[np.ndarray],
+        target: tecomp.Target) -> np.ndarray:
+    kernel = tecomp.build(norm.schedule(output, target), [*args, output], check_bounds=True)
+    result = np.full_like(given[0], np.nan)
+    kernel(*given, result)
+    return result
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (5, 2), (3, 7), (2, 127), (4, 1000), (2, 1023), (2, 3, 40), (2, 5000)]
+)
+def test_sizes(shape: tuple[int, ...], target: tecomp.Target) -> None:
+    A, g, h = (te.placeholder(s, name=n) for s, n in ((shape, "A"), (shape[-1:], "g"),
+                                                       (shape[-1:], "h")))
+    random = np.random.default_rng(0)
+    a, scale, shift = (random.standard_normal(s, np.float32) for s in (shape, *2 * (shape[-1:],)))
+
+    layer = run([A, g, h], norm.layer_norm(A, g, h), [a, scale, shift], target)
+    np.testing.assert_allclose(layer, layer_norm(a) * scale + shift, rtol=1e-3, atol=1e-4)
+    rms = run([A, g], norm.rms_norm(A, g), [a, scale], target)
+    np.testing.assert_allclose(rms, rms_norm(a) * scale, rtol=1e-4, atol=1e-5)
+
+
+def test_without_scale_and_shift(target: tecomp.Target) -> None:
+    A = te.placeholder((6, 45), name="A")
+    a = np.random.default_rng(0).standard_normal((6, 45), np.float32)
+
+    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-4)
+    np.testing.assert_allclose(run([A], norm.rms_norm(A), [a], target), rms_norm(a), atol=1e-4)
+
+
+def test_a_large_mean_costs_no_digits(target: tecomp.Target) -> None:
+    A = te.placeholder((2, 64), name="A")
+    a = (np.arange(128).reshape(2, 64) % 2 + 4096).astype(np.float32)
+
+    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-4)
+
+
+def test_half(target: tecomp.Target) -> None:
+    A = te.placeholder((6, 45), "float16", name="A")
+    a = np.random.default_rng(0).standard_normal((6, 45)).astype("float16")
+
+    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=4e-3)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (65, 9)])
+def test_sizes_known_at_the_call(shape: tuple[int, int], target: tecomp.Target) -> None:
+    A = te.placeholder((te.var("n"), te.var("m")), name="A")
+    a = np.random.default_rng(0).standard_normal(shape, np.float32)
+
+    np.testing.assert_allclose(run([A], norm.rms_norm(A), [a], target), rms_norm(a), atol=1e-4)
+    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-3)

@@ -1,0 +1,121 @@
+"""Reductions over any axes give what NumPy gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import reduce
+
+
+def run(shape: tuple[int, ...], axis: Any, op: Any, target: tecomp.Target,
+        dtype: str = "float32", **options: Any) -> np.ndarray:
+    A = te.placeholder(shape, dtype, name="A")
+    B = reduce.define(A, axis, op, **options)
+    kernel = tecomp.build(reduce.schedule(B, target), [A, B], check_bounds=True)
+    result = kernel.empty(B)
+    kernel(values(shape, dtype), result)
+    return result
+
+
+def values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    random = np.random.default_rng(0)
+    if np.dtype(dtype).kind == "f":
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(-50, 50, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 127, 1000, 1023])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_sizes(n: int, axis: int | None, target: tecomp.Target) -> None:
+    a = values((n, 37)).astype(np.float64)
+
+    np.testing.assert_allclose(run((n, 37), axis, "sum", target), a.sum(axis), atol=1e-3)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2), -1])
+@pytest.mark.parametrize("op", ["sum", "mean", "max", "min", "prod"])
+def test_axes(axis: int | tuple[int, ...], op: str, target: tecomp.Target) -> None:
+    shape = (3, 40, 33)
+    a = values(shape).astype(np.float64)
+    expected = getattr(np, op)(a, axis=axis)
+
+    np.testing.assert_allclose(run(shape, axis, op, target), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [(0, 2), (1, 3), (2,)])
+def test_axes_stay_with_extent_1(axis: tuple[int, ...], target: tecomp.Target) -> None:
+    a = values((2, 5, 6, 19))
+    result = run((2, 5, 6, 19), axis, "mean", target, keepdims=True)
+
+    np.testing.assert_allclose(result, a.mean(axis, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+def test_a_sum_is_shared_in_parts(target: tecomp.Target) -> None:
+    n = 300_000
+    a = values((n,)).astype(np.float64)
+
+    np.testing.assert_allclose(run((n,), None, "sum", target), a.sum(), atol=0.05)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_types(axis: int, target: tecomp.Target) -> None:
+    shape = (30, 50)
+    total = run(shape, axis, "sum", target, "int8", out_dtype="int32")
+    np.testing.assert_array_equal(total, values(shape, "int8").sum(axis, dtype="int32"))
+    half = run(shape, axis, "sum", target, "float16")
+    expected = values(shape, "float16").astype(np.float64).sum(axis)
+    np.testing.assert_allclose(half, expected, rtol=2e-3, atol=1e-2)
+    most = run(shape, axis, "max", target, "int64")
+    np.testing.assert_array_equal(most, values(shape, "int64").max(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (65, 9)])
+def test_sizes_known_at_the_call(
+    axis: int | None, shape: tuple[int, int], target: tecomp.Target
+) -> None:
+    A = te.placeholder((te.var("n"), te.var("m")), name="A")
+    B = reduce.define(A, axis, "mean")
+    kernel = tecomp.build(reduce.schedule(B, target), [A, B])
+    a = values(shape)
+    expected = np.asarray(a.mean(axis))
+    result = np.full(expected.shape, np.nan, np.float32)
+    kernel(a, result)
+
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_nan_propagates(target: tecomp.Target) -> None:
+    A = te.placeholder((4, 100), name="A")
+    B = reduce.define(A, 1, "max")
+    a = values((4, 100))
+    a[2, 3] = np.nan
+    kernel = tecomp.build(reduce.schedule(B, target), [A, B])
+    result = kernel.empty(B)
+    kernel(a, result)
+
+    np.testing.assert_array_equal(result, a.max(1))
+
+
+@pytest.mark.parametrize("axis", [2, (0, 0), -3])
+def test_wrong_axes_are_refused(axis: Any) -> None:
+    A = te.placeholder((4, 5), name="A")
+
+    with pytest.raises(ValueError, match="axis=") as error:
+        reduce.define(A, axis)
+
+    assert str(error.value) == (
+        f"reduce.define: axis={axis} of 2 axes; give numbers from -2 to 1, each axis once"
+    )
+
+
+def test_no_axis_is_refused() -> None:
+    with pytest.raises(ValueError, match="no axis") as error:
+        reduce.define(te.placeholder((4,), name="A"), ())
+
+    assert str(error.value) == "reduce.define: there is no axis to reduce; give one at least"
