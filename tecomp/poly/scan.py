@@ -45,6 +45,8 @@ def scan(
     """
     if not space.dims:
         return _guarded(points, space, body, context)
+    if isolated is not None and _depends_on_parameters_alone(isolated, points):
+        return _chosen(points, space, body, kinds, isolated, context)
     if isolated is None and (box := _constant_box(points, context)) is not None:
         return _box_loops(box, points, space, body, kinds or {})
     statement = points.set_tuple_name("S")
@@ -127,6 +129,35 @@ def _isolate_option(isolated: isl.Set) -> isl.UnionSet:
     outer = isl.Set.universe(isolated.get_space().params().set_from_params())
     option: isl.Map = isl.Map.from_domain_and_range(outer, isolated.reset_tuple_id())
     return option.wrap().set_tuple_name("isolate").to_union_set()
+
+
+def _depends_on_parameters_alone(isolated: isl.Set, points: isl.Set) -> bool:
+    return bool(points.intersect_params(isolated.params()).is_subset(isolated))
+
+
+def _chosen(
+    points: isl.Set,
+    space: Space,
+    body: Body,
+    kinds: Mapping[Any, ForKind] | None,
+    isolated: isl.Set,
+    context: isl.Set | None,
+) -> Stmt:
+    """One condition before two forms of the loops, where it does not depend on any of them.
+
+    As one set with an isolated part, isl would take several times as long for the same code.
+    """
+    around = points.params() if context is None else context
+    where = isolated.params().gist(around)
+
+    def form(inside: isl.Set) -> Stmt:
+        def copy(values: Mapping[Var, Expr], here: isl.Set) -> Stmt:
+            return body(values, here.intersect_params(inside))
+
+        return scan(points, space, copy, kinds=kinds, context=inside)
+
+    condition = set_to_condition(where.from_params(), space.names)
+    return IfThenElse(condition, form(around.intersect(where)), form(around.subtract(where)))
 
 
 def _guarded(
