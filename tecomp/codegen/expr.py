@@ -181,6 +181,10 @@ def _call(code: Code, node: Call) -> Rule:
     operands = []
     for arg in node.args:
         operands.append((yield arg))
+    if node.name == "reinterpret":
+        source, kind = register_type(node.args[0].dtype), register_type(node.dtype)
+        return operands[0] if source == kind else code.op(
+            f"bitcast {source} {operands[0]} to {kind}")
     if node.name == "dot":
         return dot(code, node.args[0].dtype, node.args[1].dtype, *operands)
     return call_function(code, node.name, node.args[0].dtype, operands)
