@@ -22,6 +22,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
+from tecomp.layout.named_formats import storage_format
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
@@ -60,5 +61,6 @@ __all__ = [
     "lower_all",
     "parse",
     "replay",
+    "storage_format",
     "te",
 ]
