@@ -138,5 +138,6 @@ def emit_assembly(
         fast_math: as for `compile_function`.
         fp_contract: as for `compile_function`.
     """
-    module = module_text(func, Options(check_bounds, fast_math, fp_contract))
-    return assembly(module.text, Machine(triple, cpu, features))
+    machine = Machine(triple, cpu, features)
+    module = module_text(func, Options(check_bounds, fast_math, fp_contract), machine)
+    return assembly(module.text, machine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,12 +59,14 @@ class Options:
 class Module:
     """The functions of one module, and what they refer to.
 
-    `sites` are the texts of run-time errors; a failing check records a position in it.
+    `sites` are the texts of run-time errors; a failing check records a position in it. `dots` tells
+    which instructions for dot products the machine has; asked for only where there are some.
     """
 
     name: str
     options: Options
     sites: list[str]
+    dots: Callable[[], Mapping[tuple[str, str], Any]] = dict
     functions: list[str] = field(default_factory=list)
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tecomp.codegen.arith import binary, compare
 from tecomp.codegen.check import check_index
 from tecomp.codegen.convert import cast
-from tecomp.codegen.dot import dot, dot_of_bfloats
+from tecomp.codegen.dot import dot
 from tecomp.codegen.emit import Code, broadcast, close_guard, open_guard
 from tecomp.codegen.math import call_function
 from tecomp.codegen.memory import load
@@ -100,10 +100,14 @@ def _cast(code: Code, node: Cast) -> Rule:
 def _binary(code: Code, node: Binary) -> Rule:
     if node.op is BinOp.AND:
         return (yield from _conjunction(code, node))
-    if node.op is BinOp.ADD and node.dtype.is_float and _is_dot(node.b):
+    if node.op is BinOp.ADD and _is_dot(node.b):
         return (yield from _dot_added(code, node.a, node.b))
     a = yield node.a
     b = yield node.b
+    if node.op in (BinOp.MIN, BinOp.MAX) and isinstance(node.a, BufferLoad):
+        # The first is kept where it is NaN. If it is the place that the result goes to, LLVM makes
+        # that a store with a mask, which takes many times as long.
+        a, b = b, a
     return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
 
 
@@ -112,11 +116,11 @@ def _is_dot(node: Expr) -> bool:
 
 
 def _dot_added(code: Code, start: Expr, node: Any) -> Rule:
-    """Two fused operations, where a dot product of its own and a sum would be three."""
+    """One instruction, where a dot product of its own and a sum would be more."""
     total = yield start
     a = yield node.args[0]
     b = yield node.args[1]
-    return dot_of_bfloats(code, node.dtype.lanes, a, b, total)
+    return dot(code, node.args[0].dtype, node.args[1].dtype, a, b, total)
 
 
 def _literal_integer(expr: Expr) -> int | None:
@@ -177,6 +181,10 @@ def _call(code: Code, node: Call) -> Rule:
     operands = []
     for arg in node.args:
         operands.append((yield arg))
+    if node.name == "reinterpret":
+        source, kind = register_type(node.args[0].dtype), register_type(node.dtype)
+        return operands[0] if source == kind else code.op(
+            f"bitcast {source} {operands[0]} to {kind}")
     if node.name == "dot":
         return dot(code, node.args[0].dtype, node.args[1].dtype, *operands)
     return call_function(code, node.name, node.args[0].dtype, operands)

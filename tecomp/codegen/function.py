@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from tecomp.codegen.check import RECORD_WORDS
 from tecomp.codegen.emit import TAIL, Code, Module, Options, plain_name
+from tecomp.codegen.instructions import dots_of
+from tecomp.codegen.jit import Machine
 from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.parallel import nodes, parameter
 from tecomp.codegen.runtime import runtime_text
@@ -32,7 +34,7 @@ class ModuleText:
     """LLVM IR for a function.
 
     Attributes:
-        text: the module, for no machine in particular.
+        text: the module; but for dot products it is for no machine in particular.
         entry: name of the function that takes the block of arguments.
         sites: what the site number in the record of a failure stands for.
         is_parallel: whether it can use more than one thread.
@@ -44,10 +46,13 @@ class ModuleText:
     is_parallel: bool
 
 
-def module_text(func: PrimFunc, options: Options) -> ModuleText:
-    """LLVM IR for `func`, whose buffers have one axis for each index of an address."""
+def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
+    """LLVM IR for `func`, whose buffers have one axis for each index of an address.
+
+    It is for `machine`, or the one at hand.
+    """
     name = plain_name(func.name)
-    module = Module(name, options, list(func.sites))
+    module = Module(name, options, list(func.sites), lambda: dots_of(machine or Machine()))
     body = _body(module, func)
     functions = _inlined("\n".join([_entry(module, func), body, *module.functions]))
     runtime = runtime_text(functions)

@@ -25,7 +25,7 @@ from tecomp.codegen.types import (
 )
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, index_value
+from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Select, index_value
 from tecomp.ir.expr import cast as cast_expr
 from tecomp.ir.stmt import Buffer, BufferStore
 
@@ -79,6 +79,10 @@ def store(code: Code, node: BufferStore) -> Rule:
     access = _Access(node.buffer, node.indices, node.predicate, node.value.dtype)
     guards, mask = yield from _open(code, access)
     value = yield node.value
+    if isinstance(node.value, Select) and node.value.dtype.lanes > 1:
+        # Where one choice is what the place holds, LLVM makes this a store with a mask, which takes
+        # many times as long on most machines; it does not look through this, which does nothing.
+        value = code.op(f"freeze {register_type(node.value.dtype)} {value}")
     column = code.columns.get(id(node))
     if column is None:
         yield from _write(code, access, mask, value)

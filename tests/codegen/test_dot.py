@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,16 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
+from tecomp.codegen import compile as compile_module
+from tecomp.codegen.emit import Options
+from tecomp.codegen.function import ModuleText, module_text
+from tecomp.codegen.instructions import dots_of
+from tecomp.codegen.jit import Machine
 from tecomp.errors import InternalError, TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
 from tecomp.lowering.vectorize import vectorize_loops
 from tests.strategies.arrays import Array
@@ -94,28 +101,155 @@ def test_matmul_with_dots_is_vectorized(first: str, second: str, is_symbolic: bo
     np.testing.assert_array_equal(c, wanted)
 
 
+X86 = "x86_64-unknown-linux-gnu"
+ARM = "aarch64-linux-gnu"
+
+
+def added(first: str, second: str, lanes: int) -> PrimFunc:
+    """A loop that adds dot products to what is there."""
+    result = "float32" if "bfloat" in first else "int32"
+    place = f"ramp({lanes} * i, 1, {lanes})"
+    return parse(f'''def f(A: Buffer("{first}", (96,)), B: Buffer("{second}", (96,)), O: Buffer("{result}", (96,))):
+    for i in range({96 // lanes}):
+        O[{place}] = O[{place}] + dot(A[{place}], B[{place}])
+''')
+
+
+def words(assembly: str) -> list[str]:
+    """The instructions that compute, without moves and the counting of rounds."""
+    found = re.findall(r"^\s+(?:\{vex\}\s+)?(\w+)\t", assembly[assembly.index("f.body:"):], re.M)
+    return [word for word in found if re.match(r"vp(madd|dp|add|sub|sll|sra|xor|mul)|vdp|v.*fm|[su]+dot|bfdot", word)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cpu", "expected"),
+    [
+        ("int16x2", "int16x2", "haswell", ["vpmaddwd", "vpaddd"]),
+        ("int16x2", "int16x2", "znver4", ["vpdpwssd"]),
+        ("int16x2", "int16x2", "alderlake", ["vpdpwssd"]),
+        *(
+            (first, second, cpu, ["vpdpbusd"])
+            for cpu in ("znver4", "znver5", "sapphirerapids", "cascadelake", "alderlake")
+            for first, second in (("uint8x4", "int8x4"), ("int8x4", "uint8x4"))
+        ),
+        *(
+            ("bfloat16x2", "bfloat16x2", cpu, ["vdpbf16ps"])
+            for cpu in ("znver4", "znver5", "sapphirerapids", "cooperlake")
+        ),
+    ],
+)
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_dot_products_are_one_instruction_of_x86(
+    first: str, second: str, cpu: str, expected: list[str], lanes: int
+) -> None:
+    text = emit_assembly(added(first, second, lanes), triple=X86, cpu=cpu)
+
+    found = words(text)
+    pieces = 2 if lanes == 16 and cpu in ("haswell", "alderlake") else 1
+    assert sorted(found) == sorted(expected * pieces)
+    register = {4: "%xmm", 8: "%ymm", 16: "%ymm" if pieces == 2 else "%zmm"}[lanes]
+    assert re.search(rf"{expected[0]}.*{register}", text)
+
+
+@pytest.mark.parametrize("cpu", ["znver4", "alderlake"])
+def test_signed_bytes_cost_one_product_more(cpu: str) -> None:
+    """One that depends on one factor alone."""
+    text = emit_assembly(added("int8x4", "int8x4", 8), triple=X86, cpu=cpu)
+
+    assert sorted(words(text)) == ["vpdpbusd", "vpdpbusd", "vpsubd", "vpxor", "vpxor"] or (
+        sorted(words(text)) == ["vpdpbusd", "vpdpbusd", "vpsubd", "vpxord", "vpxor"]
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "cpu", "instruction"),
     [
         ("int16x2", "haswell", "vpmaddwd"),
         ("int8x4", "haswell", "vpmaddwd"),
         ("uint8x4", "skylake-avx512", "vpmaddwd"),
-        ("int16x2", "znver4", "vpdpwssd"),
-        ("int8x4", "znver4", "vpdpwssd"),
         ("bfloat16x2", "haswell", "vfmadd"),
+        ("bfloat16x2", "alderlake", "vfmadd"),
+        ("bfloat16x2", "sierraforest", "vfmadd"),
     ],
 )
-def test_machines_have_instructions_for_it(name: str, cpu: str, instruction: str) -> None:
-    result = "float32" if "bfloat" in name else "int32"
-    func = parse(f'''def f(A: Buffer("{name}", (64,)), B: Buffer("{name}", (64,)), O: Buffer("{result}", (64,))):
-    for i in range(8):
-        O[ramp(8 * i, 1, 8)] = O[ramp(8 * i, 1, 8)] + dot(A[ramp(8 * i, 1, 8)], B[ramp(8 * i, 1, 8)])
-''')
-
-    text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu=cpu)
+def test_machines_without_have_short_forms(name: str, cpu: str, instruction: str) -> None:
+    text = emit_assembly(added(name, name, 8), triple=X86, cpu=cpu)
 
     assert re.search(rf"{instruction}.*%ymm", text)
-    assert not re.search("vpmulld|vpmullw|vphaddd|vpextr|vaddps", text)
+    assert not re.search("vpmulld|vpmullw|vphaddd|vpextr|vaddps|vpdp|vdpbf", text)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cpu", "expected"),
+    [
+        ("int8x4", "int8x4", "neoverse-n1", "sdot"),
+        ("uint8x4", "uint8x4", "neoverse-n1", "udot"),
+        ("uint8x4", "int8x4", "neoverse-v1", "usdot"),
+        ("int8x4", "int8x4", "apple-m2", "sdot"),
+        ("bfloat16x2", "bfloat16x2", "neoverse-v2", "bfdot"),
+    ],
+)
+def test_dot_products_are_one_instruction_of_arm(
+    first: str, second: str, cpu: str, expected: str
+) -> None:
+    text = emit_assembly(added(first, second, 8), triple=ARM, cpu=cpu)
+
+    assert words(text) == [expected] * 2
+
+
+def test_machines_of_other_makers_have_none() -> None:
+    assert dots_of(Machine("riscv64-linux-gnu", "sifive-x280")) == {}
+    assert dots_of(Machine(ARM, "cortex-a57")) == {}
+    assert dots_of(Machine(X86, "znver3")) == {}
+
+
+@pytest.mark.parametrize("lanes", [4, 12, 24])
+@pytest.mark.parametrize(("first", "second"), KINDS)
+def test_forms_for_instructions_mean_the_same(
+    first: str, second: str, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An instruction for unsigned times signed bytes is stood in for by the general form."""
+    func = added(first, second, lanes)
+    text = module_text(func, Options(), Machine(X86, "znver4")).text
+    used = sorted(set(re.findall(r"@(llvm\.x86\.avx512\w*\.\w+)", text)))
+    expected = {"b": ["llvm.x86.avx512bf16.dpbf16ps"], "i": ["llvm.x86.avx512.vpdpbusd"]}
+    assert used == ([] if first == "int16x2" else expected[first.lstrip("u")[0]])
+    a, b = numbers(first, (96,), 5), numbers(second, (96,), 6)
+    result = np.arange(96).astype("float32" if "bfloat" in first else "int32")
+    wanted = result + exact(a, b)
+
+    monkeypatch.setattr(compile_module, "module_text", lambda f, o: stand_in(f, o))
+    Kernel(func)(a, b, result)
+
+    np.testing.assert_array_equal(result, wanted)
+
+
+def stand_in(func: PrimFunc, options: Options) -> ModuleText:
+    """The module for a machine with these instructions, and what does as they do instead of them."""
+    made = module_text(func, options, Machine(X86, "znver4"))
+    text = re.sub(r"declare (.*) @llvm\.x86\.(avx512\w*)\.(\w+)\.(\d+)\(.*\)", substitute, made.text)
+    return replace(made, text=re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text))
+
+
+def substitute(match: re.Match[str]) -> str:
+    name, lanes = match.group(3), int(match.group(4)) // 32
+    kind = "float" if name == "dpbf16ps" else "i32"
+    number, count = ("bfloat", 2 * lanes) if name == "dpbf16ps" else ("i8", 4 * lanes)
+    lines = []
+    for side, word in (("a", "zext"), ("b", "sext")):
+        operation = "fpext" if kind == "float" else word
+        lines.append(f"%{side}.w = {operation} <{count} x {number}> %{side} to <{count} x {kind}>")
+    f = "f" if kind == "float" else ""
+    lines.append(f"%p = {f}mul <{count} x {kind}> %a.w, %b.w")
+    total = "%c"
+    for part in range(count // lanes):
+        places = ", ".join(f"i32 {part + count // lanes * k}" for k in range(lanes))
+        lines.append(f"%q{part} = shufflevector <{count} x {kind}> %p, <{count} x {kind}> poison, <{lanes} x i32> <{places}>")
+        lines.append(f"%s{part} = {f}add <{lanes} x {kind}> {total}, %q{part}")
+        total = f"%s{part}"
+    body = "\n  ".join([*lines, f"ret <{lanes} x {kind}> {total}"])
+    head = f"<{lanes} x {kind}> %c, <{count} x {number}> %a, <{count} x {number}> %b"
+    return f"define internal <{lanes} x {kind}> @llvm.x86.{match.group(2)}.{name}.{32 * lanes}({head}) {{\n  {body}\n}}"
 
 
 def test_elements_of_other_types_are_refused() -> None:
