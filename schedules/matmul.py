@@ -21,6 +21,11 @@ PACKED_ROWS_PAY = 16
 PACKED_COLUMNS_PAY = {False: 2, True: 4}
 """Row tiles from which on packing the columns pays; later if it has to transpose them."""
 
+IN_PAIRS = ("int8", "uint8", "int16")
+"""Types of which two neighbours along the depth are multiplied and added up in one instruction."""
+CONVERTED = {"is_converted": True}
+"""Marks the operands that `define` makes of those that it is given."""
+
 
 def define(
     A: te.Tensor,
@@ -55,17 +60,27 @@ def define(
     *batch, m, depth = (*A.shape[:-2], A.shape[-1], A.shape[-2]) if transpose_a else A.shape
     n = B.shape[-2] if transpose_b else B.shape[-1]
     dtype = out_dtype or A.dtype
+    if A is B:
+        # Each operand is packed in its own way, so there have to be two.
+        B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
+    in_pairs = dtype == "int32" and {A.dtype, B.dtype} <= set(IN_PAIRS)
+    if in_pairs:
+        A = _pairs(A, len(A.shape) - (2 if transpose_a else 1))
+        B = _pairs(B, len(B.shape) - (1 if transpose_b else 2))
+        depth = (depth + 1) // 2
+    else:
+        A, B = _converted(A, dtype), _converted(B, dtype)
     k = te.reduce_axis((0, depth), name="k")
 
     def product(*axes: te.Expr) -> te.Expr:
         *outer, i, j = axes
         a = A(*outer, k, i) if transpose_a else A(*outer, i, k)
         b = B(*outer, j, k) if transpose_b else B(*outer, k, j)
-        return te.sum(te.cast(a, dtype) * te.cast(b, dtype), axis=k)
+        if in_pairs:
+            a, b = te.reinterpret("int16x2", a), te.reinterpret("int16x2", b)
+            return te.sum(te.dot(a, b), axis=k)
+        return te.sum(a * b, axis=k)
 
-    if A is B:
-        # Each operand is packed in its own way, so there have to be two.
-        B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
     shape, order = (*batch, m, n), {"transpose_a": transpose_a, "transpose_b": transpose_b}
     if bias is None and activation is None:
         return te.compute(shape, product, name=name, attrs=order)
@@ -78,6 +93,34 @@ def define(
         return activation(value) if activation is not None else value
 
     return te.compute(shape, finish, name=name)
+
+
+def _converted(x: te.Tensor, dtype: str) -> te.Tensor:
+    """`x` in the type of the sums: each value is converted once, while it is packed."""
+    if x.dtype == dtype:
+        return x
+    return te.compute(
+        x.shape, lambda *axes: te.cast(x(*axes), dtype), name=f"{x.name}_{dtype}", attrs=CONVERTED
+    )
+
+
+def _pairs(x: te.Tensor, along: int) -> te.Tensor:
+    """Neighbours along an axis as two int16 in 32 bits; the last may be alone, with a zero."""
+    extent = x.shape[along]
+    shape = list(x.shape)
+    shape[along] = (extent + 1) // 2
+
+    def pair(*axes: te.Expr) -> te.Expr:
+        place = list(axes)
+        place[along] = 2 * axes[along]
+        low = te.cast(x(*place), "int32")
+        place[along] = 2 * axes[along] + 1
+        high = te.cast(x(*place), "int32")
+        if not isinstance(extent, int) or extent % 2:
+            high = te.if_then_else(place[along] < extent, high, te.const(0, "int32"))
+        return high << 16 | low & 0xFFFF
+
+    return te.compute(tuple(shape), pair, name=f"{x.name}_pairs", attrs=CONVERTED)
 
 
 @dataclass(frozen=True)
@@ -131,7 +174,10 @@ def plan(total: te.Tensor, target: Target) -> Plan:
         depth=depth,
         is_split=not isinstance(k, int) or depth < k,
         column_parts=1 if batched or blocks >= core.count else core.count,
-        pack_rows=not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns,
+        pack_rows=(
+            not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns
+            or bool(total.op.input_tensors[0].op.attrs.get("is_converted"))
+        ),
         pack_columns=not isinstance(m, int) or m >= pays,
     )
 
@@ -276,6 +322,9 @@ def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> Non
 
 def _stream(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
     """For few rows of A: B is read once, in the order in which it lies in memory."""
+    for operand in total.op.input_tensors:
+        if operand.op.attrs.get("is_converted"):
+            s[operand].compute_inline()
     walk = _dots if total.op.attrs["transpose_b"] else _rows
     s[total].parallel(walk(s, total, target))
     if total is not output:

@@ -104,6 +104,10 @@ def _binary(code: Code, node: Binary) -> Rule:
         return (yield from _dot_added(code, node.a, node.b))
     a = yield node.a
     b = yield node.b
+    if node.op in (BinOp.MIN, BinOp.MAX) and isinstance(node.a, BufferLoad):
+        # The first is kept where it is NaN. If it is the place that the result goes to, LLVM makes
+        # that a store with a mask, which takes many times as long.
+        a, b = b, a
     return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
 
 
@@ -177,6 +181,10 @@ def _call(code: Code, node: Call) -> Rule:
     operands = []
     for arg in node.args:
         operands.append((yield arg))
+    if node.name == "reinterpret":
+        source, kind = register_type(node.args[0].dtype), register_type(node.dtype)
+        return operands[0] if source == kind else code.op(
+            f"bitcast {source} {operands[0]} to {kind}")
     if node.name == "dot":
         return dot(code, node.args[0].dtype, node.args[1].dtype, *operands)
     return call_function(code, node.name, node.args[0].dtype, operands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir import expr as ir
-from tecomp.ir.dtype import BOOL
+from tecomp.ir.dtype import BOOL, DType
 from tecomp.ir.expr import BinOp, Call, Expr, as_expr, binary, const, match_types
 from tecomp.ir.intrinsics import dot_type
 
@@ -275,6 +275,27 @@ def dot(a: Value, b: Value) -> Expr:
             f"their arrays then holds the numbers of a vector"
         )
     return Call("dot", (x, y), sum_type)
+
+
+def reinterpret(dtype: str, x: Value) -> Expr:
+    """The bits of `x`, read as a value of another type of as many; the lowest come first.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> te.reinterpret("int32", A[0]).dtype, te.reinterpret("int16x2", A[0]).dtype
+    ('int32', 'int16x2')
+
+    Raises:
+        TypeMismatchError: it has fewer bits, or more, or one of the types is bool.
+    """
+    node, target = value_of(x), DType(dtype)
+    bits = {kind.bits * kind.lanes for kind in (node.dtype, target)}
+    if len(bits) > 1 or target.is_bool or node.dtype.is_bool:
+        raise TypeMismatchError(
+            f"te.reinterpret reads the bits of a value in a type of as many, not {node.dtype} as "
+            f"{target}; use te.cast for the nearest value"
+        )
+    return Call("reinterpret", (node,), target)
 
 
 def clip(x: Value, a_min: Value, a_max: Value) -> Expr:

@@ -162,6 +162,18 @@ def cast_function(source: DType, target: DType) -> Unary:
     return (lambda v: v.astype(kind)) if source.lanes > 1 else lambda v: wrap(int(v))
 
 
+def reinterpreted(source: DType, target: DType) -> Unary:
+    """The function that reads the bits of a value of one type as one of another."""
+
+    def read(value: Value) -> Value:
+        result = np.asarray(value, source.numpy).reshape(-1).view(target.numpy)
+        if target.lanes > 1:
+            return result
+        return result[0] if target.is_float else int(result[0])
+
+    return read
+
+
 def saturating(dtype: DType) -> Unary:
     """The function that makes an integer of a float: towards zero, and within the range."""
     low, high = integer_range(dtype)

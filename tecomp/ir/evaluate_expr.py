@@ -22,6 +22,7 @@ from tecomp.ir.arithmetic import (
     cast_function,
     compare_function,
     constant,
+    reinterpreted,
     wrapping,
 )
 from tecomp.ir.evaluate_load import load_function
@@ -290,7 +291,11 @@ def _call(compiler: _Compiler, node: Call) -> Rule:
     operands: list[Closure] = []
     for arg in node.args:
         operands.append((yield arg))
-    function = call_function(node.name, node.args[0].dtype)
+    source = node.args[0].dtype
+    if node.name == "reinterpret":
+        function = reinterpreted(source, node.dtype)
+    else:
+        function = call_function(node.name, source)
     return lambda env: function(*[operand(env) for operand in operands])
 
 

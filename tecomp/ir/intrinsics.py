@@ -17,14 +17,15 @@ class Intrinsic:
     Attributes:
         arguments: how many it takes.
         takes: what they are: `float` (all of one floating type), `int` (integers), `groups` (see
-            `dot_type`), or `special` (the two that are no arithmetic, which the verifier knows by
-            name).
-        gives: the argument whose type is the type of the result, or `bool`.
+            `dot_type`), `bits` (as many bits as the result), or `special` (the two that are no
+            arithmetic, which the verifier knows by name).
+        gives: the argument whose type is the type of the result, `bool`, `sums` (see `dot_type`),
+            or None where each call says it.
     """
 
     arguments: int
-    takes: Literal["float", "int", "groups", "special"]
-    gives: int | Literal["bool", "sums"] = 0
+    takes: Literal["float", "int", "groups", "bits", "special"]
+    gives: int | Literal["bool", "sums"] | None = 0
 
 
 _UNARY = (
@@ -38,6 +39,7 @@ INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
         **{name: Intrinsic(1, "float", "bool") for name in ("isnan", "isinf", "isfinite")},
         **{name: Intrinsic(1, "int") for name in ("popcount", "abs")},
         "dot": Intrinsic(2, "groups", "sums"),
+        "reinterpret": Intrinsic(1, "bits", None),
         "if_then_else": Intrinsic(3, "special", 1),
         "check_index": Intrinsic(3, "special", "bool"),
     }
@@ -45,9 +47,9 @@ INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
 
 
 def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
-    """The type of a call, or None if there is no such function of so many arguments."""
+    """The type of a call; None if there is no such function of so many, or the call says it."""
     kind = INTRINSICS.get(name)
-    if kind is None or kind.arguments != len(arguments):
+    if kind is None or kind.gives is None or kind.arguments != len(arguments):
         return None
     if kind.gives == "bool":
         return BOOL.with_lanes(arguments[0].lanes)

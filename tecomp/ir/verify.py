@@ -298,6 +298,8 @@ def _call(checker: _Checker, node: Call) -> str:
     types = [arg.dtype for arg in node.args]
     if kind is None or len(types) != kind.arguments:
         return f"there is no function {node.name} of {len(types)} arguments"
+    if kind.takes == "bits":
+        return _same_bits(node)
     if result_type(node.name, types) != node.dtype:
         return f"the call of {node.name} has the type {node.dtype}"
     if kind.takes == "groups":
@@ -306,6 +308,14 @@ def _call(checker: _Checker, node: Call) -> str:
         return _if_then_else(node) if node.name == "if_then_else" else _check_index(checker, node)
     fits = all(t.is_float if kind.takes == "float" else t.is_integer for t in types)
     return "" if fits and len(set(types)) == 1 else f"{node.name} does not take {', '.join(types)}"
+
+
+def _same_bits(node: Call) -> str:
+    types = node.args[0].dtype, node.dtype
+    bits = {dtype.bits * dtype.lanes for dtype in types}
+    if len(bits) > 1 or any(dtype.is_bool for dtype in types):
+        return f"{types[0]} has no form in {types[1]}"
+    return ""
 
 
 def _if_then_else(node: Call) -> str:

@@ -176,6 +176,9 @@ class Lanes:
                 name, tuple(parts), node.dtype)
         if name == "dot":
             return self._dot(node, parts)
+        if name == "reinterpret":
+            kind = node.dtype.with_lanes(node.dtype.lanes * self.lanes)
+            return Call(name, (parts[0],), kind)
         if name == "check_index":
             index, extent, site = parts
             wide: tuple[Expr, ...] = self.spread(index), self.spread(extent), site
@@ -191,9 +194,17 @@ class Lanes:
         if all(part.dtype == arg.dtype for part, arg in pairs):
             return Call(node.name, tuple(parts), node.dtype)
         wide = tuple(
-            Broadcast(part, self.lanes) if part.dtype == arg.dtype else part for part, arg in pairs
+            self._repeated(part) if part.dtype == arg.dtype else part for part, arg in pairs
         )
         return Call(node.name, wide, node.dtype.with_lanes(self.lanes))
+
+    def _repeated(self, part: Expr) -> Expr:
+        """Numbers in all lanes; what is made of one word is made of a vector of such words."""
+        match part:
+            case Call("reinterpret", (word,)) if word.dtype.lanes == 1:
+                kind = part.dtype.with_lanes(part.dtype.lanes * self.lanes)
+                return Call(part.name, (Broadcast(word, self.lanes),), kind)
+        return Broadcast(part, self.lanes)
 
     def _choice(self, node: Call, condition: Expr, a: Expr, b: Expr, where: Where) -> Task:
         """`if_then_else`: where lanes differ, both values are computed and reads are masked."""

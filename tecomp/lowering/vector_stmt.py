@@ -151,10 +151,14 @@ def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     nodes = [node for part in parts for node in walk(part)]
     # The vectors that `dot` takes are but numbers of 32 bits.
     taken = {id(arg) for node in nodes if isinstance(node, Call) and node.name == "dot"
-             for arg in node.args if isinstance(arg, BufferLoad)}
+             for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
     if any(_is_unwieldy(loop, node, is_taken=id(node) in taken) for node in nodes):
         return True
     return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
+
+
+def _is_one_word(node: Expr) -> bool:
+    return isinstance(node, Call) and node.name == "reinterpret" and node.args[0].dtype.lanes == 1
 
 
 def _is_unwieldy(loop: _Loop, node: Any, *, is_taken: bool = False) -> bool:

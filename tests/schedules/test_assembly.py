@@ -53,6 +53,20 @@ def test_the_tile_of_a_product_has_no_spill_and_no_gather(cpu: str) -> None:
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+def test_a_product_of_integers_takes_pairs(cpu: str) -> None:
+    A, B = (te.placeholder((1000, 1000), "int8", name) for name in "AB")
+    C = matmul.define(A, B, out_dtype="int32")
+    func = tecomp.lower(matmul.schedule(C, target(cpu)), [A, B, C])
+    loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu), "vpmaddwd")
+    tile = matmul.plan(C, target(cpu)).tile
+
+    products = [line for line in loop if line.startswith("vpmaddwd")]
+    assert len(products) == tile.rows * (tile.columns // tile.lanes)
+    assert sum(line.startswith("vpaddd") for line in loop) == len(products)
+    assert not [line for line in loop if "(%rsp" in line or "gather" in line]
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
 def test_the_tile_of_a_convolution_has_no_spill_and_no_gather(cpu: str) -> None:
     X, W = te.placeholder((1, 28, 28, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
     Y = conv2d.define(X, W, padding=1)

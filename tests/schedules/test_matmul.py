@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.ir.dtype import DType
 from tecomp.schedules import activations, matmul
 
 CPU = tecomp.Target.load("cpu")
@@ -68,6 +69,43 @@ def test_batches(batch: tuple[int, ...], target: tecomp.Target) -> None:
 def test_bias_and_activation(batch: tuple[int, ...], target: tecomp.Target) -> None:
     bias = te.placeholder((35,), name="bias")
     run((*batch, 21, 90), (*batch, 90, 35), target, bias=bias, activation=activations.relu)
+
+
+SMALL_TYPES = [("int8", "int8"), ("uint8", "int8"), ("int16", "int16"), ("bfloat16", "bfloat16")]
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize("order", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("first", "second"), SMALL_TYPES)
+def test_sums_wider_than_the_factors(
+    first: str, second: str, order: tuple[bool, bool], target: tecomp.Target
+) -> None:
+    turn_a, turn_b = order
+    wide = "float32" if first == "bfloat16" else "int32"
+    random = np.random.default_rng(0)
+    for m, k, n in ((1, 1, 1), (7, 3, 5), (33, 131, 61), (3, 300, 40)):
+        x, y = (random.integers(0, 100, shape) for shape in ((m, k), (k, n)))
+        y = y - 50
+        a = np.ascontiguousarray(x.T if turn_a else x).astype(DType(first).numpy)
+        b = np.ascontiguousarray(y.T if turn_b else y).astype(DType(second).numpy)
+        A, B = te.placeholder(a.shape, first, "A"), te.placeholder(b.shape, second, "B")
+        C = matmul.define(A, B, transpose_a=turn_a, transpose_b=turn_b, out_dtype=wide)
+        c = np.zeros((m, n), wide)
+        tecomp.build(matmul.schedule(C, target), [A, B, C], check_bounds=True)(a, b, c)
+        np.testing.assert_array_equal(c, x @ y)
+
+
+def test_integers_of_sizes_known_at_the_call() -> None:
+    m, k, n = te.var("m"), te.var("k"), te.var("n")
+    A, B = te.placeholder((m, k), "int8", "A"), te.placeholder((k, n), "int8", "B")
+    C = matmul.define(A, B, out_dtype="int32")
+    kernel = tecomp.build(matmul.schedule(C, SMALL), [A, B, C])
+    for shape in ((1, 1, 1), (7, 201, 33), (40, 64, 16)):
+        a = np.random.default_rng(0).integers(-128, 128, shape[:2]).astype(np.int8)
+        b = np.random.default_rng(1).integers(-128, 128, shape[1:]).astype(np.int8)
+        c = np.zeros((shape[0], shape[2]), np.int32)
+        kernel(a, b, c)
+        np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
 def test_a_matrix_with_itself() -> None:
