@@ -111,7 +111,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_wide")
     columns = int(str(total.op.attrs["last_kept"]))
     if columns:
-        _across_rows(s, output, total, columns, target)
+        across_rows(s, output, total, columns, target)
     else:
         _along_rows(s, output, total, target)
     return s
@@ -165,12 +165,19 @@ def _part_length(
     return length
 
 
-def _across_rows(
+def across_rows(
     s: te.Schedule, output: te.Tensor, total: te.Tensor, columns: int, target: Target
 ) -> None:
     """Rows are added to the result, a few at a time, while a block of it stays in the first cache.
 
     The few are combined in a register first, so that the result is read and written less often.
+
+    Args:
+        s: the schedule.
+        output: the result.
+        total: what is reduced; the output, or what its elements are made of.
+        columns: how many of the last axes lie in memory one after the other.
+        target: for its vectors and cache.
     """
     block, inside = _blocked(s, output, columns, target)
     s[output].parallel(block)

@@ -20,6 +20,8 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.formats import Format
+from tecomp.layout.layout import Layout
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
@@ -36,8 +38,10 @@ __all__ = [
     "CapacityError",
     "Core",
     "DefinitionError",
+    "Format",
     "IndexMap",
     "InternalError",
+    "Layout",
     "LayoutError",
     "LowerError",
     "ParseError",

@@ -22,6 +22,7 @@ LAYERS = [
     {"codegen", "scheduling"},
     {"lowering"},
     {"driver"},
+    {"layout"},
     {"te"},
     {"__init__"},
     {"demo"},

@@ -104,6 +104,10 @@ def _binary(code: Code, node: Binary) -> Rule:
         return (yield from _dot_added(code, node.a, node.b))
     a = yield node.a
     b = yield node.b
+    if node.op in (BinOp.MIN, BinOp.MAX) and isinstance(node.a, BufferLoad):
+        # The first is kept where it is NaN. If it is the place that the result goes to, LLVM makes
+        # that a store with a mask, which takes many times as long.
+        a, b = b, a
     return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
 
 

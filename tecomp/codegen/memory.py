@@ -25,7 +25,7 @@ from tecomp.codegen.types import (
 )
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, index_value
+from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Select, index_value
 from tecomp.ir.expr import cast as cast_expr
 from tecomp.ir.stmt import Buffer, BufferStore
 
@@ -79,6 +79,10 @@ def store(code: Code, node: BufferStore) -> Rule:
     access = _Access(node.buffer, node.indices, node.predicate, node.value.dtype)
     guards, mask = yield from _open(code, access)
     value = yield node.value
+    if isinstance(node.value, Select) and node.value.dtype.lanes > 1:
+        # Where one choice is what the place holds, LLVM makes this a store with a mask, which takes
+        # many times as long on most machines; it does not look through this, which does nothing.
+        value = code.op(f"freeze {register_type(node.value.dtype)} {value}")
     column = code.columns.get(id(node))
     if column is None:
         yield from _write(code, access, mask, value)
@@ -175,7 +179,7 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
     if stride == 0:
         element = memory_type(access.dtype.scalar)
-        raw = code.op(f"load {element}, ptr {place}, align {align}")
+        raw = code.read(f"load {element}, ptr {place}, align {align}", access.buffer.data)
         raw = broadcast(code, raw, element, access.dtype.lanes)
     elif stride is None:
         raw = code.call(
@@ -190,7 +194,7 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     elif abs(stride) > 1:
         raw = _spaced(code, access, place, abs(stride))
     elif mask is None or _is_register(code, access):
-        raw = code.op(f"load {kind}, ptr {place}, align {align}")
+        raw = code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
         raw = raw if mask is None else _chosen(code, access, mask, raw, "zeroinitializer")
     else:
         lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
@@ -225,7 +229,7 @@ def _write(
         before = code.op(f"load {kind}, ptr {place}, align {align}")
         value, mask = _chosen(code, access, mask, value, before), None
     if mask is None:
-        code.do(f"store {kind} {value}, ptr {place}, align {align}")
+        code.write(f"store {kind} {value}, ptr {place}, align {align}", access.buffer.data)
         return
     lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
     name = f"llvm.masked.store.{suffix(kind)}.p0"
@@ -243,7 +247,7 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
     joined = ""
     for number, start in enumerate(starts):
         at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
-        part = code.op(f"load {kind}, ptr {at}, align {align}")
+        part = code.read(f"load {kind}, ptr {at}, align {align}", access.buffer.data)
         chosen = []
         for lane in range(lanes):
             origin = step * lane

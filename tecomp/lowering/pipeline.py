@@ -1,4 +1,4 @@
-"""From a schedule to flat IR: the passes, in order, with a check after each."""
+"""From a schedule to flat IR: the passes, in order, and a check that finds the one that errs."""
 
 from __future__ import annotations
 
@@ -107,17 +107,30 @@ def lower_all(
     if not isinstance(schedule, Schedule):
         raise LowerError(f"lower: expected a schedule, got {schedule!r}")
     with isl_work("lower"):
-        func = simplify(build_nest(prepare(schedule, args), name))
-        verify(func)
-        functions = {"nest": func}
-        for step in PASSES:
-            if stop_after is not None and stop_after in functions:
-                break
-            before, func = func, step.run(func)
-            if func is not before or step.flat:
-                verify(func, flat=step.flat)
-            functions[step.name] = func
+        functions = {"nest": simplify(build_nest(prepare(schedule, args), name))}
+        try:
+            _run(functions, stop_after)
+        except Exception:
+            # The first function that is not well formed says more than what came of it.
+            for each, func in functions.items():
+                verify(func, flat=_is_flat(each))
+            raise
     return Lowered(functions)
+
+
+def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
+    """Add what each pass makes, and check the last of it."""
+    last = "nest"
+    for step in PASSES:
+        if last == stop_after:
+            break
+        functions[step.name] = step.run(functions[last])
+        last = step.name
+    verify(functions[last], flat=_is_flat(last))
+
+
+def _is_flat(name: str) -> bool:
+    return any(step.name == name and step.flat for step in PASSES)
 
 
 def lower(

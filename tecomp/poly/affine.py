@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import islpy
 from islpy import Aff, LocalSpace, Map, PwAff, Set, Val, dim_type
@@ -33,6 +33,38 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The isl space of so many parameters and dimensions, and its coordinates as functions."""
+
+    space: islpy.Space
+    local: LocalSpace
+    affs: tuple[Aff, ...]
+
+
+@cache
+def _named(n_params: int, n_dims: int) -> _Named:
+    # Names go by position, so all spaces of a size are one; isl takes a while to name them.
+    space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
+    for k in range(n_params):
+        space = space.set_dim_name(dim_type.param, k, f"p{k}")
+    for k in range(n_dims):
+        space = space.set_dim_name(dim_type.set, k, f"d{k}")
+    local = LocalSpace.from_space(space)
+    places = (*((dim_type.param, k) for k in range(n_params)),
+              *((dim_type.set, k) for k in range(n_dims)))
+    return _Named(space, local, tuple(Aff.var_on_domain(local, *place) for place in places))
+
+
+@cache
+def _unnamed(n_params: int, n_dims: int) -> islpy.Space:
+    """As `_named`, for results: only the parameters have names."""
+    space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
+    for k in range(n_params):
+        space = space.set_dim_name(dim_type.param, k, f"p{k}")
+    return space
+
+
 @dataclass(frozen=True)
 class Space:
     """Integer points with one coordinate for each of `dims`, for given values of `params`.
@@ -45,15 +77,10 @@ class Space:
     dims: tuple[Var, ...]
     params: tuple[Var, ...] = ()
 
-    @cached_property
+    @property
     def isl(self) -> islpy.Space:
         """The isl space, its dimensions named `d0, d1, ...` and `p0, p1, ...`."""
-        space = islpy.Space.set_alloc(CONTEXT, len(self.params), len(self.dims))
-        for k in range(len(self.params)):
-            space = space.set_dim_name(dim_type.param, k, f"p{k}")
-        for k in range(len(self.dims)):
-            space = space.set_dim_name(dim_type.set, k, f"d{k}")
-        return space
+        return _named(len(self.params), len(self.dims)).space
 
     @cached_property
     def names(self) -> Mapping[str, Expr]:
@@ -61,19 +88,14 @@ class Space:
         dims = {f"d{k}": var for k, var in enumerate(self.dims)}
         return {**dims, **{f"p{k}": var for k, var in enumerate(self.params)}}
 
-    @cached_property
+    @property
     def _local(self) -> LocalSpace:
-        return LocalSpace.from_space(self.isl)
+        return _named(len(self.params), len(self.dims)).local
 
     @cached_property
     def _affs(self) -> dict[Var, Aff]:
-        affs = {
-            var: Aff.var_on_domain(self._local, dim_type.param, k)
-            for k, var in enumerate(self.params)
-        }
-        for k, var in enumerate(self.dims):
-            affs[var] = Aff.var_on_domain(self._local, dim_type.set, k)
-        return affs
+        named = _named(len(self.params), len(self.dims))
+        return dict(zip((*self.params, *self.dims), named.affs, strict=True))
 
     def var(self, var: Var) -> Aff:
         """The coordinate or parameter `var` as a function on the space.
@@ -194,10 +216,7 @@ def index_relation(exprs: Sequence[Extent], space: Space) -> Map:
         NotAffine: one of `exprs` is not affine.
     """
     values = [number(expr, space) for expr in exprs]
-    target = islpy.Space.set_alloc(CONTEXT, len(space.params), len(values))
-    for k in range(len(space.params)):
-        target = target.set_dim_name(dim_type.param, k, f"p{k}")
-    both = space.isl.map_from_domain_and_range(target)
+    both = space.isl.map_from_domain_and_range(_unnamed(len(space.params), len(values)))
     affs = [value for value in values if isinstance(value, Aff)]
     if len(affs) == len(values):
         single = islpy.AffList.alloc(CONTEXT, len(affs))

@@ -13,7 +13,7 @@ import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
@@ -44,6 +44,9 @@ def extent_of(
     Raises:
         LayoutError: it is negative somewhere.
     """
+    match expr:
+        case Binary(BinOp.MOD, _, Const(int(period))) if period > 0:
+            return period
     if is_empty(shape) and is_empty(used_axes(expr, axes, shape)[1]):
         # No index, so no place; a period stays what it is.
         part = form.single() if form is not None else None

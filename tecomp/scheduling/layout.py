@@ -60,6 +60,7 @@ def transform_layout(
     if loops not in LOOPS:
         raise ScheduleError(f"{where}: loops is 'physical' or 'logical', not {loops!r}")
     shape = stored_shape(stage)
+    _check_described(mapping, stage, shape, where)
     index_map = _index_map(mapping, len(shape), where)
     new_shape = _checked_shape(index_map, shape, stage, where)
     layout = Layout(
@@ -110,6 +111,27 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
             f"got {mapping!r}"
         )
     return IndexMap.from_func(mapping, ndim=rank)
+
+
+def _check_described(
+    mapping: object, stage: StageState, shape: tuple[Extent, ...], where: str
+) -> None:
+    """Refuse a named layout of another tensor: its places are for its own shape and type."""
+    described = getattr(mapping, "shape", None)
+    if described is None or not hasattr(mapping, "index_map"):
+        return
+    if tuple(described) != tuple(shape):
+        raise LayoutError(
+            f"{where}: the layout is for the shape {list(described)}, but {stage.name} has "
+            f"{_brackets(shape)} here; make one for that shape"
+        )
+    stored = getattr(mapping, "storage", None)
+    dtype = stage.op.output(0).dtype
+    if stored is not None and stored.name != dtype:
+        raise LayoutError(
+            f"{where}: the layout stores {stored.name}, but {stage.name} is {dtype}; compute a "
+            f"stage of {stored.name} and give that the layout"
+        )
 
 
 def _checked_shape(

@@ -289,6 +289,8 @@ class Stage:
     ) -> tuple[IterVar, ...]:
         """Store the tensor at `mapping_function(*index)`; see `layout.transform_layout`."""
         kwargs: dict[str, Any] = {} if loops == "physical" else {"loops": loops}
+        if pad_value is None and self.op.input_tensors:
+            pad_value = getattr(mapping_function, "pad_value", None)
         if pad_value is not None:
             kwargs["pad_value"] = pad_value
         made: tuple[IterVar, ...] = self._apply(

@@ -43,6 +43,32 @@ def test_maximum_with_a_constant_is_one_instruction(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("word", ["min", "max"])
+def test_an_extreme_in_memory_is_stored_without_a_mask(word: str, cpu: str) -> None:
+    func = parse(f'''def f(X: Buffer("float32", (64,)), O: Buffer("float32", (64,))):
+    for i in range(8):
+        O[ramp(8 * i, 1, 8)] = {word}(O[ramp(8 * i, 1, 8)], X[ramp(8 * i, 1, 8)] + X[ramp(0, 1, 8)])
+''')
+
+    loop = instructions(func, cpu)
+    assert f"v{word}ps" in loop
+    assert "vmaskmovps" not in loop
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "znver3"])
+def test_a_choice_in_memory_is_stored_without_a_mask(cpu: str) -> None:
+    old, new = "O[ramp(8 * i, 1, 8)]", "X[ramp(8 * i, 1, 8)]"
+    func = parse(f'''def f(X: Buffer("float32", (64,)), O: Buffer("float32", (64,))):
+    for i in range(8):
+        {old} = select({new} > {old}, {new} + {new}, {old})
+''')
+
+    loop = instructions(func, cpu)
+    assert "vblendvps" in loop
+    assert "vmaskmovps" not in loop
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("word", ["min", "max"])
 def test_extremes_take_three_instructions_and_one_with_fast_math(word: str, cpu: str) -> None:
     func = loop_of("float32", "float32", f"{word}(x, y)")
 

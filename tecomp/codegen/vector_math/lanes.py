@@ -17,6 +17,27 @@ from tecomp.ir.dtype import DType
 _BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
 
 
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a floating-point number is held: `mantissa` bits, and above them the biased exponent."""
+
+    mantissa: int
+    bias: int
+
+    @property
+    def rounder(self) -> float:
+        """Adding it leaves the nearest integer in the lowest bits."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def tiny(self) -> float:
+        """The least number that is not subnormal."""
+        return 2.0 ** (1 - self.bias)
+
+
+FORMATS = {"float": Format(23, 127), "double": Format(52, 1023)}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
     """A condition in every lane."""
@@ -160,6 +181,16 @@ class Real:
     def kind(self) -> str:
         """LLVM's type."""
         return vector_of(self.scalar, self.lanes)
+
+    @property
+    def format(self) -> Format:
+        """How the numbers are held."""
+        return FORMATS[self.scalar]
+
+    @property
+    def sign_place(self) -> int:
+        """Which bit is the sign."""
+        return self._bits - 1
 
     @property
     def _bits(self) -> int:

@@ -10,24 +10,21 @@ import numpy as np
 
 import tecomp
 from tecomp import te
-from tecomp.schedules import activations, conv2d, elementwise, matmul, norm, reduce, softmax
+from tecomp.schedules import (
+    activations,
+    argreduce,
+    attention,
+    conv2d,
+    elementwise,
+    matmul,
+    norm,
+    reduce,
+    softmax,
+    stencil,
+)
 from tests.bench.case import Array, Case, NoFormError, numpy_dtype
 from tests.bench.cases.functions import EPSILON
 from tests.bench.worker import Bind, Call, serve
-
-# A checkout may lack these; their cases say so.
-try:
-    from tecomp.schedules import stencil
-except ImportError:
-    stencil = None
-try:
-    from tecomp.schedules import attention
-except ImportError:
-    attention = None
-try:
-    from tecomp.schedules import cumsum
-except ImportError:
-    cumsum = None
 
 NO_SCHEDULE = "tecomp.schedules has no module for it"
 TARGET = tecomp.Target.load("cpu")
@@ -65,8 +62,8 @@ def gelu(_: Case) -> Operator:
 def reduction(case: Case) -> Operator:
     """Over one axis, or all."""
     op, axis = case.options["op"], case.options["axis"]
-    if op == "cumsum" and cumsum is not None:
-        return partial(cumsum.define, axis=axis), cumsum.schedule
+    if op in get_args(argreduce.Operation):
+        return partial(argreduce.define, axis=axis, op=op), argreduce.schedule
     if op not in get_args(reduce.Operation):
         raise NoFormError(NO_SCHEDULE)
     return partial(reduce.define, axis=axis, op=op), reduce.schedule
@@ -74,16 +71,12 @@ def reduction(case: Case) -> Operator:
 
 def blur(_: Case) -> Operator:
     """Sums down the columns, then along the rows."""
-    if stencil is None:
-        raise NoFormError(NO_SCHEDULE)
     third = [1 / 3] * 3
     return partial(stencil.separable, column=third, row=third), stencil.schedule
 
 
 def heads(_: Case) -> Operator:
     """Each head by itself."""
-    if attention is None:
-        raise NoFormError(NO_SCHEDULE)
     return attention.define, attention.schedule
 
 

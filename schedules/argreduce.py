@@ -1,0 +1,176 @@
+"""Where the greatest or the least element is.
+
+Across rows, an index is carried along with each value. Along rows that would take several
+instructions for each element, and a value can be found again while its row is in the first cache:
+so the extreme of each block of the row comes first, as fast as any maximum, then the first block
+that has the extreme of all, and the first place in that block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from tecomp import Target, te
+from tecomp.schedules.fold import fold
+from tecomp.schedules.reduce import across_rows
+from tecomp.schedules.tiles import Size, core_of, product
+
+Operation = Literal["argmax", "argmin"]
+
+_BLOCK = 256
+"""Elements of a row that are looked through once more."""
+
+
+def define(
+    A: te.Tensor, axis: int = -1, op: Operation = "argmax", *, name: str | None = None
+) -> te.Tensor:
+    """The index along an axis of the first greatest or least element, as NumPy's function.
+
+    NaN is both greatest and least.
+
+    Args:
+        A: the tensor; its axis has an element at least.
+        axis: counted from the end if negative.
+        op: what is looked for.
+        name: of the result; that of `op` if None.
+
+    Returns:
+        Indices in int64.
+
+    Raises:
+        ValueError: A has no such axis, or it is known to be empty.
+
+    >>> define(te.placeholder((4, 9), name="A"), axis=0).shape
+    (9,)
+    """
+    rank, name = len(A.shape), name or op
+    if not -rank <= axis < rank:
+        raise ValueError(
+            f"argreduce.define: axis={axis} of {rank} axes; give a number from {-rank} to "
+            f"{rank - 1}"
+        )
+    axis %= rank
+    extent = A.shape[axis]
+    if isinstance(extent, int) and extent == 0:
+        raise ValueError(
+            f"argreduce.define: axis {axis} of {A.name} has no element; give it one at least"
+        )
+    find = _along if axis == rank - 1 else _across
+    place = find(A, axis, op, name)
+    return te.compute(place.shape, lambda *i: te.cast(place(*i), "int64"), name=name)
+
+
+def _index_type(A: te.Tensor, extent: Size) -> str:
+    """Narrow indices where they fit and the values are not wider either."""
+    is_small = isinstance(extent, int) and extent < 2**31
+    return "int32" if is_small and A.dtype.bytes <= 4 else "int64"
+
+
+def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
+    """Values and their indices, reduced together."""
+    extent = A.shape[axis]
+    k = te.reduce_axis((0, extent), name="k")
+    index = te.cast(k, _index_type(A, extent))
+    shape = (*A.shape[:axis], *A.shape[axis + 1 :])
+    place, _ = te.compute(
+        shape,
+        lambda *i: _first(A.dtype, op)((index, A(*i[:axis], k, *i[axis:])), axis=k),
+        name=f"{name}_found", attrs={"last_kept": len(A.shape) - 1 - axis},
+    )
+    assert isinstance(place, te.Tensor)
+    return place
+
+
+def _first(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
+    """The extreme and its index; of two that are equal the former, so it goes up the axis."""
+    is_float = te.const(0, dtype).dtype.is_float
+
+    def combine(x: Sequence[te.Expr], y: Sequence[te.Expr]) -> list[te.Expr]:
+        is_better = y[1] > x[1] if op == "argmax" else y[1] < x[1]
+        if is_float:
+            # Neither is better if one is NaN; then y is taken unless x is NaN already.
+            is_worse = y[1] <= x[1] if op == "argmax" else y[1] >= x[1]
+            is_better = te.all(te.logical_not(is_worse), x[1] == x[1])
+        return [te.Select(is_better, y[n], x[n]) for n in (0, 1)]
+
+    def neutral(index: str, value: str) -> list[te.Expr]:
+        return [te.const(0, index), _worst(value, op)]
+
+    return te.comm_reducer(combine, neutral, name=op)
+
+
+def _worst(dtype: str, op: Operation) -> te.Expr:
+    if te.const(0, dtype).dtype.is_float:
+        return -te.infinity(dtype) if op == "argmax" else te.infinity(dtype)
+    return te.min_value(dtype) if op == "argmax" else te.max_value(dtype)
+
+
+def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
+    """The extremes of blocks of the last axis, and where the extreme of all is found again.
+
+    The last block begins early enough to be a whole one.
+    """
+    extent, extreme = A.shape[axis], {"argmax": te.max, "argmin": te.min}[op]
+    length = min(_BLOCK, extent) if isinstance(extent, int) else _BLOCK
+    blocks, dtype = (extent + (length - 1)) // length, _index_type(A, extent)
+    last, end = te.max(extent - length, 0), te.cast(extent, dtype)
+    r, b, c, k = (
+        te.reduce_axis((0, size), name=x)
+        for x, size in (("r", length), ("b", blocks), ("c", blocks), ("k", length))
+    )
+
+    def start(block: te.Expr) -> te.Expr:
+        return te.min(block * length, last)
+
+    def inside(index: te.Expr) -> te.Expr | None:
+        return None if isinstance(extent, int) else index < extent
+
+    def is_found(value: te.Expr, wanted: te.Expr) -> te.Expr:
+        same = value == wanted
+        return te.any(same, te.isnan(value)) if value.dtype.is_float else same
+
+    rows = A.shape[:-1]
+    peaks = te.compute(
+        (*rows, blocks),
+        lambda *i: extreme(A(*i[:-1], start(i[-1]) + r), axis=r, where=inside(start(i[-1]) + r)),
+        name=f"{name}_peaks",
+    )
+    most = te.compute(rows, lambda *i: extreme(peaks(*i, b), axis=b), name=f"{name}_most")
+    begin = te.compute(
+        rows,
+        lambda *i: te.min(
+            te.cast(te.Select(is_found(peaks(*i, c), most(*i)), start(c), last), dtype), axis=c
+        ),
+        name=f"{name}_begin",
+    )
+
+    def place(*i: te.Expr) -> te.Expr:
+        # It is inside in any case; said this way no check is needed when it runs.
+        index = te.max(te.min(te.cast(begin(*i), "int64"), last), 0) + k
+        found = is_found(A(*i, index), most(*i))
+        return te.min(te.Select(found, te.cast(index, dtype), end), axis=k, where=inside(index))
+
+    return te.compute(rows, place, name=f"{name}_found")
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define`."""
+    s = te.create_schedule(output)
+    found = s.tensor(f"{output.name}_found")
+    if "last_kept" in found.op.attrs:
+        across_rows(s, output, found, int(str(found.op.attrs["last_kept"])), target)
+        return s
+    peaks, most, begin = (s.tensor(f"{output.name}_{x}") for x in ("peaks", "most", "begin"))
+    row = s[output].fuse(*output.op.axis)
+    s[output].parallel(row)
+    rows = product(output.shape)
+    is_shared = isinstance(rows, int) and rows < core_of(target).count
+    for x in (found, begin, most, peaks):
+        place = s[x].fuse(*x.op.axis)
+        if x is peaks and is_shared:
+            s[x].parallel(place)
+        else:
+            s[x].compute_at(s[output], row)
+        fold(s, x, x.op.reduce_axis[0], place, target)
+    return s

@@ -1,0 +1,1 @@
+"""Layouts with names: sticks, shards, tiles and blocks, each one index map."""

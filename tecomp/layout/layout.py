@@ -1,0 +1,303 @@
+"""Layouts: where in memory each element of a tensor lives, and what surrounds it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.formats import Format
+from tecomp.layout.text import described
+from tecomp.poly import enumerate as elements
+from tecomp.poly.index_map import IndexMap
+
+Index = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """One index map on a tensor of known shape, and how its elements are stored.
+
+    Attributes:
+        shape: extents of the tensor.
+        dtype: type of its elements.
+        index_map: from its indices to physical axes. A result `x % n` has n places, whether or
+            not all of them hold an element; every other has as many as its values need.
+        storage: how an element is kept.
+        pad_value: what places without an element hold; None if that is not defined.
+        memory: scope of the memory that it lies in.
+        grid_axes: physical axes that count cores or devices; the rest is what each of them has.
+
+    Raises:
+        LayoutError: two elements share a place, a place is negative, or blocks are not whole.
+
+    Source:
+        DESIGN.md, section 5.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    index_map: IndexMap
+    storage: Format
+    pad_value: float | None = None
+    memory: str = "global"
+    grid_axes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_shape(self.shape)
+        if (clash := self.index_map.collision(self.shape)) is not None:
+            first, second = clash
+            raise LayoutError(
+                f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
+                f"one place under {self.index_map}; keep every index in the map, "
+                "e.g. both i // 4 and i % 4"
+            )
+        for axis in self.grid_axes:
+            if not 0 <= axis < len(self.physical_shape):
+                raise LayoutError(
+                    f"layout: grid axis {axis} is none of the {len(self.physical_shape)} physical "
+                    f"axes of {self.index_map}"
+                )
+        self.storage.storage_shape(self.physical_shape)
+
+    @classmethod
+    def of(
+        cls,
+        shape: Sequence[int],
+        dtype: str,
+        mapping: Callable[..., Sequence[Any]] | PlainIndexMap,
+        *,
+        pad_value: float | None = None,
+        memory: str = "global",
+        grid_axes: Sequence[int] = (),
+    ) -> Layout:
+        """The layout that a function of the indices writes down.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements, in memory too.
+            mapping: as for `transform_layout`, or an index map.
+            pad_value: what places without an element hold.
+            memory: scope of the memory.
+            grid_axes: physical axes that count cores.
+
+        >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).physical_shape
+        (4, 1000, 64)
+        """
+        index_map = (
+            IndexMap.lift(mapping)
+            if isinstance(mapping, PlainIndexMap)
+            else IndexMap.from_func(mapping, ndim=len(shape))
+        )
+        return Layout(
+            tuple(shape), DType(dtype), index_map, Format.plain(dtype),
+            pad_value, memory, tuple(grid_axes),
+        )
+
+    @classmethod
+    def row_major(cls, shape: Sequence[int], dtype: str) -> Layout:
+        """Elements in the order of NumPy."""
+        return cls.of(shape, dtype, lambda *index: list(index) or [0])
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        """What two layouts that are equal have in common; the names of indices do not count."""
+        axes = [Var(f"i{k}") for k in range(len(self.shape))]
+        return (
+            type(self), self.shape, self.dtype, self.storage, self.pad_value, self.memory,
+            self.grid_axes, self.axis_separators,
+            tuple(map(str, self.index_map.map_indices(axes))), self.physical_shape,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self) -> str:
+        """The formula, the physical shape, bytes, padding and, if there are few, all places."""
+        return described(self)
+
+    @cached_property
+    def physical_shape(self) -> tuple[int, ...]:
+        """How many places there are along each physical axis."""
+        found = self.index_map.map_shape(self.shape)
+        return tuple(int(extent) for extent in found if isinstance(extent, int))
+
+    @property
+    def axis_separators(self) -> tuple[int, ...]:
+        """Physical axes after which an axis of the memory ends."""
+        return self.index_map.axis_separators
+
+    @cached_property
+    def memory_shape(self) -> tuple[int, ...]:
+        """The physical shape, with the axes between separators taken together."""
+        ends = [*(axis + 1 for axis in self.axis_separators), len(self.physical_shape)]
+        starts = [0, *ends[:-1]]
+        return tuple(
+            prod(self.physical_shape[a:b]) for a, b in zip(starts, ends, strict=True)
+        )
+
+    @property
+    def storage_shape(self) -> tuple[int, ...]:
+        """The shape of the array that holds it, in units of `storage.stored`."""
+        return self.storage.storage_shape(self.physical_shape)
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        """How many cores there are along each grid axis."""
+        return tuple(self.physical_shape[axis] for axis in self.grid_axes)
+
+    @property
+    def shard_shape(self) -> tuple[int, ...]:
+        """The physical shape of what one core has."""
+        grid = set(self.grid_axes)
+        return tuple(n for axis, n in enumerate(self.physical_shape) if axis not in grid)
+
+    @property
+    def num_elements(self) -> int:
+        """Elements of the tensor."""
+        return prod(self.shape)
+
+    @property
+    def num_places(self) -> int:
+        """Places for elements, those of padding included."""
+        return prod(self.physical_shape)
+
+    @property
+    def padding_count(self) -> int:
+        """Places that hold no element."""
+        return self.num_places - self.num_elements
+
+    @property
+    def padding_share(self) -> float:
+        """What part of the places holds no element; 0 if there are none."""
+        return self.padding_count / self.num_places if self.num_places else 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory, padding included, of all cores together."""
+        return self.storage.bytes(self.physical_shape)
+
+    @property
+    def shard_nbytes(self) -> int:
+        """Size in the memory of one core."""
+        return self.nbytes // max(prod(self.grid_shape), 1)
+
+    @cached_property
+    def _inverse(self) -> tuple[IndexMap, Expr]:
+        return self.index_map.non_surjective_inverse(self.shape)
+
+    @property
+    def inverse(self) -> IndexMap:
+        """From a place that holds an element to that element.
+
+        Raises:
+            LayoutError: no expression for it was found.
+        """
+        return self._inverse[0]
+
+    @property
+    def padding(self) -> tuple[tuple[Var, ...], Expr]:
+        """The places without an element: a variable for each physical axis, and what holds there.
+
+        Raises:
+            LayoutError: no expression for the inverse was found.
+        """
+        return self._inverse[0].initial_indices, self._inverse[1]
+
+    def place(self, index: Sequence[int]) -> Index:
+        """Where the element at `index` lives, one number for each physical axis.
+
+        Raises:
+            LayoutError: there is no such element.
+
+        >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).place((3, 130))
+        (2, 3, 2)
+        """
+        self._check_index(index, self.shape, "element")
+        return _numbers(self.index_map.map_indices([int(n) for n in index]))
+
+    def offset(self, index: Sequence[int]) -> int:
+        """How many places lie before the element at `index`, in row-major physical order.
+
+        >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).offset((3, 130))
+        128194
+        """
+        total = 0
+        for n, extent in zip(self.place(index), self.physical_shape, strict=True):
+            total = total * extent + n
+        return total
+
+    def element(self, place: Sequence[int]) -> Index | None:
+        """Which element lives at a place; None for padding.
+
+        Raises:
+            LayoutError: there is no such place.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> sticks.element((3, 0, 7)), sticks.element((3, 0, 8))
+        ((0, 199), None)
+        """
+        self._check_index(place, self.physical_shape, "place")
+        where = [int(n) for n in place]
+        index = _numbers(self.inverse.map_indices(where))
+        if not all(0 <= n < extent for n, extent in zip(index, self.shape, strict=True)):
+            return None
+        return index if self.place(index) == tuple(where) else None
+
+    def is_equivalent_to(self, other: Layout) -> bool:
+        """Whether both keep equal elements at equal places of equal shapes."""
+        return (
+            self.shape == other.shape
+            and self.physical_shape == other.physical_shape
+            and self.storage == other.storage
+            and self.index_map.is_equivalent_to(other.index_map, self.shape)
+        )
+
+    def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The offset of every element, in the shape of the tensor."""
+        axes = np.indices(self.shape, np.int64, sparse=True)
+        values = dict(zip(self.index_map.initial_indices, axes, strict=True))
+        total: Any = np.zeros(self.shape, np.int64)
+        for expr, extent in zip(self.index_map.final_indices, self.physical_shape, strict=True):
+            total = total * extent + elements.values(expr, values)
+        return np.broadcast_to(total, self.shape)
+
+    def _check_index(self, index: Sequence[int], shape: Index, what: str) -> None:
+        fits = len(index) == len(shape) and all(
+            0 <= n < extent for n, extent in zip(index, shape, strict=True)
+        )
+        if not fits:
+            raise LayoutError(
+                f"layout: there is no {what} {tuple(index)} in {list(shape)}; each index counts "
+                "from 0 to its extent - 1"
+            )
+
+
+def check_shape(shape: Sequence[object]) -> None:
+    """Refuse what is no shape."""
+    for extent in shape:
+        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
+            raise LayoutError(
+                f"layout: {extent!r} in the shape {list(shape)} is no extent; extents are "
+                "integers from 0 on"
+            )
+
+
+def _numbers(exprs: Sequence[Expr]) -> Index:
+    numbers = tuple(int(e.value) for e in exprs if isinstance(e, Const))
+    assert len(numbers) == len(exprs)
+    return numbers

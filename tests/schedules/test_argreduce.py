@@ -1,0 +1,102 @@
+"""Indices of extremes are those that NumPy gives, the first of several and of NaN included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import argreduce
+
+
+def run(a: np.ndarray, axis: int, target: tecomp.Target, op: Any = "argmax",
+        shape: Any = None) -> np.ndarray:
+    A = te.placeholder(shape or a.shape, str(a.dtype), name="A")
+    B = argreduce.define(A, axis, op)
+    kernel = tecomp.build(argreduce.schedule(B, target), [A, B], check_bounds=True)
+    result = np.full(np.delete(a.shape, axis), -1, np.int64)
+    kernel(a, result)
+    return result
+
+
+def values(*shape: int, dtype: str = "float32") -> np.ndarray:
+    """Few different ones, so that many are equal."""
+    return np.random.default_rng(0).integers(-20, 20, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 127, 1000, 1023])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_sizes(n: int, axis: int, op: str, target: tecomp.Target) -> None:
+    a = values(n, 37) if axis == 0 else values(5, n)
+
+    np.testing.assert_array_equal(run(a, axis, target, op), getattr(np, op)(a, axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_axes(axis: int, target: tecomp.Target) -> None:
+    a = values(3, 40, 33)
+
+    np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
+
+
+def test_one_long_row(target: tecomp.Target) -> None:
+    a = np.random.default_rng(1).standard_normal(100_001, np.float32)
+
+    assert run(a, 0, target) == a.argmax()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float64", "float16"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_types(dtype: str, axis: int, target: tecomp.Target) -> None:
+    a = values(30, 300, dtype=dtype)
+
+    np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_the_first_nan_wins(axis: int, op: str, target: tecomp.Target) -> None:
+    a = values(300, 300)
+    a[np.arange(300), np.random.default_rng(2).permutation(300)] = np.nan
+    a[::7] = np.nan
+    a[:, 5] = np.inf
+
+    np.testing.assert_array_equal(run(a, axis, target, op), getattr(np, op)(a, axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_least_value_everywhere(axis: int, target: tecomp.Target) -> None:
+    a = np.full((20, 300), -np.inf, np.float32)
+
+    np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (65, 9)])
+def test_sizes_known_at_the_call(
+    axis: int, shape: tuple[int, int], target: tecomp.Target
+) -> None:
+    a = values(*shape)
+    result = run(a, axis, target, shape=(te.var("n"), te.var("m")))
+
+    np.testing.assert_array_equal(result, a.argmax(axis))
+
+
+def test_wrong_axes_are_refused() -> None:
+    with pytest.raises(ValueError, match="axis=") as error:
+        argreduce.define(te.placeholder((4, 5), name="A"), 2)
+
+    assert str(error.value) == "argreduce.define: axis=2 of 2 axes; give a number from -2 to 1"
+
+
+def test_an_empty_axis_is_refused() -> None:
+    with pytest.raises(ValueError, match="no element") as error:
+        argreduce.define(te.placeholder((4, 0), name="A"))
+
+    assert str(error.value) == (
+        "argreduce.define: axis 1 of A has no element; give it one at least"
+    )
