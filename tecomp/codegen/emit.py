@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tecomp.codegen.types import vector_of
@@ -87,6 +88,7 @@ class Module:
         return self.sites.index(text)
 
 
+@lru_cache
 def plain_name(name: str) -> str:
     """`name` as LLVM takes it without quotes.
 
