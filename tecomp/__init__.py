@@ -23,6 +23,8 @@ from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.shard import ShardLayout
+from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
@@ -40,6 +42,7 @@ __all__ = [
     "Core",
     "DefinitionError",
     "Format",
+    "GridMap",
     "IndexMap",
     "InternalError",
     "Layout",
@@ -47,6 +50,7 @@ __all__ = [
     "LowerError",
     "ParseError",
     "ScheduleError",
+    "ShardLayout",
     "Target",
     "TargetError",
     "TecompError",
