@@ -23,6 +23,7 @@ from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.relayout import Relayout, relayout
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
@@ -49,6 +50,7 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "ParseError",
+    "Relayout",
     "ScheduleError",
     "ShardLayout",
     "Target",
@@ -64,6 +66,7 @@ __all__ = [
     "lower",
     "lower_all",
     "parse",
+    "relayout",
     "replay",
     "storage_format",
     "te",

@@ -16,6 +16,7 @@ from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
+from tecomp.layout.relayout import packed, unpacked
 from tecomp.layout.text import described
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
@@ -104,9 +105,18 @@ class Layout:
         )
 
     @classmethod
-    def row_major(cls, shape: Sequence[int], dtype: str) -> Layout:
-        """Elements in the order of NumPy."""
-        return cls.of(shape, dtype, lambda *index: list(index) or [0])
+    def row_major(
+        cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
+    ) -> Layout:
+        """Elements in the order of NumPy.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            order: its axes, that of the longest steps first; as they are if None.
+        """
+        axes = range(len(shape)) if order is None else order
+        return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
@@ -279,6 +289,37 @@ class Layout:
         for expr, extent in zip(self.index_map.final_indices, self.physical_shape, strict=True):
             total = total * extent + elements.values(expr, values)
         return np.broadcast_to(total, self.shape)
+
+    def pack(self, array: Any, out: Any = None) -> Any:
+        """An array of NumPy in this layout, by a compiled kernel.
+
+        Places that hold no element get the pad value, or 0.
+
+        Args:
+            array: in the shape and type of the tensor, with any strides.
+            out: where it is written to, in `storage_shape`; a new array if None.
+
+        Raises:
+            CallError: an array does not fit.
+
+        >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
+        >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
+        array([[ 4,  5,  0,  0],
+               [10, 11,  0,  0]], dtype=int32)
+        """
+        return packed(self, array, out)
+
+    def unpack(self, array: Any, out: Any = None) -> Any:
+        """The elements of an array in this layout as an array of NumPy, by a compiled kernel.
+
+        Args:
+            array: in `storage_shape`.
+            out: where they are written to, with any strides; a new array if None.
+
+        Raises:
+            CallError: an array does not fit.
+        """
+        return unpacked(self, array, out)
 
     def _check_index(self, index: Sequence[int], shape: Index, what: str) -> None:
         fits = len(index) == len(shape) and all(
