@@ -23,6 +23,7 @@ from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.shard import ShardLayout
+from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
@@ -53,6 +54,7 @@ __all__ = [
     "Target",
     "TargetError",
     "TecompError",
+    "TtnnLayout",
     "TypeMismatchError",
     "__version__",
     "apply_buffer_transforms",

@@ -13,6 +13,7 @@ from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.collapse import Intervals, collapsed
 from tecomp.layout.shard_text import MEMORY_SPACES, OOB_VALUES
 from tecomp.layout.tile_formats import BFP_TILES
+from tecomp.layout.virtual_grid import GridMap
 from tecomp.poly.extents import value_range
 from tecomp.poly.index_map import IndexMap
 
@@ -179,6 +180,20 @@ def checked_space(name: str) -> str:
             f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}"
         )
     return name
+
+
+def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | None:
+    """A map for this grid.
+
+    Raises:
+        LayoutError: it is for another.
+    """
+    if device is not None and device.shape != grid:
+        raise LayoutError(
+            f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
+            f"{list(grid)}; give a map for this grid"
+        )
+    return device
 
 
 def _positive(extents: Sequence[int], what: str) -> tuple[int, ...]:
