@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of
+from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of, stream_large
 
 _VECTORS = 2
 """Vectors that are computed at a time: what a formula has of constants is loaded once for both."""
@@ -95,6 +95,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     inline_chain(s, output)
     if output.shape:
         stream(s, output, target, run_length(output))
+        stream_large(s, output, target)
     return s
 
 

@@ -22,6 +22,8 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
+from tecomp.layout.shard import ShardLayout
+from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
@@ -39,6 +41,7 @@ __all__ = [
     "Core",
     "DefinitionError",
     "Format",
+    "GridMap",
     "IndexMap",
     "InternalError",
     "Layout",
@@ -46,6 +49,7 @@ __all__ = [
     "LowerError",
     "ParseError",
     "ScheduleError",
+    "ShardLayout",
     "Target",
     "TargetError",
     "TecompError",

@@ -15,6 +15,7 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.formats import Format
+from tecomp.layout.picture import drawn
 from tecomp.layout.text import described
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
@@ -129,6 +130,9 @@ class Layout:
     def describe(self) -> str:
         """The formula, the physical shape, bytes, padding and, if there are few, all places."""
         return described(self)
+
+    def _repr_svg_(self) -> str:
+        return drawn(self)
 
     @cached_property
     def physical_shape(self) -> tuple[int, ...]:

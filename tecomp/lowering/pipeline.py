@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from keyword import iskeyword
 
 from tecomp.errors import LowerError
@@ -40,8 +41,9 @@ PASSES = (
     Pass("lower_storage", lower_storage),
     # One index for each physical axis.
     Pass("flatten_buffer", flatten_buffer, flat=True),
-    # Loops marked so become vector operations; tails are masked.
-    Pass("vectorize_loops", vectorize_loops, flat=True),
+    # Loops marked so become vector operations; tails are masked. What was put together so far, by
+    # passes that end with `simplify` or add up sums themselves, is simple.
+    Pass("vectorize_loops", partial(vectorize_loops, is_simple=True), flat=True),
     # Loops marked so are written out.
     Pass("unroll_loops", unroll_loops, flat=True),
     # Indices in their shortest form, conditions decided where they can be.

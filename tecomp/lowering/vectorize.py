@@ -18,7 +18,9 @@ from tecomp.lowering.vector_stmt import is_vectorizable, vector_body
 MAX_LANES = 64
 
 
-def vectorize_loops(func: PrimFunc, max_lanes: int = MAX_LANES) -> PrimFunc:
+def vectorize_loops(
+    func: PrimFunc, max_lanes: int = MAX_LANES, *, is_simple: bool = False
+) -> PrimFunc:
     """Replace each `vectorized` loop by operations on all its turns at once.
 
     The loop variable becomes a ramp. A load or store whose index is a vector moves a vector; what
@@ -39,10 +41,11 @@ def vectorize_loops(func: PrimFunc, max_lanes: int = MAX_LANES) -> PrimFunc:
     Args:
         func: a function with flat buffers.
         max_lanes: the widest vector to make.
+        is_simple: whether its indices and conditions are in their shortest form already.
     """
     if not any(_is_vector(node) for node in walk(func.body)):
         return func
-    func = simplify(func)
+    func = func if is_simple else simplify(func)
     body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
     return replace(func, body=body)
 

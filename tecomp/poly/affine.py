@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import islpy
-from islpy import Aff, LocalSpace, Map, PwAff, Set, Val, dim_type
+from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, dim_type
 
-from tecomp.ir.expr import Binary, Expr, Not, Var
+from tecomp.ir.expr import Binary, Const, Expr, Not, Var
 from tecomp.ir.stmt import Extent
 from tecomp.poly.context import CONTEXT
 from tecomp.poly.express import ast_expr, set_to_condition, to_expr
-from tecomp.poly.functions import AND, OR, NotAffine, add, number, piecewise, truth
+from tecomp.poly.functions import AND, OR, Function, NotAffine, add, number, piecewise, truth
 
 __all__ = [
     "NotAffine",
@@ -112,6 +112,28 @@ class Space:
         """The function that is `value` everywhere."""
         return Aff.val_on_domain(self._local, Val.int_from_si(CONTEXT, value))
 
+    def sum(self, const: int, factors: Mapping[Var, int]) -> Aff:
+        """The function `const + factor * variable + ...`.
+
+        Raises:
+            NotAffine: the space has no such variable.
+        """
+        terms = [(var, factor) for var, factor in factors.items() if factor]
+        if not const and len(terms) == 1 and terms[0][1] == 1:
+            return self.var(terms[0][0])
+        total = self.const(const)
+        for var, factor in terms:
+            kind, position = self._place(var)
+            total = total.set_coefficient_val(kind, position, factor)
+        return total
+
+    def _place(self, var: Var) -> tuple[dim_type, int]:
+        for kind, names in ((dim_type.in_, self.dims), (dim_type.param, self.params)):
+            for k, name in enumerate(names):
+                if name is var:
+                    return kind, k
+        raise NotAffine(var)
+
     def universe_set(self) -> Set:
         """All points."""
         return Set.universe(self.isl)
@@ -131,16 +153,27 @@ class Space:
             NotAffine: a bound is not affine.
         """
         points = Set.universe(self.isl)
-        for k, (low, extent) in enumerate(ranges):
+        for k, (start, extent) in enumerate(ranges):
+            low = int(start.value) if isinstance(start, Const) else start
             if isinstance(low, int) and isinstance(extent, int):
                 points = points.lower_bound_val(dim_type.set, k, low)
                 points = points.upper_bound_val(dim_type.set, k, low + extent - 1)
                 continue
-            axis = piecewise(self._affs[self.dims[k]])
             first = number(low, self)
-            end = piecewise(add(first, number(extent, self)))
-            points = points.intersect(axis.ge_set(piecewise(first)).intersect(axis.lt_set(end)))
+            end = add(first, number(extent, self))
+            points = points.intersect(_between(self._affs[self.dims[k]], first, end))
         return points
+
+
+def _between(value: Aff, first: Function, end: Function) -> Set:
+    """Where `first <= value < end`."""
+    if isinstance(first, Aff) and isinstance(end, Aff):
+        above = Constraint.inequality_from_aff(value.sub(first))
+        below = Constraint.inequality_from_aff(end.sub(value).add_constant_val(-1))
+        universe = BasicSet.universe(value.get_domain_space())
+        return Set.from_basic_set(universe.add_constraint(above).add_constraint(below))
+    axis = piecewise(value)
+    return axis.ge_set(piecewise(first)).intersect(axis.lt_set(piecewise(end)))
 
 
 def pw_aff(expr: Extent, space: Space) -> PwAff:
