@@ -22,6 +22,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
+from tecomp.layout.named_formats import storage_format
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
@@ -64,5 +65,6 @@ __all__ = [
     "lower_all",
     "parse",
     "replay",
+    "storage_format",
     "te",
 ]
