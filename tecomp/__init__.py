@@ -22,6 +22,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
+from tecomp.layout.named_formats import storage_format
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
@@ -66,5 +67,6 @@ __all__ = [
     "lower_all",
     "parse",
     "replay",
+    "storage_format",
     "te",
 ]
