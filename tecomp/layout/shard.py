@@ -22,9 +22,9 @@ from tecomp.layout.shard_checks import (
     Linear,
     by,
     checked_device,
-    checked_element,
     checked_face,
     checked_space,
+    checked_storage,
     checked_tile,
     collapse_onto,
     pad_value_of,
@@ -32,7 +32,6 @@ from tecomp.layout.shard_checks import (
 )
 from tecomp.layout.shard_padding import CorePadding, core_padding, count_on_cores
 from tecomp.layout.shard_text import parse_shard, shard_text
-from tecomp.layout.tile_formats import format_named
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.poly.index_map import IndexMap
 
@@ -128,7 +127,7 @@ class ShardLayout(Layout):
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
             extents, plain, IndexMap(index_map.initial_indices, results),
-            format_named(checked_element(element or plain, tiled)), pad_value_of(oob_val, plain),
+            checked_storage(element or plain, tiled), pad_value_of(oob_val, plain),
             checked_space(memory_space), tuple(range(len(cores))),
         )
         if capacity_bytes is not None:

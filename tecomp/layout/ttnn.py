@@ -19,11 +19,10 @@ from tecomp.layout.shard_axes import Cut, ceil_div, faces, keep
 from tecomp.layout.shard_checks import (
     ALLOWED_TILES,
     by,
-    checked_element,
     checked_face,
+    checked_storage,
     checked_tile,
 )
-from tecomp.layout.tile_formats import format_named
 from tecomp.layout.ttnn_checks import (
     SHARDED,
     check_placement,
@@ -126,7 +125,7 @@ class TtnnLayout(Layout):
         )
         super().__init__(
             extents, plain, IndexMap(axes, results),
-            format_named(checked_element(element or plain, tiled)), None, memory_space,
+            checked_storage(element or plain, tiled), None, memory_space,
             (0, 1) if memory_layout in SHARDED else (0,),
         )
 
