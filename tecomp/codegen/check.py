@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code, broadcast, close_guard, open_guard
+from tecomp.codegen.runtime import RECORD, call_runtime
 from tecomp.codegen.types import register_type, splat, suffix, vector_of
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT64
@@ -68,9 +69,8 @@ def within(code: Code, index: str, extent: str, lanes: int, active: str | None, 
 
 def record(code: Code, kind: int, site: str, value: str, extent: str) -> None:
     """Note a failure, unless one has been noted before."""
-    code.do(
-        f"call void @tecomp.record(ptr %record, i64 {kind}, i64 {site}, i64 {value}, i64 {extent})"
-    )
+    words = (f"i64 {word}" for word in (kind, site, value, extent))
+    call_runtime(code, RECORD, ["ptr %record", *words])
 
 
 def check_axis(

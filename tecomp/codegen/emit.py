@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tecomp.codegen.types import vector_of
@@ -13,13 +14,22 @@ from tecomp.errors import InternalError
 from tecomp.ir.expr import Expr, Var
 
 # Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
-# library's functions set `errno`, which nobody reads here. `!0` marks what never changes.
+# library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what
+# goes past the caches.
 TAIL = """\
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind willreturn memory(none) }
 
 !0 = !{}
+!1 = !{i32 1}
 """
+
+# Instructions whose result depends on nothing but their text.
+_PURE = frozenset((
+    "add", "and", "ashr", "bitcast", "extractelement", "fadd", "fcmp", "fdiv", "fmul", "fpext",
+    "fptrunc", "fsub", "getelementptr", "icmp", "insertelement", "lshr", "mul", "or", "select",
+    "sext", "shl", "shufflevector", "sitofp", "sub", "trunc", "uitofp", "xor", "zext",
+))  # fmt: skip
 
 # An attribute of functions, for `tecomp.codegen.jit`: more of LLVM's passes pay there.
 LOOP_WORK = '"tecomp.loop-work"'
@@ -78,6 +88,7 @@ class Module:
         return self.sites.index(text)
 
 
+@lru_cache
 def plain_name(name: str) -> str:
     """`name` as LLVM takes it without quotes.
 
@@ -94,25 +105,33 @@ class Code:
     Attributes:
         env: operand of every variable in scope; of a buffer's `data`, its address.
         memo: operands of the expressions of the statement at hand, a scope per open branch.
+        settled: operands of expressions that were computed before the loop at hand.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
         has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
+        streams: whether there are stores past the caches; see `stream`.
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `squares`.
         on_stack: bytes of the memory that this function has on its stack, by address.
+        computed: operands of the pure instructions of the block at hand, by their text.
+        held: operands of what that block has loaded, by memory and text; see `read`.
     """
 
     module: Module
     env: dict[Var, str]
     is_outlined: bool = False
     has_loop_work: bool = False
+    streams: bool = False
     allocas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     block: str = "entry"
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
+    settled: dict[int, tuple[Expr, str]] = field(default_factory=dict)
     stack_bytes: int = 0
     loaded: set[Var] = field(default_factory=set)
     columns: dict[int, Any] = field(default_factory=dict)
     on_stack: dict[str, int] = field(default_factory=dict)
+    computed: dict[str, str] = field(default_factory=dict)
+    held: dict[Var, dict[str, str]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
 
     def name(self, hint: str) -> str:
@@ -129,14 +148,35 @@ class Code:
         return unique
 
     def do(self, text: str) -> None:
-        """Add an instruction that gives no value."""
+        """Add an instruction that gives no value, and may write anywhere."""
+        self.held.clear()
         self.lines.append(f"  {text}")
 
     def op(self, text: str, hint: str = "t") -> str:
-        """Add an instruction; returns the operand that holds its value."""
+        """The operand that holds the value of an instruction, which is added if it is new.
+
+        Unrolled code says the same again and again, which LLVM would take long to find out.
+        """
+        is_pure = text[: text.find(" ")] in _PURE
+        if is_pure and (known := self.computed.get(text)) is not None:
+            return known
         operand = f"%{self.name(hint)}"
         self.lines.append(f"  {operand} = {text}")
+        if is_pure:
+            self.computed[text] = operand
         return operand
+
+    def read(self, text: str, memory: Var) -> str:
+        """The operand of a load from `memory`, which is added if something may have changed."""
+        held = self.held.setdefault(memory, {})
+        if text not in held:
+            held[text] = self.op(text)
+        return held[text]
+
+    def write(self, text: str, memory: Var) -> None:
+        """Add a store to `memory`; no other overlaps with it, see `tecomp.codegen.parallel`."""
+        self.held.pop(memory, None)
+        self.lines.append(f"  {text}")
 
     def call(self, result: str, function: str, arguments: Sequence[tuple[str, str]]) -> str:
         """Call an outside function with (type, operand) pairs; returns the result's operand."""
@@ -152,6 +192,8 @@ class Code:
         """Start the block `name`, which needs a branch to it."""
         self.lines.append(f"{name}:")
         self.block = name
+        self.computed.clear()
+        self.held.clear()
 
     def branch(self, condition: str, then: str, other: str) -> None:
         """End the block with a two-way branch."""
@@ -162,8 +204,8 @@ class Code:
         self.do(f"br label %{target}")
 
     def known(self, expr: Expr) -> str | None:
-        """The operand of `expr` if the statement at hand has computed it already."""
-        for scope in reversed(self.memo):
+        """The operand of `expr` if the statement at hand, or a loop around, has computed it."""
+        for scope in (self.settled, *reversed(self.memo)):
             if (found := scope.get(id(expr))) is not None:
                 return found[1]
         return None

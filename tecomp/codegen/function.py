@@ -15,8 +15,8 @@ from tecomp.codegen.instructions import dots_of
 from tecomp.codegen.jit import Machine
 from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.parallel import nodes, parameter
-from tecomp.codegen.runtime import runtime_text
 from tecomp.codegen.stmt import emit_stmt
+from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Var
@@ -55,10 +55,8 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
     module = Module(name, options, list(func.sites), lambda: dots_of(machine or Machine()))
     body = _body(module, func)
     functions = _inlined("\n".join([_entry(module, func), body, *module.functions]))
-    runtime = runtime_text(functions)
-    # The runtime brings the declarations that it needs itself.
-    declarations = "".join(f"{line}\n" for line in module.declarations if line not in runtime)
-    text = "\n".join(part for part in (functions, runtime, declarations, TAIL) if part)
+    declarations = "".join(f"{line}\n" for line in module.declarations)
+    text = "\n".join(part for part in (functions, declarations, TAIL) if part)
     return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
 
 
@@ -95,7 +93,7 @@ def _body(module: Module, func: PrimFunc) -> str:
         code.env[var] = f"%{code.name(var.name)}"
         parameters.append(parameter(var, code.env[var]))
     emit_stmt(code, func.body)
-    code.do("ret void")
+    end_function(code)
     return code.text(f"internal void @{module.name}.body({', '.join(parameters)})")
 
 

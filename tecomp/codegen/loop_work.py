@@ -2,7 +2,8 @@
 
 Most of what is generated is vectors in SSA form already, and those passes are then most of the
 compile time and gain nothing. They are needed where a loop has something to move out of it: a sum
-in memory, a load, a condition or a call that stays the same in each round.
+in memory, a load or a call that stays the same in each round. Conditions that stay the same are
+moved out by the code generator itself, as most loops over edges have some.
 
 Source:
     docs/decisions/0008, which has the measurements.
@@ -13,11 +14,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tecomp.ir.expr import Binary, BinOp, Broadcast, BufferLoad, Call, Compare, Const, Ramp, Var
-from tecomp.ir.rewrite import children
-from tecomp.ir.stmt import Allocate, BufferStore, For, ForKind, Stmt
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Var,
+)
+from tecomp.ir.rewrite import children, walk
+from tecomp.ir.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
 
-_DECIDING = (BufferLoad, Binary, Compare, Call)
+_DECIDING = (BufferLoad, Binary, Call)
+_CONDITIONS = (Binary, Compare, Not)
+_MAY_CHANGE = (BufferLoad, Call)
 
 
 def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
@@ -109,6 +124,46 @@ def _is_constant(index: Any) -> bool:
 
 
 def _is_work(node: Any, var: Var) -> bool:
-    if isinstance(node, Compare | Call):
+    if isinstance(node, Call):
         return not _mentions(node, var)
     return node.op in (BinOp.FLOORDIV, BinOp.MOD)
+
+
+def staying_conditions(loop: For) -> list[Expr]:
+    """The conditions in an innermost loop that are the same in each round, as large as they get.
+
+    They read no memory and cannot fail, so they can be computed before the loop.
+    """
+    changing: set[Var] = {loop.loop_var}
+    conditions: list[Expr] = []
+    seen: set[int] = set()
+    todo: list[Any] = [loop.body]
+    while todo:
+        node = todo.pop()
+        kind = type(node)
+        if kind is For:
+            return []
+        if kind is Let:
+            changing.add(node.var)
+        if kind is Const or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if kind in _CONDITIONS and node.dtype.is_bool:
+            conditions.append(node)
+        else:
+            todo += children(node)
+    return _staying(conditions, changing)
+
+
+def _staying(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
+    """Those of the conditions, or of the terms joined in them, that stay while others change."""
+    found: list[Expr] = []
+    todo = conditions[::-1]
+    while todo:
+        node = todo.pop()
+        if not any(part in changing if isinstance(part, Var) else isinstance(part, _MAY_CHANGE)
+                   for part in walk(node)):
+            found.append(node)
+        elif isinstance(node, Binary) and node.op in (BinOp.AND, BinOp.OR):
+            todo += [node.b, node.a]
+    return found

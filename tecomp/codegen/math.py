@@ -1,7 +1,4 @@
-"""Math functions: instructions where there are some, formulas on vectors, else the C library.
-
-Functions of the C library know single values only and are called lane by lane.
-"""
+"""Math functions: instructions where there are some, else formulas on vectors."""
 
 from __future__ import annotations
 
@@ -22,11 +19,6 @@ _LLVM = {
     "trunc": "trunc",
     "fabs": "fabs",
 }
-_LIBRARY = (
-    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "pow", "hypot"),
-    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
-    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-)
 
 
 def call_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
@@ -72,31 +64,10 @@ def _float_function(code: Code, name: str, dtype: DType, args: Sequence[str]) ->
         return code.op(f"fdiv {kind} {one}, {_float_function(code, 'sqrt', dtype, args)}")
     if has_formula(name, dtype):
         return by_formula(code, name, dtype, args)
-    if name == "sigmoid":
-        negative = code.op(f"fneg {kind} {args[0]}")
-        grown = _lane_by_lane(code, "exp", dtype, [negative])
-        below = code.op(f"fadd {kind} {grown}, {one}")
-        return code.op(f"fdiv {kind} {one}, {below}")
     if name == "fmod":
         return code.op(f"frem {kind} {args[0]}, {args[1]}")
-    if name in _LIBRARY:
-        return _lane_by_lane(code, name, dtype, args)
     raise InternalError(f"there is no function `{name}` of {dtype}")
 
 
 def _constant(value: float, dtype: DType) -> str:
     return splat(literal(value, dtype.scalar), register_type(dtype.scalar), dtype.lanes)
-
-
-def _lane_by_lane(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
-    """A function of the C library on every lane; it knows single values only."""
-    symbol = name if dtype.bits == 64 else f"{name}f"
-    scalar, vector = register_type(dtype.scalar), register_type(dtype)
-    if dtype.lanes == 1:
-        return code.call(scalar, symbol, [(scalar, arg) for arg in args])
-    result = "poison"
-    for lane in range(dtype.lanes):
-        single = [code.op(f"extractelement {vector} {arg}, i64 {lane}") for arg in args]
-        value = code.call(scalar, symbol, [(scalar, x) for x in single])
-        result = code.op(f"insertelement {vector} {result}, {scalar} {value}, i64 {lane}")
-    return result

@@ -14,6 +14,7 @@ from tecomp.codegen.check import check_axis
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code, Guard, broadcast, close_guard, open_guard
 from tecomp.codegen.ramp import as_ramp
+from tecomp.codegen.stream import is_streamed, stream_store
 from tecomp.codegen.types import (
     memory_type,
     register_type,
@@ -179,7 +180,7 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
     if stride == 0:
         element = memory_type(access.dtype.scalar)
-        raw = code.op(f"load {element}, ptr {place}, align {align}")
+        raw = code.read(f"load {element}, ptr {place}, align {align}", access.buffer.data)
         raw = broadcast(code, raw, element, access.dtype.lanes)
     elif stride is None:
         raw = code.call(
@@ -194,7 +195,7 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     elif abs(stride) > 1:
         raw = _spaced(code, access, place, abs(stride))
     elif mask is None or _is_register(code, access):
-        raw = code.op(f"load {kind}, ptr {place}, align {align}")
+        raw = code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
         raw = raw if mask is None else _chosen(code, access, mask, raw, "zeroinitializer")
     else:
         lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
@@ -228,8 +229,11 @@ def _write(
     if mask is not None and _is_register(code, access):
         before = code.op(f"load {kind}, ptr {place}, align {align}")
         value, mask = _chosen(code, access, mask, value, before), None
+    if mask is None and is_streamed(access.buffer, access.dtype.bytes):
+        stream_store(code, kind, value, place, align, access.buffer.data)
+        return
     if mask is None:
-        code.do(f"store {kind} {value}, ptr {place}, align {align}")
+        code.write(f"store {kind} {value}, ptr {place}, align {align}", access.buffer.data)
         return
     lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
     name = f"llvm.masked.store.{suffix(kind)}.p0"
@@ -247,7 +251,7 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
     joined = ""
     for number, start in enumerate(starts):
         at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
-        part = code.op(f"load {kind}, ptr {at}, align {align}")
+        part = code.read(f"load {kind}, ptr {at}, align {align}", access.buffer.data)
         chosen = []
         for lane in range(lanes):
             origin = step * lane

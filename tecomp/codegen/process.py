@@ -19,6 +19,7 @@ from tecomp.codegen.call_text import API, OBJECTS, call_text
 from tecomp.codegen.jit import Linked, host
 from tecomp.codegen.kept import machine_code
 from tecomp.codegen.pool_text import pool_text
+from tecomp.codegen.runtime import RECORD_TEXT
 from tecomp.codegen.scratch_text import scratch_text
 
 HEAD = object.__basicsize__
@@ -66,7 +67,8 @@ class Process:
 
 def process_text(triple: str) -> str:
     """The module for a machine, in LLVM's name for it."""
-    return "\n".join([pool_text(triple), scratch_text(triple), call_text(HEAD), _ENTRY])
+    parts = [pool_text(triple), scratch_text(triple), RECORD_TEXT, call_text(HEAD), _ENTRY]
+    return "\n".join(parts)
 
 
 @dataclass(slots=True)

@@ -1,9 +1,9 @@
 """What the code of a kernel needs at run time, and how it gets at it.
 
-Failures are recorded by a function in each module. Memory and threads belong to the process: their
-functions lie in a table, whose address is the first thing in the state of the thread that runs the
-code. That state is an argument of every function, so a kernel refers to no address and no symbol
-but those of the C library, and its object code can be kept in a file.
+Memory and threads belong to the process. Their functions, and that which records failures, lie in a
+table, whose address is the first thing in the state of the thread that runs the code. That state is
+an argument of every function, so a kernel refers to no address and no symbol but those of the C
+library, and its object code can be kept in a file.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from tecomp.codegen.emit import Code
 
-PARALLEL, ALLOCATE, ALLOCATE_ROWS, RELEASE = range(4)
+PARALLEL, ALLOCATE, ALLOCATE_ROWS, RELEASE, RECORD = range(5)
 """Places in the table."""
 
-RECORD = """\
-define internal void @tecomp.record(ptr %record, i64 %kind, i64 %site, i64 %value, i64 %extent) #2 {
+RECORD_TEXT = """\
+define internal void @record(
+  ptr %thread, ptr %record, i64 %kind, i64 %site, i64 %value, i64 %extent
+) #0 {
 entry:
   %pair = cmpxchg ptr %record, i64 0, i64 %kind monotonic monotonic
   %first = extractvalue { i64, i1 } %pair, 1
@@ -32,20 +34,19 @@ fill:
 done:
   ret void
 }
-attributes #2 = { nounwind noinline cold }
 """
+"""What notes the first failure of a kernel."""
 
-# These touch nothing but the state of the thread and the memory that they hand out.
-_FRESH = " memory(argmem: readwrite, inaccessiblemem: readwrite)"
 _RESULTS = {
     PARALLEL: "void", ALLOCATE: "noalias align 128 ptr", ALLOCATE_ROWS: "noalias align 128 ptr",
-    RELEASE: "void",
+    RELEASE: "void", RECORD: "void",
 }
-
-
-def runtime_text(functions: str) -> str:
-    """What the text of some functions calls in its own module."""
-    return RECORD if "@tecomp.record(" in functions else ""
+# What they touch besides what anybody may see. Memory is handed out to be the only one of its kind;
+# but rows are written to as well, and read through pointers from memory.
+_EFFECTS = {
+    ALLOCATE: " memory(argmem: readwrite, inaccessiblemem: readwrite)",
+    RECORD: " cold memory(argmem: readwrite)",
+}
 
 
 def call_runtime(code: Code, place: int, arguments: Sequence[str], hint: str = "") -> str:
@@ -54,9 +55,7 @@ def call_runtime(code: Code, place: int, arguments: Sequence[str], hint: str = "
     slot = code.op(f"getelementptr ptr, ptr {table}, i64 {place}")
     function = code.op(f"load ptr, ptr {slot}, align 8, !invariant.load !0")
     given = ", ".join(["ptr %thread", *arguments])
-    # Rows are written to as well, and read through pointers from memory.
-    effects = _FRESH if place == ALLOCATE else ""
-    text = f"call {_RESULTS[place]} {function}({given}) nounwind{effects}"
+    text = f"call {_RESULTS[place]} {function}({given}) nounwind{_EFFECTS.get(place, '')}"
     if hint:
         return code.op(text, hint)
     code.do(text)

@@ -23,7 +23,9 @@ _LARGE_PAGE = 2 << 20
 
 _STATE = f"""\
 @callers = internal global [{CALLERS} x %Thread] zeroinitializer, align 128
-@table = internal global [4 x ptr] [ptr @parallel, ptr @allocate, ptr @allocate_rows, ptr @release]
+@table = internal global [5 x ptr] [
+  ptr @parallel, ptr @allocate, ptr @allocate_rows, ptr @release, ptr @record
+]
 
 declare i64 @llvm.smax.i64(i64, i64)
 declare i32 @posix_memalign(ptr, i64, i64)

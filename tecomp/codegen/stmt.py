@@ -15,6 +15,7 @@ from tecomp.codegen.allocate import close_allocation, open_allocation
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit, run_rule
+from tecomp.codegen.loop_work import staying_conditions
 from tecomp.codegen.memory import store
 from tecomp.codegen.parallel import outline
 from tecomp.codegen.squares import find_squares
@@ -134,6 +135,10 @@ def _for(code: Code, stmt: For) -> Rule:
     for extent in _extents_inside(stmt):
         inner = _value(code, extent)
         conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
+    around = code.settled
+    for condition in staying_conditions(stmt):
+        operand = _value(code, condition)
+        code.settled = {**code.settled, id(condition): (condition, operand)}
     if conditions:
         code.branch(reduce(lambda a, b: code.op(f"and i1 {a}, {b}"), conditions), body, after)
     else:
@@ -146,6 +151,7 @@ def _for(code: Code, stmt: For) -> Rule:
     code.do("")
     with code.bound(stmt.loop_var, var):
         yield stmt.body
+    code.settled = around
     code.do(f"{following} = add nsw {kind} {var}, 1")
     again = code.op(f"icmp slt {kind} {following}, {end}")
     rounds = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"

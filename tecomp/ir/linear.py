@@ -112,6 +112,7 @@ class Terms:
         self._linear: dict[int, tuple[Expr, Linear]] = {}
         self._factors: dict[int, tuple[int, ...]] = {}
         self._data: set[int] = set()
+        self._written: dict[tuple[Any, ...], Expr] = {}
 
     def mark_data(self, var: Var) -> None:
         """`var` has a value that comes from the contents of a buffer."""
@@ -141,22 +142,19 @@ class Terms:
         """`1 * expr`."""
         return Linear({self.key(expr): (expr, 1)})
 
-    def expr(self, total: Linear) -> Expr:
-        """The sum written out: the first positive term first, the constant last."""
-        terms = [(atom, c) for atom, c in total.terms.values()]
-        head = next((i for i, (_, c) in enumerate(terms) if c > 0), None)
-        if head is not None:
-            terms.insert(0, terms.pop(head))
-            written = _scaled(*terms.pop(0))
-        else:
-            written = Const(total.const, INT64)
-        for atom, c in terms:
-            op = BinOp.ADD if c > 0 else BinOp.SUB
-            written = Binary(op, written, _scaled(atom, abs(c)))
-        if head is not None and total.const:
-            op = BinOp.ADD if total.const > 0 else BinOp.SUB
-            written = Binary(op, written, Const(abs(total.const), INT64))
-        self._linear.setdefault(id(written), (written, total))
+    def expr(self, total: Linear, like: Expr | None = None) -> Expr:
+        """The sum written out: the first positive term first, the constant last.
+
+        The same sum is the same object each time; `like` itself where it is written so.
+        """
+        form = (*((key, c) for key, (_, c) in total.terms.items()), total.const)
+        written = self._written.get(form)
+        if written is None:
+            written = _written(total)
+            if like is not None and _alike(written, like):
+                written = like
+            self._written[form] = written
+            self._linear.setdefault(id(written), (written, total))
         return written
 
     def _visit(self, root: Expr) -> None:
@@ -246,6 +244,40 @@ class Terms:
 
     def _number(self, signature: tuple[Any, ...]) -> int:
         return self._ids.setdefault(signature, len(self._ids))
+
+
+def _written(total: Linear) -> Expr:
+    terms = list(total.terms.values())
+    head = next((i for i, (_, c) in enumerate(terms) if c > 0), None)
+    if head is not None:
+        terms.insert(0, terms.pop(head))
+        written = _scaled(*terms.pop(0))
+    else:
+        written = Const(total.const, INT64)
+    for atom, c in terms:
+        op = BinOp.ADD if c > 0 else BinOp.SUB
+        written = Binary(op, written, _scaled(atom, abs(c)))
+    if head is not None and total.const:
+        op = BinOp.ADD if total.const > 0 else BinOp.SUB
+        written = Binary(op, written, Const(abs(total.const), INT64))
+    return written
+
+
+def _alike(a: Expr, b: Expr) -> bool:
+    """Whether two sums are written in the same way, of the same atoms."""
+    todo = [(a, b)]
+    while todo:
+        x, y = todo.pop()
+        if x is y:
+            continue
+        match x, y:
+            case Binary(op, p, q), Binary(other, r, s) if op is other and op in _SUMS:
+                todo += [(p, r), (q, s)]
+            case Const(value), Const(other) if value == other and x.dtype == y.dtype:
+                pass
+            case _:
+                return False
+    return True
 
 
 def _scaled(atom: Expr, coefficient: int) -> Expr:

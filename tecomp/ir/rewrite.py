@@ -5,8 +5,9 @@ All of them are loops and not recursions: unrolled code nests deeper than Python
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter, is_
 from typing import Any, TypeVar
 
 from tecomp.ir.expr import Broadcast, Expr, Var, cast
@@ -23,6 +24,9 @@ _PLAIN = frozenset((
     "BinOp", "Buffer", "CmpOp", "DType", "ForKind", "Location | None", "Scalar", "Tensor", "bool",
     "int", "str", "tuple[int, ...]", "tuple[tuple[int, int, int], ...]",
 ))
+# Annotations of fields that hold one node, and of those that hold a tuple of them.
+_ONE = frozenset(("Expr", "Stmt"))
+_MANY = frozenset(("tuple[Expr, ...]", "tuple[Range, ...]", "tuple[Stmt, ...]"))
 
 
 class _Holds(dict[type, int]):
@@ -49,26 +53,59 @@ class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
         return found
 
 
+class _Readers(dict[type, Callable[[Any], Sequence[Any]]]):
+    """For a kind of node: the function that gives its children."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Sequence[Any]]:
+        names, inner = _SHAPES[kind]
+        known: Any = kind
+        types = {f.name: f.type for f in fields(known)}
+        inside = [names[k] for k in inner]
+        read: Callable[[Any], Sequence[Any]] = _by_value(inside)
+        if all(types[name] in _ONE for name in inside):
+            read = attrgetter(*inside) if len(inside) > 1 else _alone(*inside)
+        elif len(inside) == 1 and types[inside[0]] in _MANY:
+            read = attrgetter(inside[0])
+        self[kind] = read
+        return read
+
+
+def _alone(name: str = "") -> Callable[[Any], Sequence[Any]]:
+    if not name:
+        return lambda _: ()
+    get = attrgetter(name)
+    return lambda node: (get(node),)
+
+
+def _by_value(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """Children in fields that may hold something else, too."""
+
+    def read(node: Any) -> Sequence[Any]:
+        found: list[Any] = []
+        for name in names:
+            value = getattr(node, name)
+            holds = _HOLDS[type(value)]
+            if holds == 1:
+                found.append(value)
+            elif holds:
+                found += [item for item in value if _HOLDS[type(item)] == 1]
+        return found
+
+    return read
+
+
 # Traversals are most of what lowering does: what is known of a class is looked up once.
 _HOLDS = _Holds()
 _SHAPES = _Shapes()
+_READERS = _Readers()
 
 
-def children(node: Any) -> list[Any]:
+def children(node: Any) -> Sequence[Any]:
     """The expressions and statements directly inside `node`, in field order.
 
     Buffers are not entered: extents of a shape are not part of what a statement computes.
     """
-    names, inner = _SHAPES[type(node)]
-    found = []
-    for k in inner:
-        value = getattr(node, names[k])
-        holds = _HOLDS[type(value)]
-        if holds == 1:
-            found.append(value)
-        elif holds:
-            found += [item for item in value if _HOLDS[type(item)] == 1]
-    return found
+    return _READERS[type(node)](node)
 
 
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:
@@ -84,7 +121,7 @@ def rebuild(node: N, f: Callable[[Any], Any]) -> N:
                 changed[k] = new
         elif holds:
             items = [f(item) if _HOLDS[type(item)] == 1 else item for item in old]
-            if any(a is not b for a, b in zip(old, items, strict=True)):
+            if not all(map(is_, old, items)):
                 changed[k] = tuple(items)
     if not changed:
         return node
@@ -134,17 +171,19 @@ def fold(
 def bottom_up(root: N, rule: Callable[[Any], Any]) -> N:
     """Apply `rule` once to every node, children first; `None` leaves a node as it is."""
     done: dict[int, Any] = {}
-    todo: list[tuple[Any, list[Any] | None]] = [(root, None)]
+    todo: list[Any] = [root]
     while todo:
-        node, inner = todo.pop()
-        if inner is None:
-            if id(node) in done:
-                continue
-            inner = children(node)
-            if inner:
-                todo.append((node, inner))
-                todo += [(child, None) for child in reversed(inner)]
-                continue
+        node = todo[-1]
+        if id(node) in done:
+            todo.pop()
+            continue
+        inner = _READERS[type(node)](node)
+        waiting = [child for child in inner if id(child) not in done]
+        if waiting:
+            waiting.reverse()
+            todo += waiting
+            continue
+        todo.pop()
         rebuilt = node
         for child in inner:
             if done[id(child)] is not child:

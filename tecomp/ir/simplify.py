@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
 from tecomp.ir.expr import (
@@ -275,7 +276,10 @@ def _store(facts: Facts, stmt: BufferStore) -> Task:
         indices: list[Expr] = []
         for index in stmt.indices:
             indices.append((yield expression(facts, index)))
-        return BufferStore(facts.buffer(stmt.buffer), value, tuple(indices))
+        buffer = facts.buffer(stmt.buffer)
+        if buffer is stmt.buffer and value is stmt.value and all(map(is_, indices, stmt.indices)):
+            return stmt
+        return BufferStore(buffer, value, tuple(indices))
     predicate = yield expression(facts, stmt.predicate)
     known = truth(predicate)
     if known is False:

@@ -40,15 +40,21 @@ _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 
 def expression(facts: Facts, node: Expr) -> Task:
     """A task that gives `node` simplified."""
+    result = settled(facts, node)
+    if result is None:
+        result = yield from _compound(facts, node)
+        facts.memo[id(node)] = (node, result)
+    return result
+
+
+def settled(facts: Facts, node: Expr) -> Expr | None:
+    """`node` simplified, if that takes no work: most operands are literals and variables."""
     if isinstance(node, Const):
         return node
     if isinstance(node, Var):
         return facts.values.get(node, node)
-    if (done := facts.memo.get(id(node))) is not None:
-        return done[1]
-    result = yield _compound(facts, node)
-    facts.memo[id(node)] = (node, result)
-    return result
+    done = facts.memo.get(id(node))
+    return None if done is None else done[1]
 
 
 def _compound(facts: Facts, node: Expr) -> Task:
@@ -66,11 +72,17 @@ def _compound(facts: Facts, node: Expr) -> Task:
 
 def _by_children(facts: Facts, node: Expr) -> Task:
     parts: dict[int, Expr] = {}
+    is_new = False
     for child in children(node):
-        parts[id(child)] = yield expression(facts, child)
-    result = rebuild(node, lambda child: parts[id(child)])
-    if isinstance(result, BufferLoad) and facts.buffer(result.buffer) is not result.buffer:
-        return BufferLoad(facts.buffer(result.buffer), result.indices)
+        simple = settled(facts, child)
+        if simple is None:
+            simple = yield expression(facts, child)
+        parts[id(child)] = simple
+        is_new = is_new or simple is not child
+    result = rebuild(node, lambda child: parts[id(child)]) if is_new else node
+    if isinstance(result, BufferLoad):
+        buffer = facts.buffer(result.buffer)
+        return result if buffer is result.buffer else BufferLoad(buffer, result.indices)
     return _rule(facts, result)
 
 
@@ -81,8 +93,10 @@ def _sum(facts: Facts, root: Binary) -> Task:
     todo: list[tuple[Expr, int]] = [(root, 1)]
     while todo:
         node, factor = todo.pop()
-        inside = isinstance(node, Binary) and node.op in _SUMS and id(node) not in facts.memo
-        if inside and id(node) not in opened:
+        value = settled(facts, node)
+        if value is None and id(node) not in opened and (
+            isinstance(node, Binary) and node.op in _SUMS
+        ):
             opened.add(id(node))
             match node:
                 case Binary(BinOp.ADD, a, b):
@@ -97,14 +111,14 @@ def _sum(facts: Facts, root: Binary) -> Task:
                 case Binary(_, a, b):
                     x = yield expression(facts, a)
                     y = yield expression(facts, b)
-                    value: Expr = Binary(BinOp.MUL, x, y)
-        else:
+                    value = Binary(BinOp.MUL, x, y)
+        if value is None:
             value = yield expression(facts, node)
         total = total.plus(facts.terms.linear(value), factor)
     total = joined(facts, total)
     if not _fits(total):
         return root
-    return facts.terms.expr(total)
+    return facts.terms.expr(total, like=root)
 
 
 def _fits(total: Linear) -> bool:

@@ -1,9 +1,10 @@
-"""From a schedule to flat IR: the passes, in order, with a check after each."""
+"""From a schedule to flat IR: the passes, in order, and a check that finds the one that errs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from keyword import iskeyword
 
 from tecomp.errors import LowerError
@@ -40,8 +41,9 @@ PASSES = (
     Pass("lower_storage", lower_storage),
     # One index for each physical axis.
     Pass("flatten_buffer", flatten_buffer, flat=True),
-    # Loops marked so become vector operations; tails are masked.
-    Pass("vectorize_loops", vectorize_loops, flat=True),
+    # Loops marked so become vector operations; tails are masked. What was put together so far, by
+    # passes that end with `simplify` or add up sums themselves, is simple.
+    Pass("vectorize_loops", partial(vectorize_loops, is_simple=True), flat=True),
     # Loops marked so are written out.
     Pass("unroll_loops", unroll_loops, flat=True),
     # Indices in their shortest form, conditions decided where they can be.
@@ -107,17 +109,30 @@ def lower_all(
     if not isinstance(schedule, Schedule):
         raise LowerError(f"lower: expected a schedule, got {schedule!r}")
     with isl_work("lower"):
-        func = simplify(build_nest(prepare(schedule, args), name))
-        verify(func)
-        functions = {"nest": func}
-        for step in PASSES:
-            if stop_after is not None and stop_after in functions:
-                break
-            before, func = func, step.run(func)
-            if func is not before or step.flat:
-                verify(func, flat=step.flat)
-            functions[step.name] = func
+        functions = {"nest": simplify(build_nest(prepare(schedule, args), name))}
+        try:
+            _run(functions, stop_after)
+        except Exception:
+            # The first function that is not well formed says more than what came of it.
+            for each, func in functions.items():
+                verify(func, flat=_is_flat(each))
+            raise
     return Lowered(functions)
+
+
+def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
+    """Add what each pass makes, and check the last of it."""
+    last = "nest"
+    for step in PASSES:
+        if last == stop_after:
+            break
+        functions[step.name] = step.run(functions[last])
+        last = step.name
+    verify(functions[last], flat=_is_flat(last))
+
+
+def _is_flat(name: str) -> bool:
+    return any(step.name == name and step.flat for step in PASSES)
 
 
 def lower(

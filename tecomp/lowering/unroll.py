@@ -20,7 +20,7 @@ from tecomp.ir.expr import (
     binary,
     index_value,
 )
-from tecomp.ir.rewrite import bottom_up, map_body, walk
+from tecomp.ir.rewrite import bottom_up, children, map_body, rebuild, walk
 from tecomp.ir.simplify import constant_upper_bound
 from tecomp.ir.stmt import (
     BufferStore,
@@ -87,7 +87,12 @@ def _unrolled(loop: For, limit: int) -> Stmt:
     if turns is None or forms * turns * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)
     in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))
-    copies = tuple(_copy(loop, turn, in_shapes=in_shapes) for turn in range(turns))
+    changing = [] if in_shapes else _depending(loop.body, loop.loop_var)
+    copies = tuple(
+        _copy_with_shapes(loop, turn) if in_shapes else
+        _with_value(loop.body, changing, loop.loop_var, _value(loop, turn))
+        for turn in range(turns)
+    )
     whole = SeqStmt(copies).stands_for
     if isinstance(loop.extent, Const):
         return whole
@@ -121,28 +126,62 @@ def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
     ))
 
 
-def _copy(loop: For, turn: int, *, in_shapes: bool) -> Stmt:
-    """The body at one turn; `in_shapes` says whether the shape of a buffer depends on it."""
-    value = binary(BinOp.ADD, loop.min, index_value(turn)) if turn else loop.min
-    body = replace_variables(loop.body, {loop.loop_var: value}) if in_shapes else loop.body
-    return _with_value(body, loop.loop_var, value)
+def _value(loop: For, turn: int) -> Expr:
+    return binary(BinOp.ADD, loop.min, index_value(turn)) if turn else loop.min
 
 
-def _with_value(body: Stmt, var: Var, value: Expr) -> Stmt:
-    """`body` with `value` for `var`; what becomes constant is computed at once."""
+def _copy_with_shapes(loop: For, turn: int) -> Stmt:
+    """The body at one turn, where the shape of a buffer depends on it."""
+    return bottom_up(replace_variables(loop.body, {loop.loop_var: _value(loop, turn)}), _folded)
 
-    def rule(node: Any) -> Expr | None:
-        if node is var:
-            return value
-        if not isinstance(node, Binary) or node.dtype != INT64:
-            return None
-        match node:
-            case Binary(op, Const() as a, Const() as b):
-                return binary(op, a, b)
-            case Binary(BinOp.ADD, Const(0), x) | Binary(BinOp.ADD | BinOp.SUB, x, Const(0)):
-                return x
-            case Binary(BinOp.MUL, Const(1), x) | Binary(BinOp.MUL, x, Const(1)):
-                return x
-        return None
 
-    return bottom_up(body, rule)
+def _depending(body: Stmt, var: Var) -> list[Any]:
+    """The nodes of `body` that have `var` in them, each once and inner before outer."""
+    depends: dict[int, bool] = {}
+    found: list[Any] = []
+    todo: list[Any] = [body]
+    while todo:
+        node = todo[-1]
+        inner = children(node)
+        waiting = [child for child in inner if id(child) not in depends]
+        if waiting:
+            waiting.reverse()
+            todo += waiting
+            continue
+        todo.pop()
+        if id(node) not in depends:
+            depends[id(node)] = node is var or any(depends[id(child)] for child in inner)
+            if depends[id(node)]:
+                found.append(node)
+    return found
+
+
+def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> Stmt:
+    """`body` with `value` for `var`; what becomes constant is computed at once.
+
+    Args:
+        body: the turn of a loop.
+        changing: the nodes in it that depend on `var`.
+        var: the variable.
+        value: what it is in this turn.
+    """
+    done: dict[int, Any] = {id(var): value}
+    for node in changing:
+        if node is not var:
+            done[id(node)] = _folded(rebuild(node, lambda child: done.get(id(child), child)))
+    result: Stmt = done.get(id(body), body)
+    return result
+
+
+def _folded(node: Any) -> Any:
+    """`node`, an operation on numbers as their result."""
+    if type(node) is not Binary or node.dtype != INT64:
+        return node
+    match node:
+        case Binary(op, Const() as a, Const() as b):
+            return binary(op, a, b)
+        case Binary(BinOp.ADD, Const(0), x) | Binary(BinOp.ADD | BinOp.SUB, x, Const(0)):
+            return x
+        case Binary(BinOp.MUL, Const(1), x) | Binary(BinOp.MUL, x, Const(1)):
+            return x
+    return node

@@ -18,7 +18,9 @@ from tecomp.lowering.vector_stmt import is_vectorizable, vector_body
 MAX_LANES = 64
 
 
-def vectorize_loops(func: PrimFunc, max_lanes: int = MAX_LANES) -> PrimFunc:
+def vectorize_loops(
+    func: PrimFunc, max_lanes: int = MAX_LANES, *, is_simple: bool = False
+) -> PrimFunc:
     """Replace each `vectorized` loop by operations on all its turns at once.
 
     The loop variable becomes a ramp. A load or store whose index is a vector moves a vector; what
@@ -39,10 +41,11 @@ def vectorize_loops(func: PrimFunc, max_lanes: int = MAX_LANES) -> PrimFunc:
     Args:
         func: a function with flat buffers.
         max_lanes: the widest vector to make.
+        is_simple: whether its indices and conditions are in their shortest form already.
     """
     if not any(_is_vector(node) for node in walk(func.body)):
         return func
-    func = simplify(func)
+    func = func if is_simple else simplify(func)
     body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
     return replace(func, body=body)
 
@@ -127,7 +130,16 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     facts.leave(state)
     last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
     bound = facts.greatest(facts.terms.linear(rest))
+    state = facts.enter()
+    # A negative extent is an empty loop too, and its remainder may be positive.
+    some = Compare(CmpOp.GT, loop.extent, index_value(0))
+    is_counted = facts.at_least(count, 0)
+    if not is_counted:
+        facts.assume(some)
     tail = _piece(work, loop, last, rest, width - 1 if bound is None else bound)
+    facts.leave(state)
+    if not is_counted:
+        tail = IfThenElse(some, tail)
     return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
 
 

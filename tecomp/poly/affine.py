@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import islpy
-from islpy import Aff, LocalSpace, Map, PwAff, Set, Val, dim_type
+from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, dim_type
 
-from tecomp.ir.expr import Binary, Expr, Not, Var
+from tecomp.ir.expr import Binary, Const, Expr, Not, Var
 from tecomp.ir.stmt import Extent
 from tecomp.poly.context import CONTEXT
 from tecomp.poly.express import ast_expr, set_to_condition, to_expr
-from tecomp.poly.functions import AND, OR, NotAffine, add, number, piecewise, truth
+from tecomp.poly.functions import AND, OR, Function, NotAffine, add, number, piecewise, truth
 
 __all__ = [
     "NotAffine",
@@ -33,6 +33,38 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The isl space of so many parameters and dimensions, and its coordinates as functions."""
+
+    space: islpy.Space
+    local: LocalSpace
+    affs: tuple[Aff, ...]
+
+
+@cache
+def _named(n_params: int, n_dims: int) -> _Named:
+    # Names go by position, so all spaces of a size are one; isl takes a while to name them.
+    space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
+    for k in range(n_params):
+        space = space.set_dim_name(dim_type.param, k, f"p{k}")
+    for k in range(n_dims):
+        space = space.set_dim_name(dim_type.set, k, f"d{k}")
+    local = LocalSpace.from_space(space)
+    places = (*((dim_type.param, k) for k in range(n_params)),
+              *((dim_type.set, k) for k in range(n_dims)))
+    return _Named(space, local, tuple(Aff.var_on_domain(local, *place) for place in places))
+
+
+@cache
+def _unnamed(n_params: int, n_dims: int) -> islpy.Space:
+    """As `_named`, for results: only the parameters have names."""
+    space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
+    for k in range(n_params):
+        space = space.set_dim_name(dim_type.param, k, f"p{k}")
+    return space
+
+
 @dataclass(frozen=True)
 class Space:
     """Integer points with one coordinate for each of `dims`, for given values of `params`.
@@ -45,15 +77,10 @@ class Space:
     dims: tuple[Var, ...]
     params: tuple[Var, ...] = ()
 
-    @cached_property
+    @property
     def isl(self) -> islpy.Space:
         """The isl space, its dimensions named `d0, d1, ...` and `p0, p1, ...`."""
-        space = islpy.Space.set_alloc(CONTEXT, len(self.params), len(self.dims))
-        for k in range(len(self.params)):
-            space = space.set_dim_name(dim_type.param, k, f"p{k}")
-        for k in range(len(self.dims)):
-            space = space.set_dim_name(dim_type.set, k, f"d{k}")
-        return space
+        return _named(len(self.params), len(self.dims)).space
 
     @cached_property
     def names(self) -> Mapping[str, Expr]:
@@ -61,19 +88,14 @@ class Space:
         dims = {f"d{k}": var for k, var in enumerate(self.dims)}
         return {**dims, **{f"p{k}": var for k, var in enumerate(self.params)}}
 
-    @cached_property
+    @property
     def _local(self) -> LocalSpace:
-        return LocalSpace.from_space(self.isl)
+        return _named(len(self.params), len(self.dims)).local
 
     @cached_property
     def _affs(self) -> dict[Var, Aff]:
-        affs = {
-            var: Aff.var_on_domain(self._local, dim_type.param, k)
-            for k, var in enumerate(self.params)
-        }
-        for k, var in enumerate(self.dims):
-            affs[var] = Aff.var_on_domain(self._local, dim_type.set, k)
-        return affs
+        named = _named(len(self.params), len(self.dims))
+        return dict(zip((*self.params, *self.dims), named.affs, strict=True))
 
     def var(self, var: Var) -> Aff:
         """The coordinate or parameter `var` as a function on the space.
@@ -89,6 +111,28 @@ class Space:
     def const(self, value: int) -> Aff:
         """The function that is `value` everywhere."""
         return Aff.val_on_domain(self._local, Val.int_from_si(CONTEXT, value))
+
+    def sum(self, const: int, factors: Mapping[Var, int]) -> Aff:
+        """The function `const + factor * variable + ...`.
+
+        Raises:
+            NotAffine: the space has no such variable.
+        """
+        terms = [(var, factor) for var, factor in factors.items() if factor]
+        if not const and len(terms) == 1 and terms[0][1] == 1:
+            return self.var(terms[0][0])
+        total = self.const(const)
+        for var, factor in terms:
+            kind, position = self._place(var)
+            total = total.set_coefficient_val(kind, position, factor)
+        return total
+
+    def _place(self, var: Var) -> tuple[dim_type, int]:
+        for kind, names in ((dim_type.in_, self.dims), (dim_type.param, self.params)):
+            for k, name in enumerate(names):
+                if name is var:
+                    return kind, k
+        raise NotAffine(var)
 
     def universe_set(self) -> Set:
         """All points."""
@@ -109,16 +153,27 @@ class Space:
             NotAffine: a bound is not affine.
         """
         points = Set.universe(self.isl)
-        for k, (low, extent) in enumerate(ranges):
+        for k, (start, extent) in enumerate(ranges):
+            low = int(start.value) if isinstance(start, Const) else start
             if isinstance(low, int) and isinstance(extent, int):
                 points = points.lower_bound_val(dim_type.set, k, low)
                 points = points.upper_bound_val(dim_type.set, k, low + extent - 1)
                 continue
-            axis = piecewise(self._affs[self.dims[k]])
             first = number(low, self)
-            end = piecewise(add(first, number(extent, self)))
-            points = points.intersect(axis.ge_set(piecewise(first)).intersect(axis.lt_set(end)))
+            end = add(first, number(extent, self))
+            points = points.intersect(_between(self._affs[self.dims[k]], first, end))
         return points
+
+
+def _between(value: Aff, first: Function, end: Function) -> Set:
+    """Where `first <= value < end`."""
+    if isinstance(first, Aff) and isinstance(end, Aff):
+        above = Constraint.inequality_from_aff(value.sub(first))
+        below = Constraint.inequality_from_aff(end.sub(value).add_constant_val(-1))
+        universe = BasicSet.universe(value.get_domain_space())
+        return Set.from_basic_set(universe.add_constraint(above).add_constraint(below))
+    axis = piecewise(value)
+    return axis.ge_set(piecewise(first)).intersect(axis.lt_set(piecewise(end)))
 
 
 def pw_aff(expr: Extent, space: Space) -> PwAff:
@@ -194,10 +249,7 @@ def index_relation(exprs: Sequence[Extent], space: Space) -> Map:
         NotAffine: one of `exprs` is not affine.
     """
     values = [number(expr, space) for expr in exprs]
-    target = islpy.Space.set_alloc(CONTEXT, len(space.params), len(values))
-    for k in range(len(space.params)):
-        target = target.set_dim_name(dim_type.param, k, f"p{k}")
-    both = space.isl.map_from_domain_and_range(target)
+    both = space.isl.map_from_domain_and_range(_unnamed(len(space.params), len(values)))
     affs = [value for value in values if isinstance(value, Aff)]
     if len(affs) == len(values):
         single = islpy.AffList.alloc(CONTEXT, len(affs))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from islpy import Aff, PwAff, Set
 
-from tecomp.ir.dtype import DType
+from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import (
     Binary,
     BinOp,
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 Function: TypeAlias = "Aff | PwAff"
 _Value: TypeAlias = "Function | Set"
 
+# In a sum of more, the same terms may come again and again: each is evaluated once then.
+_MOST_STEPS = 256
+_SIGNS = {BinOp.ADD: 1, BinOp.SUB: -1}
+
 AND = (BinOp.AND, BinOp.BITAND, BinOp.MIN)
 OR = (BinOp.OR, BinOp.BITOR, BinOp.MAX)
 
@@ -52,7 +56,7 @@ def number(expr: Extent, space: Space) -> Function:
     """
     if isinstance(expr, int):
         return space.const(expr)
-    value = _evaluate(expr, space)
+    value = _evaluate(expr, space) if isinstance(expr, Compare) else _sum(expr, space)
     if isinstance(value, Set):
         raise NotAffine(expr)
     return value
@@ -80,6 +84,44 @@ def add(a: Function, b: Function) -> Function:
     if isinstance(a, Aff) and isinstance(b, Aff):
         return a.add(b)
     return piecewise(a).add(piecewise(b))
+
+
+def _sum(root: Expr, space: Space) -> _Value:
+    """As `_evaluate`, but a sum counts its variables first: isl takes long for each step."""
+    const, factors, others = _terms(root)
+    if others and others[0][0] is root:
+        return _evaluate(root, space)
+    total: Function = space.sum(const, factors)
+    for node, factor in others:
+        term = _evaluate(node, space)
+        if isinstance(term, Set):
+            raise NotAffine(node)
+        total = add(total, term if factor == 1 else term.scale_val(factor))
+    return total
+
+
+def _terms(root: Expr) -> tuple[int, dict[Var, int], list[tuple[Expr, int]]]:
+    """A sum as a number, variables with their factors, and what else is added with its factor."""
+    const = 0
+    factors: dict[Var, int] = {}
+    others: list[tuple[Expr, int]] = []
+    todo: list[tuple[Expr, int]] = [(root, 1)]
+    for _ in range(_MOST_STEPS):
+        if not todo:
+            return const, factors, others
+        node, factor = todo.pop()
+        match node:
+            case Var() if node.dtype == INT64:
+                factors[node] = factors.get(node, 0) + factor
+            case Const(number) if node.dtype == INT64:
+                const += factor * int(number)
+            case Binary(op, a, b) if op in _SIGNS and node.dtype == INT64:
+                todo += [(b, factor * _SIGNS[op]), (a, factor)]
+            case Binary(BinOp.MUL, a, Const(c)) if node.dtype == INT64:
+                todo.append((a, factor * int(c)))
+            case _:
+                others.append((node, factor))
+    return 0, {}, [(root, 1)]
 
 
 def _evaluate(root: Expr, space: Space) -> _Value:

@@ -53,8 +53,7 @@ class Scope:
         variables = dict.fromkeys(v for value in values for v in free_variables(value))
         fresh = tuple(v for v in variables if v not in set(self.params))
         params = (*self.params, *fresh)
-        here = _point(values, params)
-        known = copy.intersect(here).params().intersect(self.context)
+        known = _rest(copy, values, params).params().intersect(self.context)
         return replace(self, params=params, context=known)
 
     def within(self, var: Var, extent: Expr) -> Scope:
@@ -76,10 +75,25 @@ def _point(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
 
 def fix(points: isl.Set, values: Sequence[Expr], scope: Scope) -> isl.Set:
     """The rest of the coordinates of `points`, where the first ones have `values`."""
-    rank = points.dim(_DIM)
-    here = _point(values, scope.params).add_dims(_DIM, rank - len(values))
-    inside = points.intersect(here).project_out(_DIM, 0, len(values))
-    return inside.intersect_params(scope.context)
+    return _rest(points, values, scope.params).intersect_params(scope.context)
+
+
+def _rest(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
+    """As `fix`; most values are numbers, and variables that `points` do not depend on yet."""
+    names = {var: f"p{k}" for k, var in enumerate(params)}
+    fresh = [names[value] for value in values if isinstance(value, Var)]
+    is_plain = len(set(fresh)) + sum(isinstance(value, Const) for value in values) == len(values)
+    if not is_plain or any(points.find_dim_by_name(_PARAM, name) >= 0 for name in fresh):
+        here = _point(values, params).add_dims(_DIM, points.dim(_DIM) - len(values))
+        return points.intersect(here).project_out(_DIM, 0, len(values))
+    for k, value in reversed([*enumerate(values)]):
+        if isinstance(value, Const):
+            points = points.fix_val(_DIM, k, int(value.value)).project_out(_DIM, k, 1)
+    first = points.dim(_PARAM)
+    points = points.move_dims(_PARAM, first, _DIM, 0, len(fresh))
+    for k, name in enumerate(fresh, first):
+        points = points.set_dim_name(_PARAM, k, name)
+    return points
 
 
 def first_dims(points: isl.Set, count: int) -> isl.Set:
@@ -142,6 +156,8 @@ def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | N
         return None
     last = max(dim for dim, _ in tiled) + 1
     inside = first_dims(points, last)
+    if _all_tiles(inside, tiled).is_subset(inside):
+        return None
     is_convex = inside.n_basic_set() == 1 and not inside.involves_locals()
     whole = _with_corners(inside, tiled) if is_convex else _without_gaps(inside, tiled)
     full = points.intersect(whole.add_dims(_DIM, points.dim(_DIM) - last)).coalesce()
@@ -165,12 +181,18 @@ def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
     return whole
 
 
-def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
-    """Where no part of a tile is missing from `points`."""
+def _all_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """The whole of each tile of which a part is among `points`."""
     tiles = points
     for dim, extent in tiled:
         tiles = free(tiles, dim).lower_bound_val(_DIM, dim, 0)
         tiles = tiles.upper_bound_val(_DIM, dim, extent - 1)
+    return tiles
+
+
+def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """Where no part of a tile is missing from `points`."""
+    tiles = _all_tiles(points, tiled)
     partial = tiles.subtract(points)
     for dim, _ in tiled:
         partial = free(partial, dim)

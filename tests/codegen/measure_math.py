@@ -15,6 +15,9 @@ import numpy as np
 
 from tecomp.codegen import Kernel, jit
 from tecomp.codegen.emit import Code
+from tecomp.codegen.types import register_type
+from tecomp.codegen.vector_math.helper import each_lane
+from tecomp.codegen.vector_math.lanes import Real
 from tecomp.ir.dtype import DType
 from tecomp.ir.parser import parse
 from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
@@ -36,16 +39,16 @@ NUMPY: dict[str, Callable[[Array, Array], object]] = {
     "log": lambda x, o: np.log(x, out=o),
     "sin": lambda x, o: np.sin(x, out=o),
     "cos": lambda x, o: np.cos(x, out=o),
-    "pow": lambda x, o: np.power(np.abs(x), np.float32(2.5), out=o),
+    "pow": lambda x, o: np.power(np.abs(x), x.dtype.type(2.5), out=o),
 }
 
 
-def worst_error(name: str, rounds: int) -> float:
-    kernel = compiled(name, SAMPLES, 16)
+def worst_error(name: str, rounds: int, dtype: str) -> float:
+    kernel = compiled(name, SAMPLES, 16, dtype=dtype)
     worst = 0.0
     for seed in range(rounds):
-        operands = arguments(name, SAMPLES, seed)
-        result = np.empty(SAMPLES, np.float32)
+        operands = arguments(name, SAMPLES, seed, dtype)
+        result = np.empty(SAMPLES, dtype)
         kernel(*operands, result)
         error, odd = ulps(result, exact(name, operands))
         worst = float(max(worst, error.max(), np.inf if odd.any() else 0.0))
@@ -61,20 +64,21 @@ def without_fused_operations() -> Iterator[None]:
         yield
 
 
-def print_errors(rounds: int) -> None:
+def print_errors(rounds: int, dtype: str) -> None:
     print("| function | with FMA | without | bound of the tests |\n| --- | --- | --- | --- |")
-    for name, bound in BOUNDS.items():
-        fused = worst_error(name, rounds)
+    for name, bound in BOUNDS[dtype].items():
+        fused = worst_error(name, rounds, dtype)
         with without_fused_operations():
-            plain = worst_error(name, rounds)
+            plain = worst_error(name, rounds, dtype)
         print(f"| {name} | {fused:.2f} | {plain:.2f} | {bound} |", flush=True)
 
 
-def kernel_of(expression: str, lanes: int) -> Kernel:
+def kernel_of(expression: str, lanes: int, dtype: str) -> Kernel:
     """Computes the expression of a chunk of numbers again and again."""
     place = f"ramp({lanes} * i, 1, {lanes})"
     value = expression.replace("X", f"X[{place}]").replace("L)", f"{lanes})")
-    return Kernel(parse(f'''def f(X: Buffer("float32", ({CHUNK},)), O: Buffer("float32", ({CHUNK},))):
+    value = value.replace("float32", dtype)
+    return Kernel(parse(f'''def f(X: Buffer("{dtype}", ({CHUNK},)), O: Buffer("{dtype}", ({CHUNK},))):
     for again in range({NUMBERS // CHUNK}):
         for i in range({CHUNK // lanes}):
             O[{place}] = {value}
@@ -82,19 +86,33 @@ def kernel_of(expression: str, lanes: int) -> Kernel:
 
 
 def of_libmvec(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
-    """A call of the vector library of glibc, for vectors of 8."""
-    kind = "<8 x float>"
-    return code.call(kind, f"_ZGVdN8{'v' * len(args)}_{name}f", [(kind, arg) for arg in args])
+    """A call of the vector library of glibc, for vectors of 256 bits."""
+    kind, letter = register_type(dtype), "" if dtype.bits == 64 else "f"
+    symbol = f"_ZGVdN{dtype.lanes}{'v' * len(args)}_{name}{letter}"
+    return code.call(kind, symbol, [(kind, arg) for arg in args])
 
 
-def contenders(name: str, with_libmvec: bool) -> dict[str, Callable[[Array, Array], object]]:
-    expression = EXPRESSIONS[name]
-    made: dict[str, Callable[[Array, Array], object]] = {"tecomp": kernel_of(expression, 16)}
-    with patch("tecomp.codegen.math.has_formula", return_value=False):
-        made["lane by lane"] = kernel_of(expression, 16)
+def lane_by_lane(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+    """Calls of the C library; of `sigmoid`, which it lacks, of `exp`."""
+    scalar = register_type(dtype.scalar)
+    values = [Real(code, arg, scalar, dtype.lanes) for arg in args]
+    if name == "sigmoid":
+        return (1.0 / (each_lane("exp", -values[0]) + 1.0)).operand
+    return each_lane(name, *values).operand
+
+
+def contenders(
+    name: str, with_libmvec: bool, dtype: str
+) -> dict[str, Callable[[Array, Array], object]]:
+    expression, width = EXPRESSIONS[name], 512 // DType(dtype).bits
+    made: dict[str, Callable[[Array, Array], object]] = {
+        "tecomp": kernel_of(expression, width, dtype)
+    }
+    with patch("tecomp.codegen.math.by_formula", lane_by_lane):
+        made["lane by lane"] = kernel_of(expression, width, dtype)
     if with_libmvec and name != "sigmoid":
         with patch("tecomp.codegen.math.by_formula", of_libmvec):
-            made["libmvec"] = kernel_of(expression, 8)
+            made["libmvec"] = kernel_of(expression, width // 2, dtype)
     if name in NUMPY:
         function = NUMPY[name]
 
@@ -106,7 +124,7 @@ def contenders(name: str, with_libmvec: bool) -> dict[str, Callable[[Array, Arra
     return made
 
 
-def print_times() -> None:
+def print_times(dtype: str) -> None:
     found = ctypes.util.find_library("mvec")
     if found:
         ctypes.CDLL(found, ctypes.RTLD_GLOBAL)
@@ -114,11 +132,11 @@ def print_times() -> None:
     print(f"| ns per number | {' | '.join(columns)} |\n| --- |{' --- |' * len(columns)}")
     random = np.random.default_rng(0)
     for name in EXPRESSIONS:
-        x = (random.standard_normal(CHUNK) * 2).astype(np.float32)
+        x = (random.standard_normal(CHUNK) * 2).astype(dtype)
         x = np.abs(x) if name == "log" else x
         result = np.empty_like(x)
         best: dict[str, float] = {}
-        made = contenders(name, found is not None)
+        made = contenders(name, found is not None, dtype)
         for _ in range(ROUNDS):
             for column, function in made.items():
                 start = time.perf_counter()
@@ -134,11 +152,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["errors", "times"])
     parser.add_argument("--rounds", type=int, default=16, help="of a million arguments each")
+    parser.add_argument("--dtype", choices=list(BOUNDS), default="float32")
     chosen = parser.parse_args()
     if chosen.what == "errors":
-        print_errors(chosen.rounds)
+        print_errors(chosen.rounds, chosen.dtype)
     else:
-        print_times()
+        print_times(chosen.dtype)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from tecomp.codegen import compile_function, emit_assembly
+from tecomp.codegen.call import Kernel
 from tecomp.codegen.loop_work import has_loop_work
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
@@ -35,8 +37,9 @@ def function(body: str) -> PrimFunc:
         "\nfor i in range(8):\n    B[i] = A[i]\n    for j in range(8):\n        B[j] = A[j]",
         TILE,
         "\nB[0] = A[I[0]] + A[1]",
+        "\nfor i in range(8):\n    for j in range(8):\n        if i < 3:\n            B[j] = A[j]",
     ],
-    ids=["elementwise", "vectors", "transpose", "outer", "tile", "straight"],
+    ids=["elementwise", "vectors", "transpose", "outer", "tile", "straight", "condition"],
 )
 def test_nothing_to_do(body: str) -> None:
     func = function(body)
@@ -51,20 +54,36 @@ def test_nothing_to_do(body: str) -> None:
         "\nfor k in range(64):\n    B[0] = B[0] + A[k]",
         "\nfor i in range(8):\n    for k in range(8):\n        B[i] = B[i] + A[k]",
         "\nfor i in range(8):\n    for j in range(8):\n        B[j] = B[j] + A[i]",
-        "\nfor i in range(8):\n    for j in range(8):\n        if i < 3:\n            B[j] = A[j]",
         "\nfor i in range(64):\n    B[i] = A[i // 8]",
         "\nfor i in range(8):\n    with Let(A[i]) as x:\n        for j in range(8):\n"
         "            B[j] = exp(x)",
         # Memory whose place is not constant does not become registers.
         TILE.replace("T[0] + A[k]", "T[0] + T[I[k]]"),
     ],
-    ids=["sum", "row-sum", "load", "condition", "division", "call", "array"],
+    ids=["sum", "row-sum", "load", "division", "call", "array"],
 )
 def test_something_to_do(body: str) -> None:
     func = function(body)
 
     assert has_loop_work(func.body)
     assert "loop-work" in compile_function(func).llvm_ir
+
+
+def test_conditions_that_stay_are_asked_before_the_loop() -> None:
+    func = function(
+        "\nfor i in range(8):\n    for j in range(8):\n"
+        "        B[i * 8 + j] = if_then_else(i < 3 and j < 5 and not (i == 1), A[j], float32(2.0))"
+    )
+    text = compile_function(func).llvm_ir
+    outer, inner = text.split("loop:")[1].split("loop.1:")
+    a, b = np.arange(64, dtype="float32"), np.empty(64, "float32")
+    Kernel(compile_function(func), func.params)(a, b, np.zeros(64, "int64"))
+
+    assert re.findall(r"icmp \w+ i64 %i, \d", outer) == ["icmp slt i64 %i, 3", "icmp eq i64 %i, 1"]
+    assert "i64 %i," not in re.sub("(mul|add)[^\n]*", "", inner.split("after.1:")[0])
+    rows = np.arange(8)
+    taken = ((rows < 3) & (rows != 1))[:, None] & (rows < 5)[None]
+    np.testing.assert_array_equal(b.reshape(8, 8), np.where(taken, a[:8], 2.0))
 
 
 def test_each_parallel_loop_decides_for_itself() -> None:

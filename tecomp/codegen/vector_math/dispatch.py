@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tecomp.codegen.emit import Code
 from tecomp.codegen.types import register_type, shuffle_mask, vector_of
+from tecomp.codegen.vector_math import power_double
 from tecomp.codegen.vector_math.circular import acos, asin, atan, atan2, cos, sin, tan
 from tecomp.codegen.vector_math.error import erf
 from tecomp.codegen.vector_math.exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
@@ -16,17 +17,23 @@ from tecomp.codegen.vector_math.power import acosh, asinh, atanh, hypot, power
 from tecomp.ir.dtype import DType
 
 _WIDEST = 64  # bytes: one register of the widest machines, several of others
-_SINGLE: dict[str, Formula] = {
+_FORMULAS: dict[str, Formula] = {
     "exp": exp, "exp2": exp2, "expm1": expm1, "sigmoid": sigmoid, "tanh": tanh,
     "sinh": sinh, "cosh": cosh, "erf": erf, "log": log, "log2": log2, "log10": log10,
     "log1p": log1p, "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos, "atan": atan,
     "atan2": atan2, "pow": power, "hypot": hypot, "asinh": asinh, "acosh": acosh, "atanh": atanh,
 }
 
+# What float32 leaves to float64.
+_DOUBLE: dict[str, Formula] = {
+    "pow": power_double.power, "hypot": power_double.hypot, "asinh": power_double.asinh,
+    "acosh": power_double.acosh, "atanh": power_double.atanh,
+}
+
 
 def has_formula(name: str, dtype: DType) -> bool:
     """Whether `by_formula` knows the function on this type."""
-    return dtype.bits == 32 and name in _SINGLE
+    return dtype.bits in (32, 64) and name in _FORMULAS
 
 
 def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
@@ -65,4 +72,5 @@ def _lanes_of(
 
 def _piece(code: Code, name: str, scalar: str, lanes: int, args: Sequence[str]) -> str:
     values = tuple(Real(code, arg, scalar, lanes) for arg in args)
-    return call_helper(name, _SINGLE[name], values).operand
+    formula = _DOUBLE.get(name) if scalar == "double" else None
+    return call_helper(name, formula or _FORMULAS[name], values).operand

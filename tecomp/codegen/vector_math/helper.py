@@ -39,3 +39,20 @@ def define_once(module: Module, head: str, text: Callable[[], str]) -> None:
     """Put `text()`, which begins with `head`, into the module if it is not there yet."""
     if not any(known.startswith(head) for known in module.functions):
         module.functions.append(text())
+
+
+def each_lane(name: str, *arguments: Real) -> Real:
+    """What the C library's `name` of single values gives for each."""
+    x, code = arguments[0], arguments[0].code
+    symbol = name if x.scalar == "double" else f"{name}f"
+    if x.lanes == 1:
+        single = code.call(x.scalar, symbol, [(x.scalar, value.operand) for value in arguments])
+        return Real(code, single, x.scalar, 1)
+    result = "poison"
+    for lane in range(x.lanes):
+        values = [
+            code.op(f"extractelement {x.kind} {value.operand}, i64 {lane}") for value in arguments
+        ]
+        single = code.call(x.scalar, symbol, [(x.scalar, value) for value in values])
+        result = code.op(f"insertelement {x.kind} {result}, {x.scalar} {single}, i64 {lane}")
+    return Real(code, result, x.scalar, x.lanes)

@@ -17,6 +17,27 @@ from tecomp.ir.dtype import DType
 _BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
 
 
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a floating-point number is held: `mantissa` bits, and above them the biased exponent."""
+
+    mantissa: int
+    bias: int
+
+    @property
+    def rounder(self) -> float:
+        """Adding it leaves the nearest integer in the lowest bits."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def tiny(self) -> float:
+        """The least number that is not subnormal."""
+        return 2.0 ** (1 - self.bias)
+
+
+FORMATS = {"float": Format(23, 127), "double": Format(52, 1023)}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
     """A condition in every lane."""
@@ -162,6 +183,16 @@ class Real:
         return vector_of(self.scalar, self.lanes)
 
     @property
+    def format(self) -> Format:
+        """How the numbers are held."""
+        return FORMATS[self.scalar]
+
+    @property
+    def sign_place(self) -> int:
+        """Which bit is the sign."""
+        return self._bits - 1
+
+    @property
     def _bits(self) -> int:
         return _BITS[self.scalar]
 
@@ -279,23 +310,28 @@ def fma(a: Real, b: Real | float, c: Real | float) -> Real:
     return Real(a.code, made, a.scalar, a.lanes)
 
 
-def polynomial(x: Real, coefficients: Coefficients) -> Real:
+def polynomial(x: Real, coefficients: Coefficients, *, by: int = 2) -> Real:
     """The sum of `coefficients[k] * x**k`.
 
-    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x.
+    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x. Four at a
+    time are for polynomials that much else waits for; their error is a little greater.
     """
     if len(coefficients) < 4:
         return _horner(x, coefficients)
-    pairs = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
     square = x * x
-    total = pairs.pop()
-    while pairs:
-        total = fma(total, square, pairs.pop())
+    parts = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+    if by == 4:
+        parts = [_horner(square, parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        square = square * square
+    total = parts.pop()
+    while parts:
+        total = fma(total, square, parts.pop())
     return total
 
 
-def _horner(x: Real, coefficients: Coefficients) -> Real:
-    total = x.constant(coefficients[-1])
+def _horner(x: Real, coefficients: Sequence[Real | float]) -> Real:
+    last = coefficients[-1]
+    total = last if isinstance(last, Real) else x.constant(last)
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)
     return total

@@ -25,9 +25,12 @@ _LN2 = 0.69314718055994530942
 
 def power(x: Real, y: Real) -> Real:
     """`2**(y log2|x|)`; of negative x, whole powers only."""
-    size = abs(x)
-    exponent = _wide(y) * log2_wide(_wide(size))
-    result = _single(exp2_wide(exponent))
+    exponent = _wide(y) * log2_wide(_wide(abs(x)))
+    return with_limits_of_power(x, y, _single(exp2_wide(exponent)))
+
+
+def with_limits_of_power(x: Real, y: Real, result: Real) -> Real:
+    """The power of x, where that of |x| is `result`."""
     is_odd, is_whole = _parity(y)
     result = is_odd.select(result.with_bits(x.sign()), result)
     bad = (x < 0.0) & (x > -_INFINITY) & ~is_whole

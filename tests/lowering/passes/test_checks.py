@@ -1,0 +1,47 @@
+"""A pass that leaves a malformed function is found, also where a later one fails over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tecomp import te
+from tecomp.errors import InternalError
+from tecomp.ir.expr import Var
+from tecomp.ir.stmt import PrimFunc
+from tecomp.lowering import pipeline
+
+
+def _loses_sizes(func: PrimFunc) -> PrimFunc:
+    return replace(func, sizes=())
+
+
+def _fails(func: PrimFunc) -> PrimFunc:
+    raise KeyError(func.name)
+
+
+@pytest.mark.parametrize("after", [(), (_fails,)], ids=["alone", "before-a-failure"])
+def test_the_malformed_function_is_shown(
+    monkeypatch: pytest.MonkeyPatch, after: tuple[Callable[[PrimFunc], PrimFunc], ...]
+) -> None:
+    n: Var = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    passes = [pipeline.Pass("bad", _loses_sizes), *(pipeline.Pass("later", f) for f in after)]
+    monkeypatch.setattr(pipeline, "PASSES", tuple(passes))
+
+    with pytest.raises(InternalError) as caught:
+        pipeline.lower_all(te.create_schedule(B), [A, B])
+
+    assert caught.value.message == "main: this variable is not bound where it is used: `n`"
+
+
+def test_a_failure_over_a_sound_function_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    monkeypatch.setattr(pipeline, "PASSES", (pipeline.Pass("later", _fails),))
+
+    with pytest.raises(KeyError, match="main"):
+        pipeline.lower_all(te.create_schedule(B), [A, B])
