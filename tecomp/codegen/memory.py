@@ -28,7 +28,7 @@ from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Select, index_value
 from tecomp.ir.expr import cast as cast_expr
-from tecomp.ir.stmt import Buffer, BufferStore
+from tecomp.ir.stmt import Buffer, BufferStore, Prefetch
 
 _NEAR = 4
 """Steps from lane to lane up to which it pays to load all that lies between."""
@@ -90,6 +90,20 @@ def store(code: Code, node: BufferStore) -> Rule:
     else:
         for place, row in column.filled(code, value):
             yield from _write(code, replace(access, indices=place), None, row)
+    for guard in reversed(guards):
+        close_guard(code, guard)
+    return ""
+
+
+def prefetch(code: Code, node: Prefetch) -> Rule:
+    """Have the cache line of an element fetched, where the predicate of its place holds."""
+    place = node.place
+    assert isinstance(place, BufferLoad)
+    access = _Access(place.buffer, place.indices, place.predicate, place.dtype)
+    guards, _ = yield from _open(code, access)
+    _, address = yield from _place(code, access, None)
+    # To be read, and kept in all caches.
+    code.run("llvm.prefetch.p0", [("ptr", address), *[("i32", n) for n in ("0", "3", "1")]])
     for guard in reversed(guards):
         close_guard(code, guard)
     return ""

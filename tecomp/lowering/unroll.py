@@ -28,6 +28,7 @@ from tecomp.ir.stmt import (
     ForKind,
     IfThenElse,
     Let,
+    Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -82,7 +83,7 @@ def _stays_the_same(condition: Expr, loop: For) -> bool:
 
 def _unrolled(loop: For, limit: int) -> Stmt:
     turns = _turns(loop)
-    statements = sum(isinstance(part, BufferStore | Let) for part in walk(loop.body))
+    statements = sum(isinstance(part, BufferStore | Let | Prefetch) for part in walk(loop.body))
     forms = 1 if isinstance(loop.extent, Const) else 2
     if turns is None or forms * turns * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)
