@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of
+from tecomp.schedules.tiles import Size, balanced, elements_at_hand, lanes_of, stream_large
+
+_VECTORS = 2
+"""Vectors that are computed at a time: what a formula has of constants is loaded once for both."""
 
 _FEW = 4
 """Vectors of a row up to which it is walked through together with the next."""
@@ -92,6 +95,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     inline_chain(s, output)
     if output.shape:
         stream(s, output, target, run_length(output))
+        stream_large(s, output, target)
     return s
 
 
@@ -128,6 +132,7 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> Non
     if count > 1 and is_short(last, lanes_of(output, last, target)):
         along, unit = stage.fuse(rows.pop(), last), int(str(last.extent))
     lanes = lanes_of(output, along, target)
+    lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
     most = max(elements_at_hand(output, target), unit * lanes)
     chunk, along = stage.split(along, factor=balanced(along.extent, most, unit * lanes))
     _, lane = stage.split(along, factor=lanes)

@@ -1,7 +1,7 @@
 """Products of matrices, of any transposition, in batches, with a bias and an activation.
 
 The schedule is that of the BLAS libraries: both operands are packed into the order in which a tile
-of registers walks through them; a block of rows stays in the second cache while all columns pass.
+of registers walks through them; a block of rows stays in a cache while all columns pass.
 
 Source:
     K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions
@@ -129,7 +129,7 @@ class Plan:
 
     Attributes:
         tile: sums in registers.
-        block_rows: rows whose packed values stay in the second cache.
+        block_rows: rows whose packed values stay in a cache.
         depth: how much of the sum is formed at a time.
         is_split: whether that is less than all of it.
         column_parts: parts that the columns are cut into, where there are too few rows to share.
@@ -150,7 +150,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     """The blocks for a product of any size.
 
     * The columns of a tile, for the whole depth, take an eighth of the second cache.
-    * A block of packed rows takes three quarters of it.
+    * A block of packed rows takes three quarters of it, or an eighth of a core's share of the third
+      if that is more: rows are walked in order, so that they come in time from there too, and all
+      columns pass by from farther away once for each block.
     * Blocks are even, and there are as many as cores or more.
     """
     core = core_of(target)
@@ -162,7 +164,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     pays = PACKED_COLUMNS_PAY[bool(total.op.attrs["transpose_b"])] * tile.rows
     tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
     depth = _depth(k, max(second // 8 // (tile.columns * width), 64))
-    most_rows = max(second * 3 // 4 // (depth * width) // tile.rows, 1) * tile.rows
+    share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
+    block_bytes = max(second * 3 // 4, share)
+    most_rows = max(block_bytes // (depth * width) // tile.rows, 1) * tile.rows
     if isinstance(m, int):
         most_rows = min(most_rows, ceil_div(ceil_div(m, core.count), tile.rows) * tile.rows)
     block_rows = balanced(m, max(most_rows, tile.rows), tile.rows)

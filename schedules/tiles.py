@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from tecomp import Core, Target, TargetError, te
+
+_STREAM = "global.stream"
 
 _SPARE = 2
 """Vector registers that hold no sum and no column: the value of a row, and one on the way."""
@@ -100,3 +103,17 @@ def core_of(target: Target) -> Core:
             "describe its vectors and caches there"
         )
     return target.core
+
+
+def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Store a result past the caches if half of the last one is too small for it.
+
+    It would be gone from there before anybody reads it, and each of its lines would have been read
+    before it is written. This is for results that are written in order: a line that is filled part
+    by part, with others in between, would go to memory once for each part.
+    """
+    sizes = [extent for extent in output.shape if isinstance(extent, int)]
+    if len(sizes) < len(output.shape) or _STREAM not in target.memories:
+        return
+    if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1] // 2:
+        s[output].set_scope(_STREAM)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tecomp import IndexMap, Target, te
 from tecomp.schedules.elementwise import stream
-from tecomp.schedules.tiles import lanes_of, width_of
+from tecomp.schedules.tiles import lanes_of, stream_large, width_of
 
 _LINE_BYTES = 64
 _LINES = 4
@@ -60,6 +60,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     kept, column = (int(str(output.op.attrs[name])) for name in ("kept", "column"))
     if kept:
         stream(s, output, target, kept)
+        stream_large(s, output, target)
     elif output.shape:
         _walk(s, output, list(s[output].op.axis), column, target)
     return s

@@ -14,12 +14,14 @@ from tecomp.errors import InternalError
 from tecomp.ir.expr import Expr, Var
 
 # Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
-# library's functions set `errno`, which nobody reads here. `!0` marks what never changes.
+# library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what
+# goes past the caches.
 TAIL = """\
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind willreturn memory(none) }
 
 !0 = !{}
+!1 = !{i32 1}
 """
 
 # Instructions whose result depends on nothing but their text.
@@ -106,6 +108,7 @@ class Code:
         settled: operands of expressions that were computed before the loop at hand.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
         has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
+        streams: whether there are stores past the caches; see `stream`.
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `squares`.
         on_stack: bytes of the memory that this function has on its stack, by address.
@@ -117,6 +120,7 @@ class Code:
     env: dict[Var, str]
     is_outlined: bool = False
     has_loop_work: bool = False
+    streams: bool = False
     allocas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     block: str = "entry"

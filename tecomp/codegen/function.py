@@ -16,6 +16,7 @@ from tecomp.codegen.jit import Machine
 from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.parallel import nodes, parameter
 from tecomp.codegen.stmt import emit_stmt
+from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Var
@@ -92,7 +93,7 @@ def _body(module: Module, func: PrimFunc) -> str:
         code.env[var] = f"%{code.name(var.name)}"
         parameters.append(parameter(var, code.env[var]))
     emit_stmt(code, func.body)
-    code.do("ret void")
+    end_function(code)
     return code.text(f"internal void @{module.name}.body({', '.join(parameters)})")
 
 

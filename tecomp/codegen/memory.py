@@ -14,6 +14,7 @@ from tecomp.codegen.check import check_axis
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code, Guard, broadcast, close_guard, open_guard
 from tecomp.codegen.ramp import as_ramp
+from tecomp.codegen.stream import is_streamed, stream_store
 from tecomp.codegen.types import (
     memory_type,
     register_type,
@@ -228,6 +229,9 @@ def _write(
     if mask is not None and _is_register(code, access):
         before = code.op(f"load {kind}, ptr {place}, align {align}")
         value, mask = _chosen(code, access, mask, value, before), None
+    if mask is None and is_streamed(access.buffer, access.dtype.bytes):
+        stream_store(code, kind, value, place, align, access.buffer.data)
+        return
     if mask is None:
         code.write(f"store {kind} {value}, ptr {place}, align {align}", access.buffer.data)
         return

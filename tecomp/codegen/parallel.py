@@ -9,6 +9,7 @@ from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
 from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.runtime import PARALLEL, call_runtime
+from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BufferLoad, Expr, Var
@@ -60,7 +61,7 @@ def _define_body(
     start, stop = Var("begin"), Var("end")
     inner.env[start], inner.env[stop] = "%begin", "%end"
     emit_stmt(inner, For(stmt.loop_var, start, stop - start, ForKind.SERIAL, stmt.body))
-    inner.do("ret void")
+    end_function(inner)
     head = ", ".join([*parameters, "i64 %begin", "i64 %end"])
     code.module.functions.append(inner.text(f"internal void @{name}.body({head})"))
 

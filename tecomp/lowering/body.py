@@ -9,7 +9,17 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.ir.dtype import BOOL
-from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var, index_value, logical_and
+from tecomp.ir.expr import (
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    index_value,
+    logical_and,
+)
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import BufferStore, IfThenElse, Let, Stmt, seq
 from tecomp.lowering.index import value_of
@@ -38,12 +48,28 @@ class StageBody:
         start = reduce.init or reduce.combiner.identity
         return self._store([self._value(value, roots) for value in start], roots)
 
-    def update(self, roots: Mapping[IterVar, Expr]) -> Stmt:
-        """Store the element, or combine one more value into it."""
+    def update(self, roots: Mapping[IterVar, Expr], *, starts: bool = False) -> Stmt:
+        """Store the element, or combine one more value into it.
+
+        Args:
+            roots: the root axes.
+            starts: whether the first step takes the initial value instead of the element.
+        """
         reduce = self.definition.reduce
         if reduce is None:
             return self._store([self._value(e, roots) for e in self.definition.body], roots)
-        return self._combine(reduce, roots)
+        if not starts:
+            return self._combine(reduce, roots)
+        first = logical_and(
+            *(Compare(CmpOp.EQ, roots[axis], index_value(self.program.extent(axis.dom.min)))
+              for axis in reduce.axis)
+        )
+        (identity,) = (self._value(value, roots) for value in reduce.combiner.identity)
+        (new,) = (self._value(value, roots) for value in reduce.source)
+        (result,) = reduce.combiner.result
+        (left,), (right,) = reduce.combiner.lhs, reduce.combiner.rhs
+        begin = self._store([substitute(result, {left: identity, right: new})], roots)
+        return IfThenElse(first, begin, self._combine(reduce, roots))
 
     def _combine(self, reduce: Reduce, roots: Mapping[IterVar, Expr]) -> Stmt:
         combiner = reduce.combiner

@@ -40,6 +40,7 @@ from tecomp.lowering.kinds import at_once, loop_kinds
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
+from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
 from tecomp.lowering.whole_tiles import (
     Bounds,
@@ -98,6 +99,7 @@ class _Stage:
         cuts: positions in the loop order where something else comes in, ascending.
         attached: stages computed inside, by the position after their loop.
         memory: for each tensor that exists there, the elements that its memory has.
+        starts_inside: whether the first step of a reduction stores its initial value.
     """
 
     definition: Definition
@@ -108,6 +110,7 @@ class _Stage:
     cuts: tuple[int, ...]
     attached: Mapping[int, tuple[Definition, ...]]
     memory: Memory
+    starts_inside: bool
 
     @property
     def leaves(self) -> tuple[IterVar, ...]:
@@ -155,7 +158,8 @@ class _Nests:
         frame = frame_of(self.program, definition, bounds, region.points, scope)
         body = StageBody(self.program, definition, self.checker.checks)
         work = _Stage(
-            definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory
+            definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
+            frame.data_loops_suffice and first_step_stores(self.program, definition, attached),
         )
         points, _ = with_reduction(self.program, definition, region.points, scope)
         axes = (*definition.axis, *definition.reduce_axis)
@@ -251,13 +255,14 @@ class _Nests:
         producers = self._producers(work, position, values, scope)
         work = replace(work, memory={**work.memory, **_memory_of(producers)})
         parts: list[Stmt] = []
-        if position == work.first_reduction:
+        if position == work.first_reduction and not work.starts_inside:
             parts.append(self._initialise(work, position, values, data, scope))
         if position < len(work.leaves):
             rest = replace(work, cuts=tuple(cut for cut in work.cuts if cut > position))
             parts.append(self._band(rest, position, values, points, data, scope))
         else:
-            parts.append(work.body.update(work.frame.root_values(values)))
+            roots = work.frame.root_values(values)
+            parts.append(work.body.update(roots, starts=work.starts_inside))
         return self._with_producers(work, producers, scope, seq(*parts))
 
     def _with_producers(

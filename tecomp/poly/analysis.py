@@ -209,7 +209,8 @@ class Analysis:
         return {var: k for k, var in enumerate(self.variables)}
 
     @cached_property
-    def _forms(self) -> tuple[Form | None, ...]:
+    def forms(self) -> tuple[Form | None, ...]:
+        """Each result as a sum of digits with their periods; None for one that is no form."""
         return tuple(self._reader.form(expr) for expr in self.exprs)
 
     @cached_property
@@ -221,7 +222,7 @@ class Analysis:
         """The shape that the map gives."""
         return tuple(
             extent_of(expr, form, self._reader, self.variables, self.shape)
-            for expr, form in zip(self.exprs, self._forms, strict=True)
+            for expr, form in zip(self.exprs, self.forms, strict=True)
         )
 
     @property
@@ -233,7 +234,7 @@ class Analysis:
     def groups(self) -> tuple[Group, ...]:
         """The independent parts of the map. Extents of 0 count as 1 here."""
         parts = [([k], list[int]()) for k in range(len(self.variables))]
-        for result, (expr, form) in enumerate(zip(self.exprs, self._forms, strict=True)):
+        for result, (expr, form) in enumerate(zip(self.exprs, self.forms, strict=True)):
             used = form.axes if form is not None else self._axes_in(expr)
             met = [part for part in parts if not used.isdisjoint(part[0])]
             if len(met) != 1:
@@ -260,7 +261,7 @@ class Analysis:
             tuple(shape[k] for k in axes),
             tuple(self.exprs[k] for k in results),
             self.variables,
-            tuple(self._forms[k] for k in results),
+            tuple(self.forms[k] for k in results),
             reader,
             tuple(self.places[k] for k in results),
             tuple(self.ends[k] for k in results),

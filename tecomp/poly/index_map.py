@@ -121,18 +121,18 @@ class IndexMap(PlainIndexMap):
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).map_shape([14])
         (4, 4)
         """
-        return self._on(shape).ends
+        return self.on(shape).ends
 
     def is_injective(self, shape: Sequence[Extent]) -> bool:
         """Whether all elements of a tensor of `shape` have places of their own."""
-        return self._on(shape).collision is None
+        return self.on(shape).collision is None
 
     def is_bijective(self, shape: Sequence[Extent]) -> bool:
         """Whether every place of `map_shape(shape)` holds exactly one element.
 
         For symbolic extents: whether it is so for all their values.
         """
-        return self._on(shape).is_bijective
+        return self.on(shape).is_bijective
 
     def collision(self, shape: Sequence[Extent]) -> tuple[Index, Index] | None:
         """The first two elements that share a place, or None if there are none.
@@ -140,7 +140,7 @@ class IndexMap(PlainIndexMap):
         >>> IndexMap.from_func(lambda i, j: [i % 2, j]).collision([4, 4])
         ((0, 0), (2, 0))
         """
-        return self._on(shape).collision
+        return self.on(shape).collision
 
     def padding_count(self, shape: Sequence[Extent]) -> Extent:
         """How many places of `map_shape(shape)` hold no element.
@@ -151,7 +151,7 @@ class IndexMap(PlainIndexMap):
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).padding_count([14])
         2
         """
-        analysis = self._on(shape)
+        analysis = self.on(shape)
         if constant_shape((*analysis.shape, *analysis.ends)) is None:
             self._refuse_collision(analysis, "the padding depends on the sizes; ")
             unused = plus(product(analysis.ends), times(product(analysis.shape), -1))
@@ -170,7 +170,7 @@ class IndexMap(PlainIndexMap):
         >>> IndexMap.from_func(lambda i: [(i + 3) % 16]).inverse([16])
         lambda p0: [(p0 - 3) % 16]
         """
-        analysis = self._on(shape)
+        analysis = self.on(shape)
         self._refuse_collision(analysis)
         if not analysis.is_bijective:
             unused = self.padding_count(shape)
@@ -195,7 +195,7 @@ class IndexMap(PlainIndexMap):
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).non_surjective_inverse([14])
         (lambda p0, p1: [4 * p0 + p1], 4 * p0 + p1 >= 14)
         """
-        analysis = self._on(shape)
+        analysis = self.on(shape)
         self._refuse_collision(analysis)
         if analysis.inverse is None:
             raise LayoutError(
@@ -212,7 +212,7 @@ class IndexMap(PlainIndexMap):
         Raises:
             LayoutError: two elements share a place.
         """
-        analysis = self._on(shape)
+        analysis = self.on(shape)
         self._refuse_collision(analysis)
         return IndexMap(analysis.places, analysis.inverse[0]) if analysis.inverse else None
 
@@ -235,10 +235,10 @@ class IndexMap(PlainIndexMap):
             return False
         values = dict(zip(theirs, mine, strict=True))
         exprs = [substitute(expr, values) for expr in other.final_indices]
-        sizes = None if shape is None else self._on(shape).shape
+        sizes = None if shape is None else self.on(shape).shape
         return are_equal(self.final_indices, exprs, mine, sizes)
 
-    def _on(self, shape: Sequence[Extent]) -> Analysis:
+    def on(self, shape: Sequence[Extent]) -> Analysis:
         """The answers for one shape. They hold the extents, so that the key stays theirs."""
         _check_list(shape, "extents")
         key = tuple(n if isinstance(n, int) else -1 - id(n) for n in shape)

@@ -178,7 +178,7 @@ class TestTargets:
             tecomp.build(s, [A, B])
         assert error.value.message == (
             "B: target cpu has no memory `global.texure`; did you mean `global.texture`? its "
-            "memories are global, global.texture, shared, local"
+            "memories are global, global.texture, global.stream, shared, local"
         )
 
 

@@ -38,6 +38,7 @@ def test_cpu() -> None:
     assert {name: memory.rank for name, memory in CPU.memories.items()} == {
         "global": 1,
         "global.texture": 2,
+        "global.stream": 1,
         "shared": 1,
         "local": 1,
     }
@@ -145,10 +146,10 @@ def test_buffers_of_the_right_rank() -> None:
          "AXIS_SEPARATOR in its layout instead of 2"),
         (Buffer("A", (4,), scope="globl"),
          "A: target cpu has no memory `globl`; did you mean `global`? its memories are global, "
-         "global.texture, shared, local"),
+         "global.texture, global.stream, shared, local"),
         (Buffer("A", (4,), scope="warp"),
-         "A: target cpu has no memory `warp`; its memories are global, global.texture, shared, "
-         "local"),
+         "A: target cpu has no memory `warp`; its memories are global, global.texture, "
+         "global.stream, shared, local"),
     ],
     ids=str.split("two-for-one one-for-two three typo unknown"),
 )
@@ -250,5 +251,6 @@ def test_a_memory_that_is_not_there() -> None:
         CPU.memory("sram")
 
     assert error.value.message == (
-        "target cpu has no memory `sram`; its memories are global, global.texture, shared, local"
+        "target cpu has no memory `sram`; its memories are global, global.texture, global.stream, "
+        "shared, local"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.vector_math.exponential import power_of_e_less_1, reduced
+from tecomp.codegen.vector_math.exponential import power_of_e_less_1, reduced_roughly
 from tecomp.codegen.vector_math.lanes import Real, fma, polynomial
 
 # log(1 - erf(x)) / x + 1 up to where erf is 1 in this type, with the weight x erfc(x) / erf(x), so
@@ -31,7 +31,8 @@ _ONE_FROM = {"float": 4.0, "double": 5.95}
 def erf(x: Real) -> Real:
     """`-expm1(p(|x|))`, which is as exact for small x as for large."""
     size = abs(x).at_most(_ONE_FROM[x.scalar])
-    parts = reduced(fma(polynomial(size, _LOG_ERFC[x.scalar]), size, -size))
+    shape = polynomial(size, _LOG_ERFC[x.scalar], by=4)
+    parts = reduced_roughly(fma(shape, size, -size))
     scale = parts.power()
     result = fma(-scale, power_of_e_less_1(parts.rest), 1.0 - scale)
     return result.with_bits(x.sign())

@@ -6,6 +6,7 @@ coefficients are the best in their type that `fpminimax` of Sollya 8.0 finds on 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tecomp.codegen.vector_math.lanes import Real, Whole, fma, polynomial
@@ -92,6 +93,13 @@ def reduced(x: Real) -> Reduced:
     return Reduced(shifted.bits(), fma(n, -low, fma(n, -high, x)))
 
 
+def reduced_roughly(x: Real) -> Reduced:
+    """As `reduced`, with an error of |n| units: for negative x, and powers that are added to 1."""
+    shifted = fma(x, _LOG2_E, x.format.rounder)
+    n = shifted - x.format.rounder
+    return Reduced(shifted.bits(), fma(n, -math.log(2.0), x))
+
+
 def power_of_e(r: Real) -> Real:
     """The power of a number in [-ln 2 / 2, ln 2 / 2]."""
     return fma(fma(polynomial(r, _EXP[r.scalar]), r, 1.0), r, 1.0)
@@ -99,7 +107,7 @@ def power_of_e(r: Real) -> Real:
 
 def power_of_e_less_1(r: Real) -> Real:
     """The power of a number in [-ln 2 / 2, ln 2 / 2], less 1."""
-    return fma(polynomial(r, _EXPM1[r.scalar]) * r, r, r)
+    return fma(polynomial(r, _EXPM1[r.scalar]), r * r, r)
 
 
 def exp(x: Real) -> Real:

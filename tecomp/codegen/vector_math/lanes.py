@@ -310,23 +310,28 @@ def fma(a: Real, b: Real | float, c: Real | float) -> Real:
     return Real(a.code, made, a.scalar, a.lanes)
 
 
-def polynomial(x: Real, coefficients: Coefficients) -> Real:
+def polynomial(x: Real, coefficients: Coefficients, *, by: int = 2) -> Real:
     """The sum of `coefficients[k] * x**k`.
 
-    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x.
+    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x. Four at a
+    time are for polynomials that much else waits for; their error is a little greater.
     """
     if len(coefficients) < 4:
         return _horner(x, coefficients)
-    pairs = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
     square = x * x
-    total = pairs.pop()
-    while pairs:
-        total = fma(total, square, pairs.pop())
+    parts = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+    if by == 4:
+        parts = [_horner(square, parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        square = square * square
+    total = parts.pop()
+    while parts:
+        total = fma(total, square, parts.pop())
     return total
 
 
-def _horner(x: Real, coefficients: Coefficients) -> Real:
-    total = x.constant(coefficients[-1])
+def _horner(x: Real, coefficients: Sequence[Real | float]) -> Real:
+    last = coefficients[-1]
+    total = last if isinstance(last, Real) else x.constant(last)
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)
     return total

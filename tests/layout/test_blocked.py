@@ -1,0 +1,126 @@
+"""Blocked layouts by their names, against block arithmetic in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tecomp.errors import LayoutError
+from tecomp.layout.blocked import blocked, blocked_tag
+from tecomp.layout.layout import Layout
+from tecomp.layout.memory import same_memory
+
+
+@pytest.mark.parametrize(
+    ("shape", "tag", "index", "offset"),
+    [
+        ((2, 16, 5, 4), "nChw8c", (1, 9, 2, 3), 569),
+        ((1, 17, 5, 4), "nChw8c", (0, 16, 4, 3), 472),
+        ((2, 17, 5, 4), "nChw8c", (1, 16, 4, 3), 952),
+        ((32, 32, 3, 3), "OIhw16i16o", (17, 5, 2, 1), 6481),
+        ((32, 16), "OI4i16o4i", (17, 6), 326),
+        ((32, 48), "BA16a16b", (17, 33), 1297),
+        ((2, 3, 4, 5), "nhwc", (1, 2, 3, 4), 119),
+    ],
+)
+def test_offsets(shape: tuple[int, ...], tag: str, index: tuple[int, ...], offset: int) -> None:
+    assert blocked(shape, "float32", tag).offset(index) == offset
+
+
+def test_tails_are_padded_with_zeros() -> None:
+    layout = blocked((2, 17, 5, 4), "float32", "nChw8c")
+
+    assert layout.physical_shape == (2, 3, 5, 4, 8)
+    assert layout.pad_value == 0
+    assert layout.padding_count == 2 * 7 * 5 * 4
+
+
+def test_every_place_of_a_doubly_blocked_layout() -> None:
+    shape = (20, 10, 2)
+    layout = blocked(shape, "float32", "ABc8b16a2b")
+    a, b, c = np.indices(shape)
+    ends = (2, 1, 2, 8, 16, 2)
+
+    expected = np.ravel_multi_index((a // 16, b // 16, c, b // 2 % 8, a % 16, b % 2), ends)
+
+    assert layout.physical_shape == ends
+    assert np.array_equal(layout.offsets(), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "tag", "axes"),
+    [
+        ((2, 16, 5, 4), "nChw8c", "nchw"),
+        ((2, 5, 5, 4), "nChw8c", "nchw"),
+        ((2, 17, 5, 4), "nhwc", "nchw"),
+        ((32, 48, 3, 3), "OIhw16i16o", "oihw"),
+        ((40, 48, 3, 3), "OIhw4i16o4i", "oihw"),
+        ((32, 48), "BA16a16b", None),
+        ((7,), "A4a", None),
+    ],
+)
+def test_names_come_back(shape: tuple[int, ...], tag: str, axes: str | None) -> None:
+    assert blocked_tag(blocked(shape, "float32", tag), axes) == tag
+
+
+def test_a_layout_that_nobody_named_has_a_tag() -> None:
+    layout = Layout.of((8, 12), "float32", lambda i, j: [j // 4, i, j % 4])
+
+    assert blocked_tag(layout) == "Ba4b"
+    assert same_memory(layout, blocked((8, 12), "float32", "Ba4b"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: blocked((2, 3), "float32", "nc4"),
+            "blocked: `nc4` does not parse at position 2, `4`; write letters of axes and then "
+            "blocks, as in nChw16c",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "nchw"),
+            "blocked: `nchw` is for 4 axes, nchw, but the shape [2, 3] has 2",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "nC"),
+            "blocked: axis C of `nC` has no block; an axis is in capitals if and only if it is "
+            "cut into blocks",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "nc8c"),
+            "blocked: axis c of `nc8c` has blocks; an axis is in capitals if and only if it is "
+            "cut into blocks",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "xy"),
+            "blocked: the axes of `xy` are none of ncdhw, goidhw and the alphabet; name them in "
+            "the order of the shape with axes=",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "nn"),
+            "blocked: `nn` has the axis n twice; blocks of it follow at the end, each with its "
+            "size",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "nc", axes="nh"),
+            "blocked: `nc` has the axes nc, but the tensor has nh",
+        ),
+        (
+            lambda: blocked((2, 3), "float32", "nC0c"),
+            "blocked: `nC0c` has a block of 0 elements",
+        ),
+        (
+            lambda: blocked_tag(Layout.of((8, 8), "float32", lambda i, j: [i, i ^ j])),
+            "blocked_tag: no tag says lambda i, j: [i, i ^ j] on [8, 8]; a tag has each axis once, "
+            "and then blocks without gaps",
+        ),
+    ],
+)
+def test_refusals(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        make()
+
+    assert caught.value.message == message

@@ -1,0 +1,109 @@
+"""CuTe's shapes and strides, against sums of digits written out in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tecomp.errors import LayoutError
+from tecomp.layout.cute import cute, cute_text
+from tecomp.layout.layout import Layout
+
+
+def test_nested_modes() -> None:
+    layout = cute("((2,2),3):((24,2),8)", "float32")
+    i, j = np.indices((4, 3))
+
+    assert layout.shape == (4, 3)
+    assert np.array_equal(layout.offsets(), i % 2 * 24 + i // 2 * 2 + j * 8)
+
+
+def test_the_first_mode_is_the_fastest() -> None:
+    """`0 2 1 3` is printed for the strides (1, 2) within a mode of (2, 2)."""
+    layout = cute("(4,(2,2)):(4,(2,1))", "float32")
+
+    assert [layout.offset((0, j)) for j in range(4)] == [0, 2, 1, 3]
+
+
+def test_strides_that_do_not_nest() -> None:
+    layout = cute("(4,3):(2,7)", "float32")
+    i, j = np.indices((4, 3))
+
+    assert layout.physical_shape == (21,)
+    assert np.array_equal(layout.offsets(), 2 * i + 7 * j)
+
+
+def test_swizzle() -> None:
+    layout = cute("Swizzle<3,3,3> o 0 o (64,64):(64,1)", "float16")
+    i, j = np.indices((64, 64))
+    place = 64 * i + j
+
+    assert cute("Swizzle<3,3,3>o0o4096:1", "float16").offset((64,)) == 72
+    assert np.array_equal(layout.offsets(), place ^ ((place >> 3) & 0b111000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((2,2),3):((24,2),8)",
+        "(4,8):(8,1)",
+        "(3,5):(8,1)",
+        "4:2",
+        "(4,3):(2,7)",
+        "(128,(64,4)):(64,(1,8192))",
+        "Swizzle<3,3,3>o0o(64,64):(64,1)",
+        "Swizzle<2,0,3>o0o(8,8):(8,1)",
+    ],
+)
+def test_texts_come_back(text: str) -> None:
+    assert cute_text(cute(text, "float32")) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: cute("(4,4:(1,4)", "float32"),
+            "cute: `(4,4:(1,4)` does not parse at position 4: expected `)`, got `:(1,4)`; write "
+            "e.g. (4,8):(8,1)",
+        ),
+        (
+            lambda: cute("(4,x):(1,4)", "float32"),
+            "cute: `(4,x):(1,4)` does not parse at position 3: expected a number or `(`, got "
+            "`x):(1,4)`; write e.g. (4,8):(8,1)",
+        ),
+        (
+            lambda: cute("4:1)", "float32"),
+            "cute: `4:1)` does not parse at position 3: expected the end, got `)`; write e.g. "
+            "(4,8):(8,1)",
+        ),
+        (
+            lambda: cute("(4,(2,2)):(1,4)", "float32"),
+            "cute: `(4,(2,2)):(1,4)` nests its shape and its stride differently; give a stride "
+            "for each number of the shape",
+        ),
+        (
+            lambda: cute("(4,4):(0,1)", "float32"),
+            "layout: elements (0, 0) and (1, 0) of float32[4, 4] share one place under "
+            "lambda i, j: [i % 4 * 0 + j % 4]; keep every index in the map, e.g. both i // 4 and "
+            "i % 4",
+        ),
+        (
+            lambda: cute_text(Layout.of((10,), "float32", lambda i: [i // 4, i % 4])),
+            "cute_text: CuTe's notation does not say lambda i: [i // 4, i % 4] on [10]: the last "
+            "block of axis 0 is not full",
+        ),
+        (
+            lambda: cute_text(Layout.of((8, 8), "float32", lambda i, j: [i, i ^ j])),
+            "cute_text: CuTe's notation does not say lambda i, j: [i, i ^ j] on [8, 8]: a place "
+            "is no sum of digits times strides",
+        ),
+    ],
+)
+def test_refusals(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        make()
+
+    assert caught.value.message == message

@@ -1,0 +1,83 @@
+"""Where reductions get their first value: from the first step of a sum of parts, or by loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.stmt import Buffer
+from tecomp.lowering.pipeline import lower_all
+
+
+def in_parts(
+    depth: Any, *, part: int = 4, combine: Any = te.sum, tiles: bool = True
+) -> tuple[Any, list[Any]]:
+    """`combine` of products of 6 by 10, by parts of the depth, each in tiles of 2 by 8."""
+    A, B = te.placeholder((6, depth), name="A"), te.placeholder((depth, 10), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    C = te.compute((6, 10), lambda i, j: combine(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C)
+    outer, _ = s[C].split(k, factor=part)
+    P: Any = s.rfactor(C, outer)
+    s[P].set_scope("local")
+    i, j = s[C].op.axis
+    (outer,) = s[C].op.reduce_axis
+    i, ii = s[C].split(i, factor=2)
+    j, jj = s[C].split(j, factor=8)
+    s[C].reorder(outer, j, i, ii, jj)
+    s[C].unroll(ii)
+    s[C].vectorize(jj)
+    s[P].compute_at(s[C], i if tiles else outer)
+    return s, [A, B, C]
+
+
+def text_of(s: Any, args: list[Any]) -> str:
+    return str(tecomp.lower(s, args, simple_mode=True))
+
+
+@pytest.mark.parametrize("depth", [1, 4, 11])
+@pytest.mark.parametrize("combine", [te.sum, te.max])
+def test_the_first_part_stores(depth: int, combine: Any) -> None:
+    s, args = in_parts(depth, combine=combine)
+    a, b = (np.random.default_rng(0).standard_normal(t.shape, np.float32) for t in args[:2])
+    products = a[:, :, None] * b[None]
+    expected = products.sum(1) if combine is te.sum else products.max(1)
+
+    for func in lower_all(s, args).functions.values():
+        shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
+        given = [a, b, np.full((6, 10), np.nan, np.float32)]
+        flat = [x.reshape(shape) for x, shape in zip(given, shapes, strict=True)]
+        evaluate(func, flat)
+        np.testing.assert_allclose(flat[2].reshape(6, 10), expected, rtol=1e-5, atol=1e-5)
+    c = np.full((6, 10), np.nan, np.float32)
+    tecomp.build(s, args, check_bounds=True)(a, b, c)
+    np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_one_condition_takes_the_place_of_a_pass() -> None:
+    text = text_of(*in_parts(11))
+
+    assert "if k_outer_v == 0:" in text
+    assert text.index("for k_outer_v") < text.index("C[")
+
+
+def test_loops_fill_what_is_not_computed_in_tiles() -> None:
+    text = text_of(*in_parts(12, tiles=False))
+
+    assert "k_outer_v == 0" not in text
+
+
+def test_a_sum_that_may_be_empty_is_filled_with_zeros() -> None:
+    n = te.var("n")
+    s, args = in_parts(n)
+    kernel = tecomp.build(s, args)
+    for depth in (0, 5):
+        a, b = np.ones((6, depth), np.float32), np.ones((depth, 10), np.float32)
+        c = np.full((6, 10), np.nan, np.float32)
+        kernel(a, b, c)
+        np.testing.assert_array_equal(c, np.full((6, 10), depth, np.float32))
