@@ -106,7 +106,7 @@ def core_of(target: Target) -> Core:
 
 
 def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """Store a result past the caches if half of the last one is too small for it.
+    """Store a result past the caches if it fills the last one alone.
 
     It would be gone from there before anybody reads it, and each of its lines would have been read
     before it is written. This is for results that are written in order: a line that is filled part
@@ -115,5 +115,5 @@ def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     sizes = [extent for extent in output.shape if isinstance(extent, int)]
     if len(sizes) < len(output.shape) or _STREAM not in target.memories:
         return
-    if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1] // 2:
+    if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
         s[output].set_scope(_STREAM)

@@ -22,6 +22,10 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
+from tecomp.layout.named_formats import storage_format
+from tecomp.layout.shard import ShardLayout
+from tecomp.layout.ttnn import TtnnLayout
+from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
@@ -39,6 +43,7 @@ __all__ = [
     "Core",
     "DefinitionError",
     "Format",
+    "GridMap",
     "IndexMap",
     "InternalError",
     "Layout",
@@ -46,9 +51,11 @@ __all__ = [
     "LowerError",
     "ParseError",
     "ScheduleError",
+    "ShardLayout",
     "Target",
     "TargetError",
     "TecompError",
+    "TtnnLayout",
     "TypeMismatchError",
     "__version__",
     "apply_buffer_transforms",
@@ -60,5 +67,6 @@ __all__ = [
     "lower_all",
     "parse",
     "replay",
+    "storage_format",
     "te",
 ]

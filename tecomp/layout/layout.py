@@ -15,6 +15,7 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.formats import Format
+from tecomp.layout.picture import drawn
 from tecomp.layout.text import described
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
@@ -53,7 +54,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_shape(self.shape)
-        if (clash := self.index_map.collision(self.shape)) is not None:
+        if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
                 f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
@@ -67,6 +68,10 @@ class Layout:
                     f"axes of {self.index_map}"
                 )
         self.storage.storage_shape(self.physical_shape)
+
+    def _collision(self) -> tuple[Index, Index] | None:
+        """Two elements that share a place; a layout may know a shorter way to find them."""
+        return self.index_map.collision(self.shape)
 
     @classmethod
     def of(
@@ -129,6 +134,9 @@ class Layout:
     def describe(self) -> str:
         """The formula, the physical shape, bytes, padding and, if there are few, all places."""
         return described(self)
+
+    def _repr_svg_(self) -> str:
+        return drawn(self)
 
     @cached_property
     def physical_shape(self) -> tuple[int, ...]:

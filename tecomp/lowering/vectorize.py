@@ -130,7 +130,16 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     facts.leave(state)
     last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
     bound = facts.greatest(facts.terms.linear(rest))
+    state = facts.enter()
+    # A negative extent is an empty loop too, and its remainder may be positive.
+    some = Compare(CmpOp.GT, loop.extent, index_value(0))
+    is_counted = facts.at_least(count, 0)
+    if not is_counted:
+        facts.assume(some)
     tail = _piece(work, loop, last, rest, width - 1 if bound is None else bound)
+    facts.leave(state)
+    if not is_counted:
+        tail = IfThenElse(some, tail)
     return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
 
 

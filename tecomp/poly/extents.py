@@ -156,6 +156,39 @@ def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
     return int(values.max()) + 1
 
 
+def value_range(
+    expr: Expr, axes: Sequence[Var], shape: Sequence[int]
+) -> tuple[int, int]:
+    """The least and the greatest value of `expr` over a box that is not empty.
+
+    Raises:
+        LayoutError: it combines bits, and the box is too large to look at every element.
+    """
+    numbers = {var: k for k, var in enumerate(axes)}
+    form = Reader(numbers, bounds_of(shape)).form(expr)
+    if form is not None and _is_of_digits(form):
+        tops = [(_digits(part, shape) - 1) * n for part, n in form.terms]
+        lows, highs = ([pick(n, 0) for n in tops] for pick in (min, max))
+        return form.const + sum(lows), form.const + sum(highs)
+    negated = binary(BinOp.SUB, Const(0, INT64), expr)
+    low, high = (_exact(e, axes, shape) for e in (negated, expr))
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return 1 - low, high - 1
+
+
+def _is_of_digits(form: Form) -> bool:
+    """Whether it is a sum of one span of each of its axes."""
+    spans = [part for part, _ in form.terms if isinstance(part, Span)]
+    return len(spans) == len(form.terms) == len(form.axes)
+
+
+def _digits(part: Part, shape: Sequence[int]) -> int:
+    assert isinstance(part, Span)
+    count = -(-shape[part.axis] // part.low)
+    return count if part.size is None else min(count, part.size)
+
+
 def used_axes(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> tuple[tuple[Var, ...], tuple[Extent, ...]]:

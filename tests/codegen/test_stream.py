@@ -68,8 +68,8 @@ def test_parts_of_vectors_do_not(lanes: int) -> None:
 
 
 @pytest.mark.parametrize(("rows", "scope"), [(511, "global"), (512, "global.stream")])
-def test_results_larger_than_half_of_the_last_cache_go_past_it(rows: int, scope: str) -> None:
-    core = tecomp.Core(2, 32, 16, (32 * 1024, 4 * 1024 * 1024))
+def test_results_as_large_as_the_last_cache_go_past_it(rows: int, scope: str) -> None:
+    core = tecomp.Core(2, 32, 16, (32 * 1024, 2 * 1024 * 1024))
     target = tecomp.Target("small", "", tecomp.Target.load("cpu").memories, core)
     A = te.placeholder((rows, 1024), name="A")
     double = elementwise.define(lambda x: x + x, A)

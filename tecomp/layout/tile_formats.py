@@ -1,0 +1,39 @@
+"""How tt-mlir calls what a tile stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tecomp.ir.dtype import DType
+from tecomp.layout.formats import Format
+from tecomp.layout.named_formats import BFP2, BFP4, BFP8, storage_format
+
+_SHARED = {"bfp_bf8": BFP8, "bfp_bf4": BFP4, "bfp_bf2": BFP2}
+_SHORT = {storage.name: name for name, storage in _SHARED.items()}
+
+BFP_TILES: dict[str, Format] = {
+    **{name: replace(storage, name=name) for name, storage in _SHARED.items()},
+    **{
+        name.replace("_bf", "_f"): Format(
+            name.replace("_bf", "_f"), DType("uint8"), storage.elements, storage.units
+        )
+        for name, storage in _SHARED.items()
+    },
+}
+"""Block floating point in tiles of 32x32: 16 elements share an exponent of a byte.
+
+Those with bf have exponents of bfloat16 and can be converted to; those with f have exponents of
+float16, and only their sizes are known here.
+"""
+
+
+def format_named(name: str) -> Format:
+    """The format called `name`: one of `BFP_TILES`, or as for `storage_format`.
+
+    Raises:
+        LayoutError: there is none.
+
+    >>> format_named("bfp_bf8").units, format_named("bfp8").name, format_named("float16").units
+    (1088, 'bfp_bf8', 1)
+    """
+    return BFP_TILES.get(_SHORT.get(name, name)) or storage_format(name)

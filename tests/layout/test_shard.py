@@ -1,0 +1,370 @@
+"""Sharded layouts: extents, tiles and faces, padding of each core, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tecomp
+from tecomp import LayoutError, ShardLayout, te
+from tecomp.layout.shard_checks import ALLOWED_TILES
+from tecomp.poly import enumerate as elements
+
+Golden = Callable[[object], None]
+
+BYTES_OF_TILES = [
+    ("float32", None, 4096), ("uint32", None, 4096), ("int32", None, 4096),
+    ("float16", None, 2048), ("bfloat16", None, 2048), ("uint16", None, 2048),
+    ("uint8", None, 1024), ("bool", None, 1024),
+    ("float32", "bfp_bf8", 1088), ("float32", "bfp_f8", 1088),
+    ("float32", "bfp_bf4", 576), ("float32", "bfp_f4", 576),
+    ("float32", "bfp_bf2", 320), ("float32", "bfp_f2", 320),
+    ("float32", "bfloat16", 2048),
+]
+
+
+@pytest.mark.parametrize(("dtype", "element", "size"), BYTES_OF_TILES)
+def test_bytes_of_a_tile(dtype: str, element: str | None, size: int) -> None:
+    layout = ShardLayout((64, 96), dtype, grid=(2, 1), tile=(32, 32), element=element)
+
+    assert layout.memref_shape == (1, 3)
+    assert layout.shard_bytes == 3 * size
+    assert layout.nbytes == 6 * size
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid", "tile", "memref"),
+    [
+        ((1, 32, 10, 10), (1, 1), (32, 32), (10, 1)),
+        ((100,), (1, 4), None, (1, 25)),
+        ((100,), None, (32, 32), (1, 4)),
+        ((), None, (32, 32), (1, 1)),
+        ((), None, None, (1,)),
+        ((7,), None, None, (7,)),
+        ((5, 9), (4, 4), None, (2, 3)),
+        ((3, 5, 9), (1, 2, 3, 4), None, (1, 1, 5, 3)),
+    ],
+)
+def test_memref(
+    shape: tuple[int, ...], grid: Any, tile: Any, memref: tuple[int, ...]
+) -> None:
+    assert ShardLayout(shape, "float32", grid=grid, tile=tile).memref_shape == memref
+
+
+def test_collapsed_extents_are_those_of_the_values() -> None:
+    """From the least to the greatest value, whatever the signs, constants and remainders."""
+    layout = ShardLayout((4, 10), "float32", lambda i, j: [7 - 2 * i, j % 16 + 3], grid=(2, 3))
+
+    assert layout.collapsed_shape == (7, 10)
+    assert layout.memref_shape == (4, 4)
+    for i, j in itertools.product(range(4), range(10)):
+        row = 6 - 2 * i
+        assert layout.place((i, j)) == (row // 4, j // 4, row % 4, j % 4)
+
+
+@pytest.mark.parametrize(("index", "offset"), [((0, 5), 5), ((17, 5), 533), ((15, 16), 496)])
+def test_faces_of_a_tile(index: tuple[int, int], offset: int) -> None:
+    """Four faces of 16x16, row by row."""
+    layout = ShardLayout((32, 32), "float32", tile=(32, 32), face=(16, 16))
+    r, c = index
+
+    assert layout.offset(index) == offset
+    assert offset == (r // 16 * 2 + c // 16) * 256 + r % 16 * 16 + c % 16
+    assert layout.physical_shape == (1, 1, 1, 1, 2, 2, 16, 16)
+
+
+def test_offset_in_the_shard() -> None:
+    layout = ShardLayout((64, 64), "float32", grid=(2, 2), tile=(32, 32), face=(16, 16))
+
+    assert layout.core((49, 37)) == (1, 1)
+    assert layout.shard_offset((49, 37)) == 533
+    assert layout.offset((49, 37)) == 3 * 1024 + 533
+
+
+def test_aligned_strides_make_whole_tiles_of_each_batch() -> None:
+    """Rows of a batch on a multiple of 32: 6 x 7 tiles for 2x3x5x193."""
+    layout = ShardLayout(
+        (2, 3, 5, 193), "float32", lambda a, b, c, d: [a * 96 + b * 32 + c, d], tile=(32, 32)
+    )
+
+    assert layout.memref_shape == (6, 7)
+    assert {layout.place((a, b, 4, 0))[4] for a in range(2) for b in range(3)} == {4}
+
+
+def test_what_a_core_holds() -> None:
+    layout = ShardLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
+
+    assert layout.scalar_shard_shape == (18, 32)
+    assert layout.padded_shard_shape == (32, 32)
+    assert layout.shard_shape == (1, 1, 32, 32)
+    assert layout.grid_shape == layout.grid == (3, 2)
+
+
+@st.composite
+def sharded(draw: st.DrawFn) -> ShardLayout:
+    """Layouts with bumped strides, permuted dimensions, folded ones, tiles and faces."""
+    shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
+    order = draw(st.permutations(range(len(shape))))
+    cut = draw(st.integers(0, len(shape)))
+    tile = draw(st.sampled_from([None, None, (4, 16), (16, 16)]))
+    keeps_one = draw(st.booleans())
+    bump = draw(st.integers(0, 3))
+
+    def linear(*i: Any) -> list[Any]:
+        results: list[Any] = []
+        for dims in (order[:cut], order[cut:]):
+            total: Any = 0
+            for k in dims:
+                total = total * (shape[k] + bump) + i[k]
+            results.append(total)
+        return [i[0], *results] if keeps_one else results
+
+    grid = draw(st.lists(st.integers(1, 4), min_size=2 + keeps_one, max_size=2 + keeps_one))
+    face = (4, 8) if tile and draw(st.booleans()) else None
+    return ShardLayout(shape, "float32", linear, grid=grid, tile=tile, face=face)
+
+
+@given(sharded())
+def test_padding_of_each_core_is_what_no_element_takes(layout: ShardLayout) -> None:
+    taken = np.zeros(layout.physical_shape, bool)
+    taken.reshape(-1)[layout.offsets()] = True
+    inside = tuple(range(len(layout.grid), taken.ndim))
+
+    assert np.array_equal(layout.elements_per_core, taken.sum(inside))
+    assert layout.padding_per_core.sum() == layout.padding_count
+    for core in itertools.product(*map(range, layout.grid)):
+        padding = layout.core_padding(core)
+        at = dict(zip(padding.places, np.indices(layout.shard_shape), strict=True))
+        found = np.broadcast_to(elements.values(padding.condition, at), layout.shard_shape)
+        assert np.array_equal(found, ~taken[core])
+        assert padding.count == found.sum()
+
+
+@given(sharded())
+def test_text_and_back(layout: ShardLayout) -> None:
+    again = ShardLayout.parse(str(layout), face=layout.face)
+
+    assert str(again) == str(layout)
+    assert again == layout
+    assert hash(again) == hash(layout)
+
+
+@given(sharded(), st.integers(0, 10**6))
+def test_places_and_back(layout: ShardLayout, seed: int) -> None:
+    index = tuple(int(n) for n in np.unravel_index(seed % layout.num_elements, layout.shape))
+
+    assert layout.element(layout.place(index)) == index
+    assert layout.place(index) == tuple(
+        int(n) for n in np.unravel_index(layout.offsets()[index], layout.physical_shape)
+    )
+
+
+def test_many_elements_are_counted_in_blocks() -> None:
+    layout = ShardLayout((3, 1000, 1000, 2), "float32", grid=(7, 2))
+
+    rows = -(-3_000_000 // 7)
+    expected = [min(rows, 3_000_000 - k * rows) for k in range(7)]
+    assert layout.elements_per_core.tolist() == [[n, n] for n in expected]
+
+
+def test_cores_may_be_left_without_elements() -> None:
+    layout = ShardLayout((9,), "float32", grid=(4,))
+
+    assert layout.memref_shape == (3,)
+    assert layout.padding_per_core.tolist() == [0, 0, 0, 3]
+    assert layout.core_padding((3,)).margins == (3,)
+
+
+def test_what_the_notation_cannot_say_is_described() -> None:
+    layout = ShardLayout((8, 8), "float32", lambda i, j: [i ^ j, j], grid=(2, 4))
+
+    assert str(layout) == layout.describe()
+    assert layout == layout.replace()
+    assert layout.place((5, 6)) == (0, 3, 3, 0)
+
+
+def test_layouts_that_differ_are_not_equal() -> None:
+    layout = ShardLayout((64, 64), "float32", grid=(2, 2), tile=(32, 32))
+
+    for other in (
+        layout.replace(face=(16, 16)), layout.replace(element="bfp_bf8"),
+        layout.replace(oob_val="zero"), layout.replace(grid=(1, 4)),
+        layout.replace(memory_space="dram"), layout.replace(tile=(16, 32)),
+    ):
+        assert layout != other
+    assert layout.replace() == layout
+    assert layout.replace(collapse_intervals=[]) == layout
+
+
+def test_a_schedule_takes_a_sharded_layout() -> None:
+    layout = ShardLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32), oob_val="one")
+    A = te.placeholder((53, 63), name="A")
+    B = te.compute((53, 63), lambda i, j: A[i, j] * 2.0, name="B")
+    s = te.create_schedule(B)
+    s[B].transform_layout(layout)
+    a = np.random.default_rng(0).standard_normal((53, 63), np.float32)
+    b = np.empty(layout.physical_shape, np.float32)
+
+    tecomp.build(s, [A, B])(a, b)
+
+    expected = np.ones(prod(layout.physical_shape), np.float32)
+    expected[layout.offsets()] = 2 * a
+    assert np.array_equal(b.reshape(-1), expected)
+
+
+def test_described(golden: Golden) -> None:
+    layout = ShardLayout(
+        (53, 63), "float32", grid=(3, 2), tile=(32, 32), element="bfp_bf8", oob_val="neginf"
+    )
+
+    golden(f"{layout}\n{layout!r}\n{layout.describe()}")
+
+
+def make(*args: Any, **options: Any) -> Callable[[], object]:
+    return lambda: ShardLayout(*args, **options)
+
+
+REFUSED = {
+    "grid-rank": (
+        make((2, 3, 4), "float32", lambda i, j, k: [i * 3 + j, k], grid=(2, 2, 1)),
+        "shard layout: the grid <2x2x1> has 3 axes, but lambda i, j, k: [i * 3 + j, k] has 2 "
+        "results; give one core count for each result",
+    ),
+    "too-few-grid-axes": (
+        make((2, 3, 4, 5), "float32", collapse_intervals=[(1, -1)], grid=(2, 2)),
+        "shard layout: joining [1, -1) of [2, 3, 4, 5] leaves 3 axes, but the grid has 2; join "
+        "more dimensions, or give a grid of 3 axes",
+    ),
+    "grid-zero": (
+        make((8, 8), "float32", grid=(0, 2)),
+        "shard layout: the grid is (0, 2); give positive integers, such as (2, 4)",
+    ),
+    "grid-text": (
+        make((8, 8), "float32", grid="2x4"),
+        "shard layout: the grid is '2x4'; give positive integers, such as (2, 4)",
+    ),
+    "no-extent": (
+        make((8, -1), "float32"),
+        "layout: -1 in the shape [8, -1] is no extent; extents are integers from 0 on",
+    ),
+    "empty": (
+        make((8, 0), "float32"),
+        "shard layout: float32[8, 0] has an axis without elements, and a shard is as large as its "
+        "part of them; give each axis 1 or more",
+    ),
+    "collision": (
+        make((8, 8), "float32", lambda i, j: [i * 4 + j, 0]),
+        "shard layout: elements (0, 4) and (1, 0) of float32[8, 8] share one place under "
+        "lambda i, j: [i * 4 + j, 0]; make each stride at least the extent of what lies inside it",
+    ),
+    "large-tile": (
+        make((64, 64), "float32", tile=(64, 64)),
+        "shard layout: no tile is 64x64; the tiles are 4x16, 16x16, 32x16, 4x32, 16x32, 32x32 "
+        "(allowed_tiles= has others)",
+    ),
+    "tile-of-one-axis": (
+        make((64,), "float32", grid=(2,), tile=(32, 32)),
+        "shard layout: a tile of 32x32 takes two axes, but lambda d0: [d0] has 1; put a constant "
+        "0 in front, and a 1 in front of the grid",
+    ),
+    "face": (
+        make((64, 64), "float32", tile=(4, 16), face=(16, 16)),
+        "shard layout: a face of 16x16 with a tile of 4x16; faces divide the rows and the columns "
+        "of a tile, such as 16x16 those of 32x32",
+    ),
+    "face-without-tile": (
+        make((64, 64), "float32", face=(16, 16)),
+        "shard layout: a face of 16x16 with no tile; faces divide the rows and the columns of a "
+        "tile, such as 16x16 those of 32x32",
+    ),
+    "bfp-without-tile": (
+        make((64, 64), "float32", element="bfp_bf8"),
+        "shard layout: bfp_bf8 stores tiles of 32x32, and here are elements one by one; give "
+        "tile=(32, 32)",
+    ),
+    "bfp-small-tile": (
+        make((64, 64), "float32", element="bfp_bf8", tile=(16, 16)),
+        "shard layout: bfp_bf8 stores tiles of 32x32, and here are tiles of 16x16; give "
+        "tile=(32, 32)",
+    ),
+    "no-format": (
+        make((64, 64), "float32", element="bfp9", tile=(32, 32)),
+        "storage: `bfp9` is no format; the formats are float8_e4m3fn, float8_e5m2, "
+        "float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, int8, "
+        "int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+    ),
+    "pad-word": (
+        make((8, 8), "float32", oob_val="two"),
+        "shard layout: oob_val='two' is no value of padding; it is one of undef, zero, one, inf, "
+        "neginf",
+    ),
+    "pad-type": (
+        make((8, 8), "int32", oob_val="inf"),
+        "shard layout: oob_val='inf' is no int32; use zero, one or undef, or a float",
+    ),
+    "memory": (
+        make((8, 8), "float32", memory_space="l2"),
+        "shard layout: 'l2' is no memory space; it is one of system, mmio, dram, l1",
+    ),
+    "two-ways": (
+        make((8, 8), "float32", lambda i, j: [i, j], collapse_intervals=[(0, 1)]),
+        "shard layout: linear= and collapse_intervals= both say how dimensions are joined; give "
+        "one of them",
+    ),
+    "separator": (
+        make((8, 8), "float32", lambda i, j: [i, te.AXIS_SEPARATOR, j]),
+        "shard layout: lambda i, j: [i, AXIS_SEPARATOR, j] has an axis separator, but every result "
+        "is an axis of the grid by itself; leave it out",
+    ),
+    "core": (
+        lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).core_padding((2, 0)),
+        "layout: there is no core (2, 0) in [2, 2]; each index counts from 0 to its extent - 1",
+    ),
+    "no-device": (
+        lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).physical_core((0, 0)),
+        "shard layout: the grid <2x2> is virtual; give device=, a GridMap to the cores of the "
+        "machine",
+    ),
+    "other-device": (
+        make((8, 8), "float32", grid=(2, 2), device=tecomp.GridMap.folded((1, 4), (8, 8))),
+        "shard layout: the device places a grid of [1, 4], but this one is [2, 2]; give a map for "
+        "this grid",
+    ),
+    "not-in-text": (
+        lambda: ShardLayout((8, 8), "float32", lambda i, j: [i ^ j, j]).text(),
+        "shard layout: `i ^ j` has no form in an affine map as text; it knows +, -, *, floordiv "
+        "and mod of indices and numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        call()
+
+    assert caught.value.message == message
+
+
+def test_short_names_of_formats() -> None:
+    layout = ShardLayout((64, 64), "float32", element="bfp4", tile=(32, 32))
+
+    assert layout == ShardLayout((64, 64), "float32", element="bfp_bf4", tile=(32, 32))
+    assert "!tt.tile<32 x 32, bfp_bf4>" in str(layout)
+    assert layout.storage.decode_array(layout.storage.encode_array(np.ones(1024)))[77] == 1
+
+
+def test_other_tiles_may_be_allowed() -> None:
+    layout = ShardLayout((64, 64), "float32", tile=(8, 64), allowed_tiles=[(8, 64)])
+
+    assert layout.memref_shape == (8, 1)
+    assert layout.replace(grid=(2, 1)).memref_shape == (4, 1)
+    assert re.search("8x64", str(ALLOWED_TILES)) is None

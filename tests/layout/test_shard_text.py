@@ -1,0 +1,196 @@
+"""The text of shard layouts: what is read, what is printed, and where it is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp import IndexMap, LayoutError, ShardLayout
+from tecomp.layout.affine_text import map_text, read_map
+from tecomp.layout.scan import Scanner
+from tecomp.poly import enumerate as elements
+
+GOOD = (
+    "tensor<8x300xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
+    "memref<8x150xf32, #tt.memory_space<l1>>>>"
+)
+
+
+def read(text: str) -> IndexMap:
+    return read_map(Scanner(text, "map"))
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("(d0, d1)->(d1,d0)", None),
+        ("(d0) -> (0, d0)", None),
+        ("() -> (0, 0)", None),
+        ("(a, b) -> (a * 4 + b)", "(d0, d1) -> (d0 * 4 + d1)"),
+        ("(d0) -> (4 * d0)", "(d0) -> (d0 * 4)"),
+        ("(d0) -> ((d0 floordiv 8) * 4 + d0 mod 8)", None),
+        ("(d0) -> (d0 floordiv 8 * 4)", "(d0) -> ((d0 floordiv 8) * 4)"),
+        ("(d0) -> (d0 ceildiv 8)", "(d0) -> ((d0 + 7) floordiv 8)"),
+        ("(d0, d1) -> (d0 - (d1 - 3))", None),
+        ("(d0, d1) -> (d0 - d1 - 3)", None),
+        ("(d0) -> (-d0 + 7)", "(d0) -> (d0 * -1 + 7)"),
+        ("(d0) -> (d0 + -1)", "(d0) -> (d0 - 1)"),
+        ("(d0) -> (d0 - -1)", "(d0) -> (d0 + 1)"),
+        ("(d0) -> (--d0)", "(d0) -> (d0)"),
+        ("(d0) -> (((d0 + 1)) mod 3)", "(d0) -> ((d0 + 1) mod 3)"),
+        ("(d0, d1) -> (2 * (d0 + 3 * (d1 + 1)))", "(d0, d1) -> ((d0 + (d1 + 1) * 3) * 2)"),
+    ],
+)
+def test_maps(text: str, printed: str | None) -> None:
+    wanted = printed or text.replace("->", " -> ").replace("  ", " ").replace(",d", ", d")
+
+    assert map_text(read(text)) == wanted
+    assert map_text(read(wanted)) == wanted
+
+
+def operations(parts: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[str, str]]:
+    return st.tuples(parts, parts, st.integers(1, 9), st.integers(0, 6)).map(
+        lambda drawn: written(*drawn)
+    )
+
+
+def written(
+    first: tuple[str, str], second: tuple[str, str], number: int, kind: int
+) -> tuple[str, str]:
+    (a, x), (b, y) = first, second
+    return [
+        (f"{a} + {b}", f"{x} + {y}"),
+        (f"{a} - ({b})", f"{x} - ({y})"),
+        (f"({a}) * {number}", f"({x}) * {number}"),
+        (f"-({a})", f"-({x})"),
+        (f"({a}) mod {number}", f"({x}) % {number}"),
+        (f"({a}) floordiv {number} - ({b})", f"({x}) // {number} - ({y})"),
+        (f"({a}) ceildiv {number}", f"-(-({x}) // {number})"),
+    ][kind]
+
+
+FORMULAS = st.recursive(
+    st.sampled_from([(word, word) for word in ("d0", "d1", "3", "12")]), operations, max_leaves=6
+)
+"""Formulas as MLIR writes them, and in Python."""
+
+
+@given(FORMULAS)
+def test_formulas_mean_what_they_say(formula: tuple[str, str]) -> None:
+    text, python = formula
+    d0, d1 = np.ogrid[-5:40:3, 0:30:4]
+    expected = np.broadcast_to(eval(python, {}, {"d0": d0, "d1": d1}), (15, 8))
+
+    for again in (text, map_text(read(f"(d0, d1) -> ({text})")).partition("-> (")[2][:-1]):
+        index_map = read(f"(d0, d1) -> ({again})")
+        at = dict(zip(index_map.initial_indices, (d0, d1), strict=True))
+        found = elements.values(index_map.final_indices[0], at)
+        assert np.array_equal(np.broadcast_to(found, (15, 8)), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [("f64", "float64"), ("bf16", "bfloat16"), ("f16", "float16"), ("i32", "int32"),
+     ("ui8", "uint8"), ("i1", "bool")],
+)
+def test_element_types(text: str, dtype: str) -> None:
+    layout = ShardLayout.parse(GOOD.replace("f32", text))
+
+    assert layout.dtype == layout.storage.name == dtype
+    assert str(layout) == GOOD.replace("f32", text)
+
+
+def test_other_spellings() -> None:
+    """No blanks in a tile, signed integers, u32, and lines that end anywhere."""
+    text = (
+        "tensor< 64 x64xsi32,\n#tt.layout<(i,j)->(i,j),undef,< 1x2 >,memref<2x1x!tt.tile<32x32,u32>"
+        ",#tt.memory_space<dram> > > >\n"
+    )
+
+    assert str(ShardLayout.parse(text.replace(" x64", "x64"))) == (
+        "tensor<64x64xi32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
+        "memref<2x1x!tt.tile<32 x 32, ui32>, #tt.memory_space<dram>>>>"
+    )
+
+
+def at(text: str, wanted: str, rest: str) -> tuple[str, str]:
+    """A text, and what is said about it where `rest` begins (20 letters of it are shown)."""
+    place = text.index(rest) if rest else len(text)
+    line = text[:place].count("\n") + 1
+    column = len(text[:place].rpartition("\n")[2]) + 1
+    dots = "..." if not text.endswith(rest) else ""
+    found = f"found `{rest}{dots}`" if rest else "the text ends"
+    return text, (
+        f"shard layout: expected {wanted} at position {place} (line {line}, column {column}), but "
+        f"{found}; str() of a layout shows how it is written"
+    )
+
+
+TYPE = "an element type such as f32"
+WRONG = {
+    "empty": at("", "'tensor'", ""),
+    "other": at("memref<8xf32>", "'tensor'", "memref<8xf32>"),
+    "type": at(
+        GOOD.replace("xf32, #tt.l", "xf33, #tt.l"), TYPE, "f33, #tt.layout<(d0,"),
+    "no-x": at(
+        GOOD.replace("8x300xf32, ", "8x300,"), "x and then an extent or the element type",
+        ",#tt.layout<(d0, d1)"),
+    "unknown-dim": at(
+        GOOD.replace("(d0, d1), undef", "(d0, d2), undef"),
+        "one of the dimensions d0, d1", "d2), undef, <1x2>, m"),
+    "dim-twice": at(
+        GOOD.replace("(d0, d1) ->", "(d0, d0) ->"), "a dimension that is not d0 again",
+        "d0) -> (d0, d1), und"),
+    "no-result": at(
+        GOOD.replace("-> (d0, d1)", "-> ()"), "at least one result",
+        ", undef, <1x2>, memr"),
+    "product": at(
+        GOOD.replace("(d0, d1), undef", "(d0 * d1, d1), undef"),
+        "a number, as one side of * is", "d1, d1), undef, <1x2"),
+    "division": at(
+        GOOD.replace("(d0, d1), undef", "(d0 mod 0, d1), undef"),
+        "a positive number after mod", "0, d1), undef, <1x2>"),
+    "operand": at(
+        GOOD.replace("(d0, d1), undef", "(d0 + , d1), undef"), "a dimension, a number or (",
+        ", d1), undef, <1x2>,"),
+    "bracket": at(
+        GOOD.replace("(d0, d1), undef", "((d0, d1), undef"), "')'",
+        ", d1), undef, <1x2>,"),
+    "value": at(
+        GOOD.replace("undef", "null"), "one of undef, zero, one, inf, neginf",
+        "null, <1x2>, memref<"),
+    "grid": at(
+        GOOD.replace("<1x2>", "<>"), "a number", ">, memref<8x150xf32,"),
+    "memory": at(
+        GOOD.replace("<l1>", "<l2>"), "one of system, mmio, dram, l1", "l2>>>>"),
+    "tile-type": at(
+        GOOD.replace("8x150xf32", "1x5x!tt.tile<32 x 32, bfp9>"),
+        f"{TYPE} or bfp_bf8", "bfp9>, #tt.memory_sp"),
+    "tile-x": at(
+        GOOD.replace("8x150xf32", "1x5x!tt.tile<32, f32>"),
+        "x between the rows and the columns of a tile", ", f32>, #tt.memory_s"),
+    "ends": at(GOOD[:-1], "'>'", ""),
+    "more": at(f"{GOOD} more", "the end", "more"),
+    "second-line": at(
+        GOOD.replace(", undef", ",\n  undefined"), "one of undef, zero, one, inf, neginf",
+        "undefined, <1x2>, me"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
+def test_errors_say_where(text: str, message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        ShardLayout.parse(text)
+
+    assert caught.value.message == message
+
+
+def test_ranks_are_checked_after_reading() -> None:
+    with pytest.raises(LayoutError) as caught:
+        ShardLayout.parse(GOOD.replace("8x300xf32", "2x8x300xf32"))
+
+    assert caught.value.message == (
+        "index map: lambda d0, d1: [d0, d1] is for 2 axes, but the shape is [2, 8, 300]"
+    )

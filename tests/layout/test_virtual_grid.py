@@ -1,0 +1,129 @@
+"""Virtual grids: the maps of tt-mlir's device attribute, folded grids, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tecomp import GridMap, LayoutError, ShardLayout
+
+# Name: virtual grid, map to (chip, y, x), chips, and whether `GridMap.mesh` makes the same.
+MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], int, bool]] = {
+    "single": ((8, 8), lambda a, b: (0, a, b), 1, True),
+    "batch-by-2": ((2, 8, 8), lambda a, b, c: (a, b, c), 2, True),
+    "batch-by-4": ((4, 8, 8), lambda a, b, c: (a, b, c), 4, True),
+    "side-by-side": ((8, 16), lambda a, b: (b // 8, a, b % 8), 2, True),
+    "stacked": ((16, 8), lambda a, b: (a // 8, a % 8, b), 2, True),
+    "mesh-2x4": ((16, 32), lambda a, b: (b // 8 + a // 8 * 4, a % 8, b % 8), 8, True),
+    "mesh-4x2": ((32, 16), lambda a, b: (b // 8 + a // 8 * 2, a % 8, b % 8), 8, True),
+    "mesh-2x1x2": ((2, 8, 16), lambda a, b, c: (a * 2 + c // 8, b, c % 8), 4, True),
+    "mesh-3x3x1": ((3, 24, 8), lambda a, b, c: (a * 3 + b // 8, b % 8, c), 9, True),
+    "four-axes": ((3, 2, 8, 8), lambda a, b, c, d: (a * 2 + b, c, d), 6, True),
+    "batch-on-one": ((2, 4, 8), lambda a, b, c: (0, a * 4 + b, c), 1, False),
+    "pipeline-first": ((2, 8, 16), lambda a, b, c: (a * 2 + c // 8, b, c % 8), 4, True),
+    "pipeline-second": ((16, 16), lambda a, b: (b // 8 + a // 8 * 2, a % 8, b % 8), 4, True),
+    "transposed": ((8, 8), lambda a, b: (0, b, a), 1, False),
+    "wide": ((1, 64), lambda a, b: (0, a * 8 + b // 8, b % 8), 1, False),
+    "tall-transposed": ((64, 1), lambda a, b: (0, b * 8 + a // 8, a % 8), 1, False),
+    "staircase": ((8, 8), lambda a, b: (0, a, (a + b) % 8), 1, False),
+}
+
+
+@pytest.mark.parametrize(("shape", "mapping", "chips", "is_mesh"), MAPS.values(), ids=MAPS)
+def test_maps_of_devices_and_back(
+    shape: tuple[int, ...], mapping: Callable[..., Any], chips: int, is_mesh: bool
+) -> None:
+    """All 17 are onto: every core stands for one of the virtual grid."""
+    grid = GridMap.of(shape, mapping, (chips, 8, 8))
+    back = grid.inverse
+
+    assert grid.idle_count == 0
+    seen = set()
+    for virtual in itertools.product(*map(range, shape)):
+        core = mapping(*virtual)
+        assert grid.core(virtual) == core
+        assert grid.virtual(core) == virtual
+        assert [int(str(n)) for n in back.map_indices(core)] == list(virtual)
+        seen.add(core)
+    assert len(seen) == chips * 64
+    assert (GridMap.mesh(shape, (8, 8)) == grid) is (is_mesh or grid == GridMap.mesh(shape, (8, 8)))
+    if is_mesh:
+        assert hash(GridMap.mesh(shape, (8, 8))) == hash(grid)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rectangle"),
+    [((1, 40), (5, 8)), ((48, 1), (6, 8)), ((1, 64), (8, 8)), ((1, 32, 1, 2), (8, 8)),
+     ((3, 4), (3, 4)), ((1, 7), (1, 7))],
+)
+def test_folded_on_the_most_square_rectangle(
+    shape: tuple[int, ...], rectangle: tuple[int, int]
+) -> None:
+    grid = GridMap.folded(shape, (8, 8))
+
+    cores = [grid.core(virtual) for virtual in itertools.product(*map(range, shape))]
+    assert cores == [(0, k // rectangle[1], k % rectangle[1]) for k in range(len(cores))]
+    assert grid.idle_count == 64 - len(cores)
+    assert grid.virtual((0, 7, 7)) == (None if len(cores) < 64 else tuple(n - 1 for n in shape))
+
+
+def test_a_layout_on_the_device_counts_idle_cores_as_padding() -> None:
+    device = GridMap.folded((1, 40), (8, 8))
+    layout = ShardLayout((32, 1280), "float32", grid=(1, 40), device=device)
+    moved = layout.on_device()
+
+    assert (moved.grid_shape, moved.shard_shape) == ((1, 8, 8), (32, 32))
+    for column in (0, 255, 256, 1279):
+        core = column // 32
+        assert moved.place((3, column)) == (0, core // 8, core % 8, 3, column % 32)
+        assert moved.element(moved.place((3, column))) == (3, column)
+        assert layout.physical_core((3, column)) == (0, core // 8, core % 8)
+    assert moved.padding_count == 24 * 32 * 32
+
+
+REFUSED = {
+    "outside": (
+        lambda: GridMap.of((1, 65), lambda y, x: [0, x // 8, x % 8], (1, 8, 8)),
+        "grid map: core (0, 64) of [1, 65] would be core (0, 8, 0) of [1, 8, 8] under "
+        "lambda y, x: [0, x // 8, x % 8]; keep every core inside",
+    ),
+    "negative": (
+        lambda: GridMap.of((8, 8), lambda y, x: [y, x - 1], (8, 8)),
+        "grid map: core (0, 0) of [8, 8] would be core (0, -1) of [8, 8] under "
+        "lambda y, x: [y, x - 1]; keep every core inside",
+    ),
+    "collision": (
+        lambda: GridMap.of((8, 16), lambda y, x: [y, x % 8], (8, 8)),
+        "grid map: cores (0, 0) and (0, 8) of [8, 16] would be one core under "
+        "lambda y, x: [y, x % 8]; give each a core of its own",
+    ),
+    "rank": (
+        lambda: GridMap.of((8, 8), lambda y, x: [y, x], (1, 8, 8)),
+        "grid map: lambda y, x: [y, x] has 2 results, but the physical grid is [1, 8, 8]; give "
+        "one result for each of its axes",
+    ),
+    "no-rectangle": (
+        lambda: GridMap.folded((1, 11), (8, 8)),
+        "grid map: no rectangle of 11 cores fits on 8x8; use a count that is a product of two "
+        "that fit, such as fewer cores",
+    ),
+    "mesh-of-one-axis": (
+        lambda: GridMap.mesh((64,), (8, 8)),
+        "grid map: a mesh of devices divides two axes or more, not [64]; put a 1 in front",
+    ),
+    "core": (
+        lambda: GridMap.mesh((8, 8), (8, 8)).core((8, 0)),
+        "grid map: there is no core (8, 0) in [8, 8]; each index counts from 0 to its extent - 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        call()
+
+    assert caught.value.message == message

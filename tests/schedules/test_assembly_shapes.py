@@ -1,0 +1,133 @@
+"""Shapes of machine code for the idioms that speed depends on, for pinned processors."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.codegen import emit_assembly
+from tecomp.schedules import activations, elementwise, reduce, transpose
+
+X86 = "x86_64-unknown-linux-gnu"
+CPU = tecomp.Target.load("cpu")
+CORES = {
+    "haswell": tecomp.Core(1, 32, 16, (32 * 1024, 256 * 1024, 64 * 1024 * 1024)),
+    "znver3": tecomp.Core(1, 32, 16, (32 * 1024, 512 * 1024, 64 * 1024 * 1024)),
+    "skylake-avx512": tecomp.Core(1, 64, 32, (32 * 1024, 1024 * 1024, 64 * 1024 * 1024)),
+    "znver4": tecomp.Core(1, 64, 32, (32 * 1024, 1024 * 1024, 64 * 1024 * 1024)),
+}
+REGISTER = {32: "%ymm", 64: "%zmm"}
+
+
+def machine(cpu: str) -> tecomp.Target:
+    return tecomp.Target(cpu, "a pinned processor", CPU.memories, CORES[cpu])
+
+
+def code_of(s: te.Schedule, tensors: list[te.Tensor], cpu: str) -> str:
+    return emit_assembly(tecomp.lower(s, tensors), triple=X86, cpu=cpu)
+
+
+def loop_with(text: str, word: str) -> list[str]:
+    """The instructions of the innermost loop that has most of `word`."""
+    loops = re.findall(r"^(\.LBB\d+_\d+):.*\n((?:\s.*\n)*?)\s+j\w+\s+\1$", text, re.M)
+    body = max((body for _, body in loops), key=lambda lines: lines.count(word))
+    assert word in body
+    lines = [line.strip() for line in body.splitlines()]
+    return [line for line in lines if line and not line.startswith((".", "#"))]
+
+
+def count(lines: list[str], pattern: str) -> int:
+    return sum(bool(re.match(pattern, line)) for line in lines)
+
+
+def elementwise_loop(cpu: str, function: Callable[[te.Expr], te.Expr], word: str, n: int) -> list[str]:
+    X = te.placeholder((n,), name="X")
+    Y = elementwise.define(function, X)
+    return loop_with(code_of(elementwise.schedule(Y, machine(cpu)), [X, Y], cpu), word)
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_a_sum_of_arrays_takes_two_vectors_a_round(cpu: str) -> None:
+    lines = elementwise_loop(cpu, lambda x: x + x, "vaddps", 8192)
+
+    assert count(lines, "vaddps") == 2
+    assert count(lines, rf"vmovups\s+{REGISTER[CORES[cpu].vector_bytes]}") == 2
+    # Two loads, sums and stores, and what counts the rounds.
+    assert len(lines) <= 10
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_exp_is_a_part_of_its_loop(cpu: str) -> None:
+    """Products of n and ln 2 in two parts, a polynomial of 5 terms, and two scales."""
+    lines = elementwise_loop(cpu, te.exp, "vfmadd", 8192)
+
+    assert count(lines, "call") == 0
+    assert count(lines, "vf(n)?m(add|sub)") == 2 * (1 + 2 + 4 + 2)
+    assert count(lines, "vdivps|vgather|vpextr|vextract") == 0
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "znver3"])
+def test_gelu_loads_its_constants_once_for_both_vectors(cpu: str) -> None:
+    lines = elementwise_loop(cpu, activations.gelu, "vfmadd", 8192)
+
+    assert count(lines, "call|vdivps|vgather") == 0
+    assert count(lines, "vf(n)?m(add|sub)") == 2 * 18
+    assert len(lines) <= 130
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_a_tail_of_a_symbolic_size_is_masked(cpu: str) -> None:
+    """Loads and stores of what there is, and no loop of single numbers."""
+    X = te.placeholder((te.var("n"),), name="X")
+    Y = elementwise.define(lambda x: x + x, X)
+    text = code_of(elementwise.schedule(Y, machine(cpu)), [X, Y], cpu)
+
+    masked = r"vmaskmovps" if CORES[cpu].vector_bytes == 32 else r"vmovups\s.*\{%k\d\}"
+    # Two vectors in and out, at the end of a chunk and as a chunk of its own.
+    assert len(re.findall(masked, text)) == 8
+    assert len(re.findall(r"vpcmpgtd", text)) == 4
+    assert not re.search(r"vaddss|vmovss", text)
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_a_tail_of_a_known_size_is_a_shorter_vector(cpu: str) -> None:
+    X = te.placeholder((8195,), name="X")
+    Y = elementwise.define(lambda x: x + x, X)
+    text = code_of(elementwise.schedule(Y, machine(cpu)), [X, Y], cpu)
+
+    assert not re.search(r"vmaskmov|\{%k|vaddss|vmovss", text)
+    assert len(re.findall(r"vaddps\s+%xmm", text)) == 1
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "znver3"])
+def test_a_transpose_turns_squares_in_registers(cpu: str) -> None:
+    A = te.placeholder((512, 512), name="A")
+    B = transpose.define(A)
+    text = code_of(transpose.schedule(B, machine(cpu)), [A, B], cpu)
+    lines = loop_with(text, "vunpck")
+    words = Counter(line.split()[0] for line in lines)
+
+    moves = re.compile("vunpck|vshuf|vperm|vinsert|vblend")
+    shuffles = sum(words[word] for word in words if moves.match(word))
+    stores = count(lines, r"vmov[au]p[sd]\s+%ymm\d+, .*\(")
+    assert shuffles == 3 * stores
+    assert count(lines, "vgather|vpextr|vextract|vmovss|vinsertps") == 0
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_a_sum_over_all_has_several_accumulators(cpu: str) -> None:
+    """Additions wait four cycles for each other, and two can start in each."""
+    A = te.placeholder((1 << 16,), name="A")
+    B = reduce.define(A)
+    lines = loop_with(code_of(reduce.schedule(B, machine(cpu)), [A, B], cpu), "vaddps")
+    sums = [line.rpartition(", ")[2] for line in lines if line.startswith("vaddps")]
+
+    assert len(set(sums)) == len(sums) >= 4
+    assert all(total.startswith(REGISTER[CORES[cpu].vector_bytes]) for total in sums)
+    assert count(lines, "vaddss") == 0
+    assert not [line for line in lines if "(%rsp" in line]
