@@ -24,6 +24,8 @@ from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
 from tecomp.layout.shard import ShardLayout
+from tecomp.layout.stick import SpyreTensorLayout, StickFormat, StickLayout
+from tecomp.layout.stick_types import DataFormats
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
@@ -40,6 +42,7 @@ __all__ = [
     "CallError",
     "CapacityError",
     "Core",
+    "DataFormats",
     "DefinitionError",
     "Format",
     "GridMap",
@@ -51,6 +54,9 @@ __all__ = [
     "ParseError",
     "ScheduleError",
     "ShardLayout",
+    "SpyreTensorLayout",
+    "StickFormat",
+    "StickLayout",
     "Target",
     "TargetError",
     "TecompError",
