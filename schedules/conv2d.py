@@ -74,7 +74,8 @@ def define(
         return te.sum(value * weight, axis=[r, s, channel])
 
     shape = (n, k, rows, columns) if first else (n, rows, columns, k)
-    attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups}
+    attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups,
+             "stride": step_x}
     if bias is None and activation is None:
         return te.compute(shape, total_at, name=name, attrs=attrs)
     total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
@@ -146,6 +147,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             lanes //= 2
     best, chosen = 0.0, (1, 1)
     for vectors in (4, 3, 2, 1):
+        if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
+            # The only tile would be a part of one, with masks in its innermost loop.
+            continue
         for single in range(1, (core.vector_registers - 1 - vectors) // vectors + 1):
             if own is not None and own % (single if first else vectors * lanes):
                 continue
@@ -209,12 +213,32 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     _fill_registers(s, sums, driver, tile, p, first, depthwise)
     if not depthwise:
         _pack_weights(s, weights, sums, p, first)
-    if image.op.input_tensors:
+    width = _whole_width(total, p) if first and not depthwise else 0
+    if not image.op.input_tensors and width:
+        image = s.cache_read(image, "global", [sums])
+    if image.op.input_tensors or width:
+        if width:
+            s[image].transform_layout(lambda b, c, y, x: [b, c, y, x // width, x % width])
         padded = s[image]
         padded.compute_at(s[driver], block)
-        _, lane = padded.split(padded.op.axis[-1], factor=p.lanes)
+        _, lane = padded.split(padded.leaf_iter_vars[-1], factor=p.lanes)
         padded.vectorize(lane)
     return s
+
+
+def _whole_width(total: te.Tensor, p: Plan) -> int:
+    """Half the columns that a row of the image needs for whole tiles across; 0 if it has them.
+
+    In a layout of such halves there is memory behind each row, so no tile at its end is masked.
+    """
+    image, across = total.op.input_tensors[0], total.shape[3]
+    width, tile = image.shape[3], p.vectors * p.lanes
+    if not isinstance(across, int) or not isinstance(width, int) or across % tile == 0:
+        return 0
+    step = total.op.attrs["stride"]
+    assert isinstance(step, int)
+    half = ceil_div(width + (ceil_div(across, tile) * tile - across) * step, 2)
+    return half if half < width else 0
 
 
 def _walk(
