@@ -22,7 +22,12 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
+from tecomp.layout.named_formats import storage_format
 from tecomp.layout.shard import ShardLayout
+from tecomp.layout.stick import SpyreTensorLayout, StickLayout
+from tecomp.layout.stick_forms import StickFormat
+from tecomp.layout.stick_types import DataFormats
+from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
@@ -39,6 +44,7 @@ __all__ = [
     "CallError",
     "CapacityError",
     "Core",
+    "DataFormats",
     "DefinitionError",
     "Format",
     "GridMap",
@@ -50,9 +56,13 @@ __all__ = [
     "ParseError",
     "ScheduleError",
     "ShardLayout",
+    "SpyreTensorLayout",
+    "StickFormat",
+    "StickLayout",
     "Target",
     "TargetError",
     "TecompError",
+    "TtnnLayout",
     "TypeMismatchError",
     "__version__",
     "apply_buffer_transforms",
@@ -64,5 +74,6 @@ __all__ = [
     "lower_all",
     "parse",
     "replay",
+    "storage_format",
     "te",
 ]

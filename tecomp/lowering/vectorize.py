@@ -16,6 +16,7 @@ from tecomp.lowering.buffers import replace_variables
 from tecomp.lowering.vector_stmt import is_vectorizable, vector_body
 
 MAX_LANES = 64
+_PARTS = (BinOp.FLOORDIV, BinOp.MOD)
 
 
 def vectorize_loops(
@@ -41,11 +42,14 @@ def vectorize_loops(
     Args:
         func: a function with flat buffers.
         max_lanes: the widest vector to make.
-        is_simple: whether its indices and conditions are in their shortest form already.
+        is_simple: whether its indices and conditions are in their shortest form already, but for
+            quotients and remainders that came together in one index.
     """
-    if not any(_is_vector(node) for node in walk(func.body)):
+    nodes = list(walk(func.body))
+    if not any(_is_vector(node) for node in nodes):
         return func
-    func = func if is_simple else simplify(func)
+    if not is_simple or any(isinstance(node, Binary) and node.op in _PARTS for node in nodes):
+        func = simplify(func)
     body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
     return replace(func, body=body)
 
@@ -130,7 +134,16 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     facts.leave(state)
     last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
     bound = facts.greatest(facts.terms.linear(rest))
+    state = facts.enter()
+    # A negative extent is an empty loop too, and its remainder may be positive.
+    some = Compare(CmpOp.GT, loop.extent, index_value(0))
+    is_counted = facts.at_least(count, 0)
+    if not is_counted:
+        facts.assume(some)
     tail = _piece(work, loop, last, rest, width - 1 if bound is None else bound)
+    facts.leave(state)
+    if not is_counted:
+        tail = IfThenElse(some, tail)
     return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
 
 

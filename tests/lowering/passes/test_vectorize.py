@@ -113,6 +113,23 @@ def f(A: Buffer("float32", (20,)), B: Buffer("float32", (n,)), *, n: "int64"):
 """, {"n": 0}, {"n": 7}, {"n": 8}, {"n": 27})
 
 
+def test_an_extent_below_zero_is_an_empty_loop(check: Check) -> None:
+    """Although its remainder is not."""
+    check(partial(vectorize_loops, max_lanes=8), """
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    for i in vectorized(n - 16):
+        A[i] = float32(1.0)
+""", """
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    for i_outer in range(n // 8 - 2):
+        A[ramp(i_outer * 8, 1, 8)] = broadcast(float32(1.0), 8)
+    if n - 16 > 0:
+        if n % 8 > 0:
+            with Let(ramp(0, 1, 7) < broadcast(n % 8, 7)) as mask:
+                store(A[ramp(n // 8 * 8 - 16, 1, 7)], broadcast(float32(1.0), 7), where=mask)
+""", {"n": 3}, {"n": 16}, {"n": 23}, {"n": 50})
+
+
 def test_conditions_become_masks(check: Check) -> None:
     """A part that is the same in all lanes stays a condition; most rounds need no mask."""
     check(vectorize_loops, """

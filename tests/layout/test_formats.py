@@ -1,0 +1,171 @@
+"""Storage formats: sizes in memory, packed integers, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import LayoutError
+from tecomp.layout.block_float import BlockFloat
+from tecomp.layout.formats import Format
+from tecomp.layout.layout import Layout
+from tecomp.layout.named_formats import BFP8, INT4, UINT4, storage_format
+from tecomp.layout.packed_int import PackedInt
+from tecomp.poly.index_map import IndexMap
+
+
+def tiles(storage: Format) -> Layout:
+    """64 x 96 in tiles of 32 x 32, each of four faces."""
+    index_map = IndexMap.from_func(
+        lambda i, j: [i // 32, j // 32, i // 16 % 2, j // 16 % 2, i % 16, j % 16]
+    )
+    return Layout((64, 96), te.placeholder((1,)).dtype, index_map, storage)
+
+
+@pytest.mark.parametrize(
+    ("name", "per_tile"),
+    [
+        ("float32", 4096), ("float16", 2048), ("bfloat16", 2048), ("uint8", 1024),
+        ("bfp8", 1088), ("bfp4", 576), ("bfp2", 320), ("int4", 512),
+    ],
+)
+def test_bytes_of_a_tile(name: str, per_tile: int) -> None:
+    layout = tiles(storage_format(name))
+
+    assert layout.nbytes == 6 * per_tile
+    assert np.prod(layout.storage_shape) * layout.storage.stored.bytes == 6 * per_tile
+
+
+def test_blocks_are_the_last_axes() -> None:
+    assert tiles(BFP8).storage_shape == (2, 3, 1088)
+    assert tiles(INT4).storage_shape == (2, 3, 2, 2, 16, 8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bfloat16_is_rounded_to_even(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2**32, 10_000, np.uint64).astype(np.uint32).view(np.float32)
+    values = values[np.isfinite(values)]
+    with np.errstate(over="ignore"):
+        wanted = values.astype(ml_dtypes.bfloat16)
+
+    found = storage_format("bfloat16").encode_array(values.astype(dtype))
+
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("storage", [INT4, UINT4], ids=lambda f: f.name)
+def test_every_byte_of_two_integers(storage: PackedInt) -> None:
+    """The first in the low half, as ml_dtypes has the values."""
+    packed = np.arange(256, dtype=np.uint8)
+    halves = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)
+    wanted = halves.astype(getattr(ml_dtypes, storage.name)).astype(np.int64)
+    wanted = np.where((storage is INT4) & (halves > 7), halves.astype(np.int64) - 16, wanted)
+
+    found = storage.decode_array(packed)
+
+    assert np.array_equal(found, wanted)
+    assert np.array_equal(storage.encode_array(found), packed)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int64", "uint64", "float16", "float32", "float64", "bool"]
+)
+@pytest.mark.parametrize("bits", [2, 4])
+@pytest.mark.parametrize("signed", [True, False])
+def test_integers_saturate(bits: int, signed: bool, dtype: str) -> None:
+    storage = PackedInt.of(bits, signed=signed)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    start = 0 if dtype[0] in "ub" else -40
+    given = np.arange(start, 88).astype(dtype)
+
+    found = storage.decode_array(storage.encode_array(given))
+
+    assert np.array_equal(found, np.clip(given.astype(np.int64), low, high))
+
+
+def test_floats_become_the_nearest_integers() -> None:
+    given = np.array([2.5, 3.5, -0.5, -1.5, 0.49, np.nan, np.inf, -np.inf])
+
+    found = INT4.decode_array(INT4.encode_array(given), "float32")
+
+    assert found.tolist() == [2, 4, 0, -2, 0, 0, 7, -8]
+
+
+def test_blocks_of_several_axes() -> None:
+    """The last axis of a tensor holds the blocks, in a schedule and for arrays alike."""
+    A = te.placeholder((3, 10), "int8", name="A")
+    packed = INT4.encode(A)
+    B = INT4.decode(packed)
+    a = np.random.default_rng(0).integers(-8, 8, (3, 10), np.int8)
+    middle, b = np.empty((3, 5), np.uint8), np.empty((3, 10), np.int8)
+
+    tecomp.build(te.create_schedule(B), [A, packed, B])(a, middle, b)
+
+    assert np.array_equal(middle, (a[:, ::2] & 15) | (a[:, 1::2].astype(np.uint8) << 4))
+    assert np.array_equal(middle, INT4.encode_array(a))
+    assert np.array_equal(b, a)
+
+
+def test_no_elements() -> None:
+    assert INT4.encode_array(np.empty((0, 4), np.int8)).shape == (0, 2)
+    assert BFP8.decode_array(np.empty((3, 0), np.uint8)).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: storage_format("float7"),
+            "storage: `float7` is no format; the formats are float8_e4m3fn, float8_e5m2, "
+            "float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, "
+            "int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, "
+            "float32, float64",
+        ),
+        (
+            lambda: tiles(BlockFloat.of(8, elements=80)),
+            "format bfp8: a block holds 80 elements, and the last axes of [2, 3, 2, 2, 16, 16] "
+            "make no whole blocks; pad them to a multiple",
+        ),
+        (
+            lambda: BlockFloat.of(8, elements=40),
+            "block float: 8 bits, blocks of 40 elements, exponents of 8 bits for 16; bits are "
+            "2, 4 or 8, those of exponents 5 or 8, and a block is whole runs and whole bytes",
+        ),
+        (
+            lambda: PackedInt.of(3, signed=True),
+            "packed integer: 3 bits; a byte holds whole integers of 2 or 4",
+        ),
+        (
+            lambda: INT4.encode_array(np.zeros((2, 3), np.int8)),
+            "format int4: the last axis of the array, [2, 3], is no whole number of blocks of 2 "
+            "elements; pad it, or merge the last axes",
+        ),
+        (
+            lambda: BFP8.encode(te.placeholder((4, 100), name="A")),
+            "format bfp8: the last axis of A[4, 100] is no whole number of blocks of 1024 "
+            "elements; pad it, or merge the last axes",
+        ),
+        (
+            lambda: BFP8.decode_array(np.zeros(1088, np.float32)),
+            "format bfp8: memory is uint8, the array is float32; give what encode_array "
+            "returned, or view it as uint8",
+        ),
+        (
+            lambda: BFP8.encoded(te.placeholder((4,), name="A")[0]),
+            "format bfp8: 1024 elements are stored together, so none has a place of its own; "
+            "encode a tensor",
+        ),
+    ],
+)
+def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        make()
+
+    assert error.value.message == message
