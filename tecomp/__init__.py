@@ -20,9 +20,11 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
@@ -41,6 +43,7 @@ __all__ = [
     "CapacityError",
     "Core",
     "DefinitionError",
+    "DmaNest",
     "Format",
     "GridMap",
     "IndexMap",
@@ -49,6 +52,7 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "ParseError",
+    "Runs",
     "ScheduleError",
     "ShardLayout",
     "Target",
