@@ -119,20 +119,39 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
 
 def _along_rows(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
     """Each element of the result is a row, or several; vectors run along it."""
-    rows = _fused_axes(s, output)
+    rows, several = _grouped(s, output, target)
     s[output].parallel(rows)
-    place = rows if total is output else _fused_axes(s, total)
+    place = rows
     if total is not output:
         s[total].compute_at(s[output], rows)
+        place = _fused_axes(s, total)
+        if several > 1:
+            place, _ = s[total].split(place, factor=several)
     *outer, run = _loops_of_reduction(s, total, target)
     partial = total
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
         partial = one(s.rfactor(total, parts, factor_axis=0))
-        place = _fused_axes(s, partial)
+        place, several = _grouped(s, partial, target)
         s[partial].parallel(place)
         run = s[partial].op.reduce_axis[-1]
-    fold(s, partial, run, place, target)
+    fold(s, partial, run, place, target, rows=several)
+
+
+def _grouped(s: te.Schedule, x: te.Tensor, target: Target) -> tuple[te.IterVar, int]:
+    """A loop over groups of the elements of `x`, and how many a group has.
+
+    There are no groups where cores would be left without.
+    """
+    several = _ROWS_AT_ONCE
+    count = product(x.shape)
+    if isinstance(count, int) and count < several * core_of(target).count:
+        several = 1
+    elements = _fused_axes(s, x)
+    if several == 1:
+        return elements, 1
+    groups, _ = s[x].split(elements, factor=several)
+    return groups, several
 
 
 def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:

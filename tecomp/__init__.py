@@ -26,6 +26,10 @@ from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
 from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
+from tecomp.layout.stick import SpyreTensorLayout, StickLayout
+from tecomp.layout.stick_forms import StickFormat
+from tecomp.layout.stick_types import DataFormats
+from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
@@ -42,6 +46,7 @@ __all__ = [
     "CallError",
     "CapacityError",
     "Core",
+    "DataFormats",
     "DefinitionError",
     "DmaNest",
     "Format",
@@ -55,9 +60,13 @@ __all__ = [
     "Runs",
     "ScheduleError",
     "ShardLayout",
+    "SpyreTensorLayout",
+    "StickFormat",
+    "StickLayout",
     "Target",
     "TargetError",
     "TecompError",
+    "TtnnLayout",
     "TypeMismatchError",
     "__version__",
     "apply_buffer_transforms",

@@ -1,4 +1,4 @@
-"""Check that a function keeps the rules of the language; run after every pass."""
+"""Check that a function keeps the rules of the language; run after lowering, or pass by pass."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_shape(self.shape)
-        if (clash := self.index_map.collision(self.shape)) is not None:
+        if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
                 f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
@@ -70,6 +70,10 @@ class Layout:
                     f"axes of {self.index_map}"
                 )
         self.storage.storage_shape(self.physical_shape)
+
+    def _collision(self) -> tuple[Index, Index] | None:
+        """Two elements that share a place; a layout may know a shorter way to find them."""
+        return self.index_map.collision(self.shape)
 
     @classmethod
     def of(

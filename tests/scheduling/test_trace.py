@@ -333,3 +333,25 @@ def test_a_trace_fits_another_computation_of_the_same_form() -> None:
     again = replay(s.trace.to_json(), C2)
 
     assert [axis.extent for axis in again[C2].leaf_iter_vars] == [5, 5, 3, 2, 4]
+
+
+def test_lists_are_taken_as_they_were() -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    readers = [B]
+    s.cache_read(A, "local", readers)
+    readers.clear()
+
+    assert 's.cache_read(A, "local", [B])' in str(s.trace).replace("'", '"')
+
+
+def test_the_trace_grows_with_the_schedule() -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    before = s.trace
+    s[B].split(s[B].op.axis[0], factor=4)
+
+    assert before.steps == ()
+    assert [step.call for step in s.trace.steps] == ["split"]

@@ -15,6 +15,7 @@ from tecomp.schedules import (
     argreduce,
     attention,
     conv2d,
+    cumsum,
     elementwise,
     matmul,
     norm,
@@ -64,6 +65,8 @@ def reduction(case: Case) -> Operator:
     op, axis = case.options["op"], case.options["axis"]
     if op in get_args(argreduce.Operation):
         return partial(argreduce.define, axis=axis, op=op), argreduce.schedule
+    if op == "cumsum":
+        return partial(cumsum.define, axis=axis), cumsum.schedule
     if op not in get_args(reduce.Operation):
         raise NoFormError(NO_SCHEDULE)
     return partial(reduce.define, axis=axis, op=op), reduce.schedule
