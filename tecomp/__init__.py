@@ -20,10 +20,15 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
+from tecomp.layout.stick import SpyreTensorLayout, StickLayout
+from tecomp.layout.stick_forms import StickFormat
+from tecomp.layout.stick_types import DataFormats
 from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
@@ -42,7 +47,9 @@ __all__ = [
     "CallError",
     "CapacityError",
     "Core",
+    "DataFormats",
     "DefinitionError",
+    "DmaNest",
     "Format",
     "GridMap",
     "IndexMap",
@@ -51,8 +58,12 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "ParseError",
+    "Runs",
     "ScheduleError",
     "ShardLayout",
+    "SpyreTensorLayout",
+    "StickFormat",
+    "StickLayout",
     "Target",
     "TargetError",
     "TecompError",
