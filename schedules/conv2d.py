@@ -213,7 +213,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     _fill_registers(s, sums, driver, tile, p, first, depthwise)
     if not depthwise:
         _pack_weights(s, weights, sums, p, first)
-    width = _whole_width(total, p) if first and not depthwise else 0
+    width, lanes = _whole_width(total, p) if first and not depthwise else (0, p.lanes)
     if not image.op.input_tensors and width:
         image = s.cache_read(image, "global", [sums])
     if image.op.input_tensors or width:
@@ -221,24 +221,34 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
             s[image].transform_layout(lambda b, c, y, x: [b, c, y, x // width, x % width])
         padded = s[image]
         padded.compute_at(s[driver], block)
-        _, lane = padded.split(padded.leaf_iter_vars[-1], factor=p.lanes)
+        _, lane = padded.split(padded.leaf_iter_vars[-1], factor=lanes)
         padded.vectorize(lane)
     return s
 
 
-def _whole_width(total: te.Tensor, p: Plan) -> int:
-    """Half the columns that a row of the image needs for whole tiles across; 0 if it has them.
+def _whole_width(total: te.Tensor, p: Plan) -> tuple[int, int]:
+    """Columns of the pieces in which a row of the image has memory for whole tiles across.
 
-    In a layout of such halves there is memory behind each row, so no tile at its end is masked.
+    The last of two or more pieces reaches beyond the row, so no tile at its end is masked.
+
+    Returns:
+        The columns of a piece, and the lanes of vectors that fit into it; 0 columns where the
+        tiles are whole anyway.
     """
     image, across = total.op.input_tensors[0], total.shape[3]
     width, tile = image.shape[3], p.vectors * p.lanes
     if not isinstance(across, int) or not isinstance(width, int) or across % tile == 0:
-        return 0
+        return 0, p.lanes
     step = total.op.attrs["stride"]
     assert isinstance(step, int)
-    half = ceil_div(width + (ceil_div(across, tile) * tile - across) * step, 2)
-    return half if half < width else 0
+    needed = width + (ceil_div(across, tile) * tile - across) * step
+    lanes = p.lanes
+    while lanes:
+        for piece in range(lanes, width, lanes):
+            if ceil_div(width, piece) * piece >= needed:
+                return piece, lanes
+        lanes //= 2
+    return 0, p.lanes
 
 
 def _walk(

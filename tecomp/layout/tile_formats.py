@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tecomp.ir.dtype import DType
+from tecomp.layout.block_float import BlockFloat
 from tecomp.layout.formats import Format
 from tecomp.layout.named_formats import BFP2, BFP4, BFP8, storage_format
 
@@ -14,16 +14,13 @@ _SHORT = {storage.name: name for name, storage in _SHARED.items()}
 BFP_TILES: dict[str, Format] = {
     **{name: replace(storage, name=name) for name, storage in _SHARED.items()},
     **{
-        name.replace("_bf", "_f"): Format(
-            name.replace("_bf", "_f"), DType("uint8"), storage.elements, storage.units
-        )
-        for name, storage in _SHARED.items()
+        f"bfp_f{bits}": replace(BlockFloat.of(bits, exponent_bits=5), name=f"bfp_f{bits}")
+        for bits in (8, 4, 2)
     },
 }
 """Block floating point in tiles of 32x32: 16 elements share an exponent of a byte.
 
-Those with bf have exponents of bfloat16 and can be converted to; those with f have exponents of
-float16, and only their sizes are known here.
+Those with bf have exponents of bfloat16, those with f exponents of float16.
 """
 
 

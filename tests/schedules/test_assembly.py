@@ -87,7 +87,9 @@ def test_rows_that_are_no_multiple_of_a_tile_have_no_masks(size: int, padding: i
     p = conv2d.plan(Y, target("haswell"))
 
     assert sum(line.startswith("vfmadd") for line in loop) == 3 * p.single * p.vectors
-    assert not [line for line in loop if "vmaskmov" in line or "vblendv" in line]
+    # A gather of single values is written out for processors with slow ones.
+    slow = ("vmaskmov", "vblendv", "gather", "vinsertps", "vpextr")
+    assert not [line for line in loop if any(word in line for word in slow)]
 
 
 def test_a_narrow_product_has_no_masks() -> None:
