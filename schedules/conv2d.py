@@ -74,7 +74,8 @@ def define(
         return te.sum(value * weight, axis=[r, s, channel])
 
     shape = (n, k, rows, columns) if first else (n, rows, columns, k)
-    attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups}
+    attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups,
+             "stride": step_x}
     if bias is None and activation is None:
         return te.compute(shape, total_at, name=name, attrs=attrs)
     total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
@@ -146,6 +147,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             lanes //= 2
     best, chosen = 0.0, (1, 1)
     for vectors in (4, 3, 2, 1):
+        if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
+            # The only tile would be a part of one, with masks in its innermost loop.
+            continue
         for single in range(1, (core.vector_registers - 1 - vectors) // vectors + 1):
             if own is not None and own % (single if first else vectors * lanes):
                 continue
@@ -209,12 +213,42 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     _fill_registers(s, sums, driver, tile, p, first, depthwise)
     if not depthwise:
         _pack_weights(s, weights, sums, p, first)
-    if image.op.input_tensors:
+    width, lanes = _whole_width(total, p) if first and not depthwise else (0, p.lanes)
+    if not image.op.input_tensors and width:
+        image = s.cache_read(image, "global", [sums])
+    if image.op.input_tensors or width:
+        if width:
+            s[image].transform_layout(lambda b, c, y, x: [b, c, y, x // width, x % width])
         padded = s[image]
         padded.compute_at(s[driver], block)
-        _, lane = padded.split(padded.op.axis[-1], factor=p.lanes)
+        _, lane = padded.split(padded.leaf_iter_vars[-1], factor=lanes)
         padded.vectorize(lane)
     return s
+
+
+def _whole_width(total: te.Tensor, p: Plan) -> tuple[int, int]:
+    """Columns of the pieces in which a row of the image has memory for whole tiles across.
+
+    The last of two or more pieces reaches beyond the row, so no tile at its end is masked.
+
+    Returns:
+        The columns of a piece, and the lanes of vectors that fit into it; 0 columns where the
+        tiles are whole anyway.
+    """
+    image, across = total.op.input_tensors[0], total.shape[3]
+    width, tile = image.shape[3], p.vectors * p.lanes
+    if not isinstance(across, int) or not isinstance(width, int) or across % tile == 0:
+        return 0, p.lanes
+    step = total.op.attrs["stride"]
+    assert isinstance(step, int)
+    needed = width + (ceil_div(across, tile) * tile - across) * step
+    lanes = p.lanes
+    while lanes:
+        for piece in range(lanes, width, lanes):
+            if ceil_div(width, piece) * piece >= needed:
+                return piece, lanes
+        lanes //= 2
+    return 0, p.lanes
 
 
 def _walk(

@@ -10,7 +10,7 @@ ACCUMULATORS = 4
 
 
 def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
-         target: Target) -> te.Tensor:
+         target: Target, *, rows: int = 1) -> te.Tensor:
     """Reduce with vectors of partial results, which are combined by halves.
 
         r[i] = sum(A[i, k])   ->   p[i, l] = sum(A[i, k_outer * width + l])
@@ -23,20 +23,25 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         run: its loop along which memory is contiguous.
         place: its loop over elements inside which the partial results of one are computed.
         target: for its vectors.
+        rows: how many elements those are. Several rows are read side by side: memory answers
+            sooner where more than one is under way.
 
     Returns:
         The partial results, which do the work.
     """
     lanes = lanes_of(result, run, target)
-    accumulators = ACCUMULATORS
+    accumulators = max(ACCUMULATORS // rows, 1)
     if isinstance(run.extent, int):
-        accumulators = max(min(ACCUMULATORS, ceil_div(run.extent, lanes)), 1)
+        accumulators = max(min(accumulators, ceil_div(run.extent, lanes)), 1)
     _, inner = s[result].split(run, factor=accumulators * lanes)
     partial = _combine_later(s, result, inner, place)
     *outer, many = s[partial].op.axis
     several, lane = s[partial].split(many, factor=lanes)
-    s[partial].reorder(*outer, *s[partial].op.reduce_axis, several, lane)
-    s[partial].unroll(several)
+    own = outer if rows > 1 else []
+    alone = [] if own else outer
+    s[partial].reorder(*alone, *s[partial].op.reduce_axis, *own, several, lane)
+    for axis in (*own, several):
+        s[partial].unroll(axis)
     s[partial].vectorize(lane)
     width = lanes if accumulators > 1 else lanes // 2
     while width > 1:
@@ -44,7 +49,8 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         _, inner = s[result].split(left, factor=width)
         half = _combine_later(s, result, inner, place)
         s[half].reorder(*s[half].op.axis[:-1], *s[half].op.reduce_axis, s[half].op.axis[-1])
-        s[half].unroll(s[half].op.reduce_axis[0])
+        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()), *s[half].op.reduce_axis):
+            s[half].unroll(axis)
         s[half].vectorize(s[half].op.axis[-1])
         width //= 2
     s[result].unroll(s[result].op.reduce_axis[0])

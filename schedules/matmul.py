@@ -156,10 +156,12 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     * Blocks are even, and there are as many as cores or more.
     """
     core = core_of(target)
-    tile = register_tile(target, total.dtype)
+    m, n = total.shape[-2:]
+    # A tile that is wider than the result would have masks in its innermost loop.
+    narrow = isinstance(n, int) and n < register_tile(target, total.dtype).columns
+    tile = register_tile(target, total.dtype, vectors=1 if narrow else 2)
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     width = total.dtype.bytes
-    m, n = total.shape[-2:]
     k = total.op.reduce_axis[0].extent
     pays = PACKED_COLUMNS_PAY[bool(total.op.attrs["transpose_b"])] * tile.rows
     tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)

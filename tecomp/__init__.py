@@ -20,16 +20,23 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
 from tecomp.layout.relayout import Relayout, relayout
+from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
+from tecomp.layout.stick import SpyreTensorLayout, StickLayout
+from tecomp.layout.stick_forms import StickFormat
+from tecomp.layout.stick_types import DataFormats
+from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
-from tecomp.machine.descriptor import Core, Target
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
@@ -41,7 +48,9 @@ __all__ = [
     "CallError",
     "CapacityError",
     "Core",
+    "DataFormats",
     "DefinitionError",
+    "DmaNest",
     "Format",
     "GridMap",
     "IndexMap",
@@ -51,11 +60,16 @@ __all__ = [
     "LowerError",
     "ParseError",
     "Relayout",
+    "Runs",
     "ScheduleError",
     "ShardLayout",
+    "SpyreTensorLayout",
+    "StickFormat",
+    "StickLayout",
     "Target",
     "TargetError",
     "TecompError",
+    "TtnnLayout",
     "TypeMismatchError",
     "__version__",
     "apply_buffer_transforms",

@@ -33,7 +33,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.machine.descriptor import Core, Target
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import Core
 from tecomp.poly.common_digits import Axis, CommonDigits, common_digits
 from tecomp.poly.common_digits import Box as Values
 from tecomp.poly.empty_boxes import empty_boxes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tecomp.compute.define import compute, reduce_axis
-from tecomp.compute.intrinsics import cast, reinterpret
+from tecomp.compute.intrinsics import cast, clip, reinterpret
 from tecomp.compute.logic import if_then_else, select
 from tecomp.compute.reduce import max as greatest
 from tecomp.compute.reduce import min as lesser
@@ -30,6 +30,9 @@ class BlockFloat(Format):
     -0. Denormals of float32 count as 0. The exponent 255 is for runs with infinity or NaN: there
     the leading bit alone is infinity, and more is NaN (with one bit of magnitude: infinity).
 
+    Exponents of 5 bits, also a byte each, count from 2 ** -15 to 2 ** 16. What is greater becomes
+    the greatest number of its sign, and so do infinity and NaN.
+
     A block is `elements` of them, first the exponents of all its runs, then the codes, the first of
     a byte in its lowest bits. A tile whose elements lie face by face in its physical shape (two by
     two faces of 16 x 16, row-major) is stored so.
@@ -37,39 +40,46 @@ class BlockFloat(Format):
     Attributes:
         bits: of the code of an element, sign included.
         run: how many elements share an exponent.
+        exponent_bits: 8 or 5.
 
     Source:
-        blockfloat_common of tt-metal (formats Bfp8_b, Bfp4_b, Bfp2_b). That shifts a magnitude
+        blockfloat_common of tt-metal (formats Bfp8_b, Bfp4_b, Bfp2_b, and without `_b` those with
+        exponents of 5 bits). That shifts a magnitude
         before it rounds, so it may differ in the last bit.
     """
 
     bits: int = 8
     run: int = 16
+    exponent_bits: int = 8
 
     @classmethod
-    def of(cls, bits: int, *, elements: int = 1024, run: int = 16) -> BlockFloat:
+    def of(
+        cls, bits: int, *, elements: int = 1024, run: int = 16, exponent_bits: int = 8
+    ) -> BlockFloat:
         """The block float with so many bits for an element.
 
         Args:
             bits: 2, 4 or 8.
             elements: of a block, such as those of a tile; 32 x 32 if not given.
             run: how many elements share an exponent.
+            exponent_bits: 8 or 5.
 
         Raises:
-            LayoutError: a block has no whole number of runs, or of bytes.
+            LayoutError: a block has no whole number of runs, or of bytes, or there is no such code.
 
         >>> [BlockFloat.of(bits).units for bits in (8, 4, 2)]
         [1088, 576, 320]
         """
-        if bits not in (2, 4, 8) or run < 1 or elements < 1 or elements % run or (
-            elements * bits % 8
-        ):
+        is_code = bits in (2, 4, 8) and exponent_bits in (5, 8)
+        if not is_code or run < 1 or elements < 1 or elements % run or elements * bits % 8:
             raise LayoutError(
-                f"block float: {bits} bits, blocks of {elements} elements, exponents for {run}; "
-                "bits are 2, 4 or 8, and a block is whole runs and whole bytes"
+                f"block float: {bits} bits, blocks of {elements} elements, exponents of "
+                f"{exponent_bits} bits for {run}; bits are 2, 4 or 8, those of exponents 5 or 8, "
+                "and a block is whole runs and whole bytes"
             )
         units = elements // run + elements * bits // 8
-        return cls(f"bfp{bits}", DType("uint8"), elements, units, bits, run)
+        name = f"bfp{bits}" if exponent_bits == 8 else f"bfp{bits}_e{exponent_bits}"
+        return cls(name, DType("uint8"), elements, units, bits, run, exponent_bits)
 
     @property
     def values(self) -> DType:
@@ -80,6 +90,11 @@ class BlockFloat(Format):
     def _exponents(self) -> int:
         """Bytes of exponents in a block."""
         return self.elements // self.run
+
+    @property
+    def _least(self) -> int:
+        """The exponent of float32 that is 0 here."""
+        return 0 if self.exponent_bits == 8 else 112
 
     def encode(self, values: Tensor) -> Tensor:
         """Blocks that hold `values`."""
@@ -123,7 +138,10 @@ class BlockFloat(Format):
         def exponent(*i: Expr) -> Expr:
             *lead, j = i
             bits = _bits(values[(*lead, j * self.run + run)])
-            return greatest(cast((bits >> _u32(_FRACTION_BITS)) & _u32(255), "uint8"), axis=run)
+            own = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
+            if self._least:
+                own = clip(own, self._least, self._least + 31) - _u32(self._least)
+            return greatest(cast(own, "uint8"), axis=run)
 
         shape = (*values.shape[:-1], values.shape[-1] // self.run)
         return compute(shape, exponent, name=f"{values.name}_exponents")
@@ -136,7 +154,7 @@ class BlockFloat(Format):
             whole = _u32(0)
             for k in range(per_byte):
                 place = j * per_byte + k
-                shared = cast(exponents[(*lead, place // self.run)], "uint32")
+                shared = cast(exponents[(*lead, place // self.run)], "uint32") + _u32(self._least)
                 code = self._code(_bits(values[(*lead, place)]), shared)
                 whole = whole | (code << _u32(k * self.bits))
             return cast(whole, "uint8")
@@ -153,11 +171,14 @@ class BlockFloat(Format):
         shift = lesser(shared - exponent + _u32(24 - magnitude_bits), _u32(25))
         half = (_u32(1) << (shift - _u32(1))) - _u32(1)
         rounded = (whole + half + ((whole >> shift) & _u32(1))) >> shift
-        magnitude = lesser(rounded, _u32((1 << magnitude_bits) - 1))
-        top = 1 << (magnitude_bits - 1)
-        is_top = exponent == _u32(_NOT_A_NUMBER)
-        nan = _u32(top | top >> 1)
-        magnitude = select(is_top, select(fraction == _u32(0), _u32(top), nan), magnitude)
+        most = _u32((1 << magnitude_bits) - 1)
+        magnitude = lesser(rounded, most)
+        if self._least:
+            magnitude = select(exponent > shared, most, magnitude)
+        else:
+            top = 1 << (magnitude_bits - 1)
+            special = select(fraction == _u32(0), _u32(top), _u32(top | top >> 1))
+            magnitude = select(exponent == _u32(_NOT_A_NUMBER), special, magnitude)
         sign = select(magnitude == _u32(0), _u32(0), bits >> _u32(31))
         return magnitude | (sign << _u32(magnitude_bits))
 
@@ -166,19 +187,21 @@ class BlockFloat(Format):
         magnitude = code & _u32((1 << magnitude_bits) - 1)
         top = 1 << (magnitude_bits - 1)
         shared = cast(exponent, "uint32")
-        scale = reinterpret("float32", shared << _u32(_FRACTION_BITS))
+        scale = reinterpret("float32", (shared + _u32(self._least)) << _u32(_FRACTION_BITS))
         ratio = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
         bits = reinterpret("uint32", ratio * scale)
         sign = ((code >> _u32(magnitude_bits)) & _u32(1)) << _u32(31)
-        is_top = shared == _u32(_NOT_A_NUMBER)
-        bits = select(is_top, self._top_value(magnitude, top), bits)
+        if not self._least:
+            is_top = shared == _u32(_NOT_A_NUMBER)
+            bits = select(is_top, _top_value(magnitude, top), bits)
         return reinterpret("float32", bits | sign)
 
-    def _top_value(self, magnitude: Expr, top: int) -> Expr:
-        """The bits of a magnitude in a run with infinity or NaN."""
-        below = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
-        finite = reinterpret("uint32", below * const(2.0**127, FLOAT32) * const(2.0, FLOAT32))
-        return select(magnitude > _u32(top), _u32(0x7FC00000), finite)
+
+def _top_value(magnitude: Expr, top: int) -> Expr:
+    """The bits of a magnitude in a run with infinity or NaN."""
+    below = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
+    finite = reinterpret("uint32", below * const(2.0**127, FLOAT32) * const(2.0, FLOAT32))
+    return select(magnitude > _u32(top), _u32(0x7FC00000), finite)
 
 
 def _bits(value: Expr) -> Expr:

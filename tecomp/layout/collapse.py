@@ -54,7 +54,8 @@ def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
     [range(0, 3), range(3, 4), range(4, 6), range(6, 7)]
     """
     default = [(0, -1)] if rank else []
-    joined = sorted(_bounds(b, e, rank) for b, e in (default if intervals is None else intervals))
+    given = _pairs(default if intervals is None else intervals)
+    joined = sorted(_bounds(begin, end, rank) for begin, end in given)
     groups: list[range] = []
     at = 0
     for begin, end in joined:
@@ -69,6 +70,18 @@ def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
         groups.append(range(begin, end))
         at = end
     return groups + [range(k, k + 1) for k in range(at, rank)]
+
+
+def _pairs(intervals: Intervals) -> Intervals:
+    for pair in intervals:
+        if not isinstance(pair, Sequence) or len(pair) != 2 or not all(
+            isinstance(n, int) and not isinstance(n, bool) for n in pair
+        ):
+            raise LayoutError(
+                f"shard layout: {pair!r} is no interval of dimensions; give pairs of integers, the "
+                "first dimension and the one after the last, such as [(0, -1)]"
+            )
+    return intervals
 
 
 def _bounds(begin: int, end: int, rank: int) -> tuple[int, int]:

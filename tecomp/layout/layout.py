@@ -14,9 +14,11 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
 from tecomp.layout.relayout import packed, unpacked
+from tecomp.layout.runs import Runs, copy_runs, host_runs
 from tecomp.layout.text import described
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
@@ -55,7 +57,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_shape(self.shape)
-        if (clash := self.index_map.collision(self.shape)) is not None:
+        if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
                 f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
@@ -69,6 +71,10 @@ class Layout:
                     f"axes of {self.index_map}"
                 )
         self.storage.storage_shape(self.physical_shape)
+
+    def _collision(self) -> tuple[Index, Index] | None:
+        """Two elements that share a place; a layout may know a shorter way to find them."""
+        return self.index_map.collision(self.shape)
 
     @classmethod
     def of(
@@ -108,13 +114,7 @@ class Layout:
     def row_major(
         cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
     ) -> Layout:
-        """Elements in the order of NumPy.
-
-        Args:
-            shape: extents of the tensor.
-            dtype: type of its elements.
-            order: its axes, that of the longest steps first; as they are if None.
-        """
+        """Elements in the order of NumPy; `order` has the axes from the longest steps on."""
         axes = range(len(shape)) if order is None else order
         return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
@@ -291,16 +291,7 @@ class Layout:
         return np.broadcast_to(total, self.shape)
 
     def pack(self, array: Any, out: Any = None) -> Any:
-        """An array of NumPy in this layout, by a compiled kernel.
-
-        Places that hold no element get the pad value, or 0.
-
-        Args:
-            array: in the shape and type of the tensor, with any strides.
-            out: where it is written to, in `storage_shape`; a new array if None.
-
-        Raises:
-            CallError: an array does not fit.
+        """An array of NumPy in this layout, compiled; `tecomp.layout.relayout.packed` says more.
 
         >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
         >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
@@ -310,16 +301,68 @@ class Layout:
         return packed(self, array, out)
 
     def unpack(self, array: Any, out: Any = None) -> Any:
-        """The elements of an array in this layout as an array of NumPy, by a compiled kernel.
+        """An array in this layout as one of NumPy; `tecomp.layout.relayout.unpacked` says more."""
+        return unpacked(self, array, out)
+
+    def dma(
+        self,
+        host_strides: Sequence[int] | None = None,
+        host_offset: int = 0,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> tuple[DmaNest, ...]:
+        r"""Loops with constant strides that together copy each element once, and no padding.
 
         Args:
-            array: in `storage_shape`.
-            out: where they are written to, with any strides; a new array if None.
+            host_strides: how far one step of each index goes in the host's memory, in elements;
+                0 repeats, a negative one goes backwards. Row-major if not given.
+            host_offset: where the host has element 0.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
+        Returns:
+            Nests in order of their place on the device, loops in order of decreasing device
+            strides. Whole tiles are one nest, remainders others.
 
         Raises:
-            CallError: an array does not fit.
+            LayoutError: an argument does not fit the tensor, or there are over 1024 nests.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(*sticks.dma(), sep="\n")
+        ((3, 1000, 64), (64000, 64, 1), (64, 200, 1))
+        ((1, 1000, 8), (64000, 64, 1), (64, 200, 1)) from host 192 to device 192000
         """
-        return unpacked(self, array, out)
+        return dma_nests(self, host_strides, host_offset, start, extents)
+
+    def runs(
+        self,
+        host_strides: Sequence[int] | None = None,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> Runs:
+        """The contiguous runs of a copy to or from the host; arguments as for `dma`.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(sticks.runs())
+        4,000 runs of 8 to 64 elements, median 64, all multiples of 8, by sets
+        """
+        return host_runs(self, host_strides, start, extents)
+
+    def runs_to(
+        self,
+        target: Layout,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> Runs:
+        """The contiguous runs of a copy into another layout of the tensor, or of a box of it.
+
+        Raises:
+            LayoutError: the layouts are of other shapes, or the box does not fit.
+        """
+        return copy_runs(self, target, start, extents)
 
     def _check_index(self, index: Sequence[int], shape: Index, what: str) -> None:
         fits = len(index) == len(shape) and all(

@@ -120,7 +120,18 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
 
 
 def packed(layout: Layout, array: Any, out: Any) -> Any:
-    """See `Layout.pack`."""
+    """An array of NumPy in a layout.
+
+    Places that hold no element get the pad value, or 0.
+
+    Args:
+        layout: the layout.
+        array: in the shape and type of the tensor, with any strides.
+        out: where it is written to, in `storage_shape`; a new array if None.
+
+    Raises:
+        CallError: an array does not fit.
+    """
     given = np.asarray(array)
     check_array("pack: the array", given, layout.dtype, layout.shape)
     order = _dense_order(given)
@@ -131,7 +142,16 @@ def packed(layout: Layout, array: Any, out: Any) -> Any:
 
 
 def unpacked(layout: Layout, array: Any, out: Any) -> Any:
-    """See `Layout.unpack`."""
+    """The elements of an array in a layout as an array of NumPy.
+
+    Args:
+        layout: the layout.
+        array: in its `storage_shape`.
+        out: where they are written to, with any strides; a new array if None.
+
+    Raises:
+        CallError: an array does not fit.
+    """
     if out is None:
         out = np.empty(layout.shape, layout.dtype.numpy)
     check_array("unpack: out", out, layout.dtype, layout.shape)

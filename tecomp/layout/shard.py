@@ -16,14 +16,15 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.collapse import Intervals
 from tecomp.layout.layout import Index, Layout, check_shape
-from tecomp.layout.shard_axes import Cut, ceil_div
+from tecomp.layout.shard_axes import Cut, keep
 from tecomp.layout.shard_checks import (
     ALLOWED_TILES,
     Linear,
     by,
-    checked_element,
+    checked_device,
     checked_face,
     checked_space,
+    checked_storage,
     checked_tile,
     collapse_onto,
     pad_value_of,
@@ -31,7 +32,6 @@ from tecomp.layout.shard_checks import (
 )
 from tecomp.layout.shard_padding import CorePadding, core_padding, count_on_cores
 from tecomp.layout.shard_text import parse_shard, shard_text
-from tecomp.layout.tile_formats import format_named
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.poly.index_map import IndexMap
 
@@ -118,28 +118,24 @@ class ShardLayout(Layout):
         index_map, cores = collapse_onto(extents, linear, collapse_intervals, grid, tiled)
         ranges = ranges_of(index_map, extents, plain)
         sizes = tuple(high - low + 1 for low, high in ranges)
-        shard = tuple(ceil_div(n, g) for n, g in zip(sizes, cores, strict=True))
-        cut = Cut(cores, shard, tiled, checked_face(face, tiled))
-        fields = {
-            "linear": index_map, "grid": cores, "oob_val": oob_val, "tile": tiled,
-            "face": cut.face, "device": device, "collapsed_shape": sizes,
-            "_cut": cut, "_allowed_tiles": tuple(map(tuple, allowed_tiles)),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        cut = Cut.evenly(sizes, cores, tiled, checked_face(face, tiled))
+        keep(
+            self, linear=index_map, grid=cores, oob_val=oob_val, tile=tiled, face=cut.face,
+            device=checked_device(device, cores), collapsed_shape=sizes, _cut=cut,
+            _allowed_tiles=tuple(map(tuple, allowed_tiles)),
+        )
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
             extents, plain, IndexMap(index_map.initial_indices, results),
-            format_named(checked_element(element or plain, tiled)), pad_value_of(oob_val, plain),
+            checked_storage(element or plain, tiled), pad_value_of(oob_val, plain),
             checked_space(memory_space), tuple(range(len(cores))),
         )
-        if device is not None and device.shape != cores:
-            raise LayoutError(
-                f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
-                f"{list(cores)}; give a map for this grid"
-            )
         if capacity_bytes is not None:
             self.check_capacity(capacity_bytes)
+
+    def _collision(self) -> tuple[Index, Index] | None:
+        """Cutting a box loses nothing, so elements meet if they do so before."""
+        return self.linear.collision(self.shape)
 
     @classmethod
     def parse(

@@ -27,6 +27,14 @@ class Cut:
     tile: tuple[int, int] | None = None
     face: tuple[int, int] | None = None
 
+    @classmethod
+    def evenly(
+        cls, box: Shape, grid: Shape, tile: tuple[int, int] | None, face: tuple[int, int] | None
+    ) -> Cut:
+        """Shards of one size; the last along an axis may be partly empty, or all."""
+        shard = tuple(ceil_div(n, count) for n, count in zip(box, grid, strict=True))
+        return cls(grid, shard, tile, face)
+
     @property
     def memref(self) -> Shape:
         """Extents of a shard, in tiles along the last two axes if there are tiles."""
@@ -87,3 +95,9 @@ def _places(value: Expr, size: int) -> Expr:
 def ceil_div(a: int, b: int) -> int:
     """`a / b`, rounded up."""
     return -(-a // b)
+
+
+def keep(layout: object, **fields: object) -> None:
+    """Set fields of a frozen layout while it is made."""
+    for name, value in fields.items():
+        object.__setattr__(layout, name, value)

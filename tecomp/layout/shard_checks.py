@@ -11,8 +11,10 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.collapse import Intervals, collapsed
+from tecomp.layout.formats import Format
 from tecomp.layout.shard_text import MEMORY_SPACES, OOB_VALUES
-from tecomp.layout.tile_formats import BFP_TILES
+from tecomp.layout.tile_formats import BFP_TILES, format_named
+from tecomp.layout.virtual_grid import GridMap
 from tecomp.poly.extents import value_range
 from tecomp.poly.index_map import IndexMap
 
@@ -135,19 +137,20 @@ def checked_face(
     return found[0], found[1]
 
 
-def checked_element(element: str, tile: tuple[int, int] | None) -> str:
+def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
     """A storage format that goes with the tile.
 
     Raises:
-        LayoutError: blocks that are no tile of 32x32.
+        LayoutError: blocks that are no tile of 32x32, or no format at all.
     """
-    if element in BFP_TILES and tile != (32, 32):
+    storage = format_named(element)
+    if storage.name in BFP_TILES and tile != (32, 32):
         what = "elements one by one" if tile is None else f"tiles of {by(tile)}"
         raise LayoutError(
-            f"shard layout: {element} stores tiles of 32x32, and here are {what}; give "
+            f"shard layout: {storage.name} stores tiles of 32x32, and here are {what}; give "
             "tile=(32, 32)"
         )
-    return str(element)
+    return storage
 
 
 def pad_value_of(oob_val: str, dtype: DType) -> float | None:
@@ -179,6 +182,20 @@ def checked_space(name: str) -> str:
             f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}"
         )
     return name
+
+
+def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | None:
+    """A map for this grid.
+
+    Raises:
+        LayoutError: it is for another.
+    """
+    if device is not None and device.shape != grid:
+        raise LayoutError(
+            f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
+            f"{list(grid)}; give a map for this grid"
+        )
+    return device
 
 
 def _positive(extents: Sequence[int], what: str) -> tuple[int, ...]:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from tecomp.ir.dtype import DType
-from tecomp.layout.formats import Format
+from dataclasses import replace
 
-BFP_TILES = {
-    f"bfp_{kind}{bits}": Format(f"bfp_{kind}{bits}", DType("uint8"), elements=1024, units=units)
-    for bits, units in ((8, 1088), (4, 576), (2, 320))
-    for kind in ("f", "bf")
+from tecomp.layout.block_float import BlockFloat
+from tecomp.layout.formats import Format
+from tecomp.layout.named_formats import BFP2, BFP4, BFP8, storage_format
+
+_SHARED = {"bfp_bf8": BFP8, "bfp_bf4": BFP4, "bfp_bf2": BFP2}
+_SHORT = {storage.name: name for name, storage in _SHARED.items()}
+
+BFP_TILES: dict[str, Format] = {
+    **{name: replace(storage, name=name) for name, storage in _SHARED.items()},
+    **{
+        f"bfp_f{bits}": replace(BlockFloat.of(bits, exponent_bits=5), name=f"bfp_f{bits}")
+        for bits in (8, 4, 2)
+    },
 }
-"""Block floating point in tiles of 32x32: 16 elements share an exponent of a byte."""
+"""Block floating point in tiles of 32x32: 16 elements share an exponent of a byte.
+
+Those with bf have exponents of bfloat16, those with f exponents of float16.
+"""
 
 
 def format_named(name: str) -> Format:
-    """The format called `name`: one of `BFP_TILES`, or an element type.
+    """The format called `name`: one of `BFP_TILES`, or as for `storage_format`.
 
-    >>> format_named("bfp_bf8").units, format_named("float16").units
-    (1088, 1)
+    Raises:
+        LayoutError: there is none.
+
+    >>> format_named("bfp_bf8").units, format_named("bfp8").name, format_named("float16").units
+    (1088, 'bfp_bf8', 1)
     """
-    return BFP_TILES.get(name) or Format.plain(name)
+    return BFP_TILES.get(_SHORT.get(name, name)) or storage_format(name)

@@ -94,9 +94,10 @@ class _Layouts:
         return replace(buffer, shape=shapes[-1])
 
     def indices(self, data: Var, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The place of the element at `indices`."""
+        """The place of the element at `indices`; all places are simplified together, in the end."""
         for index_map in self.maps[data]:
-            indices = tuple(index_map.map_indices(indices))
+            values = dict(zip(index_map.initial_indices, indices, strict=True))
+            indices = tuple(substitute(expr, values) for expr in index_map.final_indices)
         return indices
 
     def access(self, node: Any) -> Any:

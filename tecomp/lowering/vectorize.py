@@ -16,6 +16,7 @@ from tecomp.lowering.buffers import replace_variables
 from tecomp.lowering.vector_stmt import is_vectorizable, vector_body
 
 MAX_LANES = 64
+_PARTS = (BinOp.FLOORDIV, BinOp.MOD)
 
 
 def vectorize_loops(
@@ -41,11 +42,14 @@ def vectorize_loops(
     Args:
         func: a function with flat buffers.
         max_lanes: the widest vector to make.
-        is_simple: whether its indices and conditions are in their shortest form already.
+        is_simple: whether its indices and conditions are in their shortest form already, but for
+            quotients and remainders that came together in one index.
     """
-    if not any(_is_vector(node) for node in walk(func.body)):
+    nodes = list(walk(func.body))
+    if not any(_is_vector(node) for node in nodes):
         return func
-    func = func if is_simple else simplify(func)
+    if not is_simple or any(isinstance(node, Binary) and node.op in _PARTS for node in nodes):
+        func = simplify(func)
     body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
     return replace(func, body=body)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from islpy import Aff, PwAff, Set
 
-from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.dtype import DType
 from tecomp.ir.expr import (
     Binary,
     BinOp,
@@ -111,13 +111,17 @@ def _terms(root: Expr) -> tuple[int, dict[Var, int], list[tuple[Expr, int]]]:
             return const, factors, others
         node, factor = todo.pop()
         match node:
-            case Var() if node.dtype == INT64:
+            case _ if not _is_exact(node.dtype):
+                others.append((node, factor))
+            case Var():
                 factors[node] = factors.get(node, 0) + factor
-            case Const(number) if node.dtype == INT64:
+            case Const(number):
                 const += factor * int(number)
-            case Binary(op, a, b) if op in _SIGNS and node.dtype == INT64:
+            case Cast(_, inner) if _is_exact(inner.dtype):
+                todo.append((inner, factor))
+            case Binary(op, a, b) if op in _SIGNS:
                 todo += [(b, factor * _SIGNS[op]), (a, factor)]
-            case Binary(BinOp.MUL, a, Const(c)) if node.dtype == INT64:
+            case Binary(BinOp.MUL, a, Const(c)):
                 todo.append((a, factor * int(c)))
             case _:
                 others.append((node, factor))

@@ -218,15 +218,18 @@ def box_around(
     that would need a case distinction, because the region meets the tensor's edge, is
     taken from `unclipped`, the region before it was cut at the edge.
     """
+    known = points.intersect_params(scope.context)
     return tuple(
-        _interval(points, k, scope) or _interval(unclipped, k, scope) or (Const(0), whole)
+        _interval(known, k, scope)
+        or _interval(unclipped.intersect_params(scope.context), k, scope)
+        or (Const(0), whole)
         for k, whole in enumerate(shape)
     )
 
 
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
-    line = points.intersect_params(scope.context)
-    line = line.project_out(_DIM, dim + 1, line.dim(_DIM) - dim - 1).project_out(_DIM, 0, dim)
+    after = points.dim(_DIM) - dim - 1
+    line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
     if line.is_empty():
         return Const(0), 0
     if not line.dim_is_bounded(_DIM, 0):
@@ -239,6 +242,8 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
         return None
     start = low.as_aff() if low.isa_aff() else low.get_pieces()[0][1]
     width = line.dim_max(0).sub(start.to_pw_aff()).add_constant_val(1)
+    if width.n_piece() == 1 and (only := width.get_pieces()[0][1]).is_cst():
+        return to_expr(start, scope.space(()).names), int(only.get_constant_val().to_python())
     widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)
     names = scope.space(()).names
     anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))

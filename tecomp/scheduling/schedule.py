@@ -12,7 +12,7 @@ from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Extent, ForKind
-from tecomp.scheduling import caches, loops, place
+from tecomp.scheduling import caches, hints, loops, place
 from tecomp.scheduling.layout import transform_layout
 from tecomp.scheduling.state import (
     Fuse,
@@ -67,12 +67,23 @@ class Schedule:
 
     Attributes:
         state: the decisions, a frozen value; a primitive replaces it.
-        trace: the calls so far, as JSON or Python text that makes the same schedule again.
     """
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.trace = Trace.start(state)
+        self._start = state
+        self._calls: tuple[tuple[Any, ...], ...] = ()
+        # Few schedules are asked for their trace, and its text takes as long as the decisions.
+        self._written: tuple[int, Trace] | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """The calls so far, as JSON or Python text that makes the same schedule again."""
+        count, trace = self._written or (0, Trace.start(self._start))
+        for call in self._calls[count:]:
+            trace = trace.then(*call)
+        self._written = len(self._calls), trace
+        return trace
 
     def __getitem__(self, handle: Handle) -> Stage:
         """The stage that computes a tensor.
@@ -166,9 +177,16 @@ class Schedule:
         before = self.state
         first = () if stage is None else (stage,)
         state, result = primitive(before, *first, *args, **(kwargs or {}))
-        self.trace = self.trace.then(before, state, name, stage, args, kwargs or {}, result)
+        given = tuple(map(_as_given, args))
+        named = {key: _as_given(value) for key, value in (kwargs or {}).items()}
+        self._calls = (*self._calls, (before, state, name, stage, given, named, result))
         self.state = state
         return result
+
+
+def _as_given(value: Any) -> Any:
+    """An argument that its owner cannot change afterwards."""
+    return tuple(map(_as_given, value)) if isinstance(value, list) else value
 
 
 class Stage:
@@ -283,6 +301,19 @@ class Stage:
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Make the stride of `axis` equal `offset` modulo `factor`; see `place.storage_align`."""
         self._apply(place.storage_align, "storage_align", axis, factor, offset)
+
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
+        """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.
+
+        See `hints.prefetch`.
+        """
+        given = _tensor(tensor, f"s[{self._state.name}].prefetch")
+        self._apply(hints.prefetch, "prefetch", given, var, offset)
+
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
+        """Set a pragma of a loop; see `hints.pragma`."""
+        values = () if pragma_value is None else (pragma_value,)
+        self._apply(hints.pragma, "pragma", var, pragma_type, *values)
 
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"

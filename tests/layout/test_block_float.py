@@ -106,3 +106,27 @@ def test_other_types(dtype: str) -> None:
     stored = storage.encode_array(values)
 
     assert np.array_equal(stored, storage.encode_array(values.astype(np.float32)))
+
+
+@pytest.mark.parametrize("bits", [8, 4, 2])
+def test_exponents_of_5_bits(bits: int) -> None:
+    """From 2 ** -15 to 2 ** 16; greater numbers, infinity and NaN become the greatest."""
+    values = values_of_all_sizes(8192).astype(np.float64).reshape(-1, 16)
+    ends = [[3e38, -1e9, 1], [-7e4, 1.3e5, 1.4e5], [2.0**-15, 2.0**-20, 0], [0, 0, 0]]
+    values[:4, :3] = np.array(ends)
+    exponent = model(values.astype(np.float32), 8)[0].clip(112, 143)
+    unit = 2.0 ** (exponent[:, None] - 127.0 - (bits - 2))
+    most = 2 ** (bits - 1) - 1
+    magnitude = np.minimum(np.rint(np.abs(values) / unit), most)
+    storage = BlockFloat.of(bits, exponent_bits=5, elements=16)
+
+    stored = storage.encode_array(values.astype(np.float32))
+    found = storage.decode_array(stored)
+
+    assert np.array_equal(stored[:, 0], exponent - 112)
+    assert np.array_equal(found, np.where(magnitude > 0, np.sign(values), 0) * magnitude * unit)
+    special = np.zeros(16, np.float32)
+    special[:3] = [np.inf, -np.inf, np.nan]
+    greatest = most * 2.0 ** (16 - (bits - 2))
+    found = np.abs(storage.decode_array(storage.encode_array(special)))
+    assert found.tolist() == [greatest] * 3 + [0] * 13

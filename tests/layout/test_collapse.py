@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,10 +76,20 @@ def test_missing_axes_are_zeros_in_front() -> None:
             "shard layout: the interval [-1, 1) of 4 dimensions ends before it begins; write the "
             "first dimension and then the one after the last",
         ),
+        (
+            4, [(0, 1, 2)],
+            "shard layout: (0, 1, 2) is no interval of dimensions; give pairs of integers, the "
+            "first dimension and the one after the last, such as [(0, -1)]",
+        ),
+        (
+            4, (0, -1),
+            "shard layout: 0 is no interval of dimensions; give pairs of integers, the first "
+            "dimension and the one after the last, such as [(0, -1)]",
+        ),
     ],
-    ids=["overlap", "end", "begin", "backwards"],
+    ids=["overlap", "end", "begin", "backwards", "three", "no-list"],
 )
-def test_refusals(rank: int, intervals: list[tuple[int, int]], message: str) -> None:
+def test_refusals(rank: int, intervals: Any, message: str) -> None:
     with pytest.raises(LayoutError) as caught:
         joined_dims(rank, intervals)
 

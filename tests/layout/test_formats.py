@@ -135,8 +135,8 @@ def test_no_elements() -> None:
         ),
         (
             lambda: BlockFloat.of(8, elements=40),
-            "block float: 8 bits, blocks of 40 elements, exponents for 16; bits are 2, 4 or 8, "
-            "and a block is whole runs and whole bytes",
+            "block float: 8 bits, blocks of 40 elements, exponents of 8 bits for 16; bits are "
+            "2, 4 or 8, those of exponents 5 or 8, and a block is whole runs and whole bytes",
         ),
         (
             lambda: PackedInt.of(3, signed=True),

@@ -89,6 +89,16 @@ def test_offset_in_the_shard() -> None:
     assert layout.offset((49, 37)) == 3 * 1024 + 533
 
 
+def test_aligned_strides_make_whole_tiles_of_each_batch() -> None:
+    """Rows of a batch on a multiple of 32: 6 x 7 tiles for 2x3x5x193."""
+    layout = ShardLayout(
+        (2, 3, 5, 193), "float32", lambda a, b, c, d: [a * 96 + b * 32 + c, d], tile=(32, 32)
+    )
+
+    assert layout.memref_shape == (6, 7)
+    assert {layout.place((a, b, 4, 0))[4] for a in range(2) for b in range(3)} == {4}
+
+
 def test_what_a_core_holds() -> None:
     layout = ShardLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
 
@@ -285,6 +295,12 @@ REFUSED = {
         "shard layout: bfp_bf8 stores tiles of 32x32, and here are tiles of 16x16; give "
         "tile=(32, 32)",
     ),
+    "no-format": (
+        make((64, 64), "float32", element="bfp9", tile=(32, 32)),
+        "storage: `bfp9` is no format; the formats are float8_e4m3fn, float8_e5m2, "
+        "float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, int8, "
+        "int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+    ),
     "pad-word": (
         make((8, 8), "float32", oob_val="two"),
         "shard layout: oob_val='two' is no value of padding; it is one of undef, zero, one, inf, "
@@ -336,6 +352,14 @@ def test_refusals(call: Callable[[], object], message: str) -> None:
         call()
 
     assert caught.value.message == message
+
+
+def test_short_names_of_formats() -> None:
+    layout = ShardLayout((64, 64), "float32", element="bfp4", tile=(32, 32))
+
+    assert layout == ShardLayout((64, 64), "float32", element="bfp_bf4", tile=(32, 32))
+    assert "!tt.tile<32 x 32, bfp_bf4>" in str(layout)
+    assert layout.storage.decode_array(layout.storage.encode_array(np.ones(1024)))[77] == 1
 
 
 def test_other_tiles_may_be_allowed() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp import CapacityError, GridMap, LayoutError, ShardLayout
+from tecomp import CapacityError, GridMap, LayoutError, ShardLayout, TtnnLayout
 
 L1_BYTES = 1_499_136
 BFP: dict[str, Any] = {"tile": (32, 32), "element": "bfp_bf8"}
@@ -410,3 +410,44 @@ def test_values_of_padding(name: str, value: float | None) -> None:
 
     assert layout.pad_value == value
     assert f" {name}, <3x2>" in str(layout)
+
+
+# --- TTNN Tensor Layout
+
+
+@pytest.mark.parametrize(
+    ("shard_shape", "physical_shard_shape", "grid_shape"),
+    [((192, 32), (192, 32), (2, 4)), ((100, 50), (128, 64), (4, 3)), ((384, 128), (384, 128), (1, 1))],
+)
+def test_terms_of_ttnn(
+    shard_shape: tuple[int, int],
+    physical_shard_shape: tuple[int, int],
+    grid_shape: tuple[int, int],
+) -> None:
+    """Divup of rows by the rows of a shard, and of columns by its columns.
+
+    The document divides both by the rows, and takes the first stride for the volume.
+    """
+    layout = TtnnLayout(
+        (2, 3, 64, 128), "float32", memory_layout="block_sharded", memory_space="l1",
+        shard_shape=shard_shape, tile=(32, 32),
+    )
+    volume = 2 * layout.stride[0]
+
+    assert layout.packed_shape == (volume // layout.stride[-2], layout.stride[-2])
+    assert layout.shard_shape == shard_shape
+    assert layout.physical_shard_shape == physical_shard_shape
+    assert layout.grid_shape == grid_shape
+
+
+def test_ttnn_cannot_leave_the_batch_to_the_grid() -> None:
+    """The document lowers it to a mesh of devices, each with the batch folded."""
+    with pytest.raises(LayoutError) as caught:
+        TtnnLayout.from_shard(parsed(MULTI_DEVICE))
+
+    assert caught.value.message == (
+        "ttnn layout: a grid of 2x2x4 with oob_val='undef'; TTNN has rows and columns of cores and "
+        "undefined padding, so join dimensions, or split the tensor over devices first"
+    )
+    folded = ShardLayout((3, 64, 128), "float32", grid=(2, 4), **BFP)
+    assert TtnnLayout.from_shard(folded).to_shard() == folded

@@ -78,6 +78,31 @@ def test_the_tile_of_a_convolution_has_no_spill_and_no_gather(cpu: str) -> None:
     assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
 
 
+@pytest.mark.parametrize(("size", "padding"), [(28, 1), (30, 0), (14, 1), (13, 1)])
+def test_rows_that_are_no_multiple_of_a_tile_have_no_masks(size: int, padding: int) -> None:
+    X, W = te.placeholder((1, 16, size, size), name="X"), te.placeholder((16, 16, 3, 3), name="W")
+    Y = conv2d.define(X, W, padding=padding, layout="NCHW")
+    func = tecomp.lower(conv2d.schedule(Y, target("haswell")), [X, W, Y])
+    loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu="haswell"), "vfmadd")
+    p = conv2d.plan(Y, target("haswell"))
+
+    assert sum(line.startswith("vfmadd") for line in loop) == 3 * p.single * p.vectors
+    # A gather of single values is written out for processors with slow ones.
+    slow = ("vmaskmov", "vblendv", "gather", "vinsertps", "vpextr")
+    assert not [line for line in loop if any(word in line for word in slow)]
+
+
+def test_a_narrow_product_has_no_masks() -> None:
+    A, B = te.placeholder((512, 512), name="A"), te.placeholder((512, 14), name="B")
+    C = matmul.define(A, B)
+    func = tecomp.lower(matmul.schedule(C, target("haswell")), [A, B, C])
+    loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu="haswell"), "vfmadd")
+    tile = matmul.plan(C, target("haswell")).tile
+
+    assert sum(line.startswith("vfmadd") for line in loop) == tile.rows * tile.columns // tile.lanes
+    assert not [line for line in loop if "vmaskmov" in line or "vblendv" in line]
+
+
 @pytest.mark.parametrize("features", ["+neon", "+sve"])
 def test_the_tile_of_a_product_on_arm(features: str) -> None:
     arm = tecomp.Target("arm", "", CPU.memories, tecomp.Core(2, 16, 32, (65536, 1048576)))

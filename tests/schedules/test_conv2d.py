@@ -81,8 +81,13 @@ def check(
         ((1, 6, 7, 10), (3, 3, 5, 14), {"groups": 2}),
         ((1, 1, 1, 1), (1, 1, 1, 1), {}),
         ((1, 5, 40, 3), (5, 5, 3, 2), {}),
+        ((2, 6, 28, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
+        ((1, 6, 57, 3), (3, 3, 3, 7), {"stride": 2}),
+        ((1, 9, 30, 3), (3, 3, 3, 7), {"dilation": 2, "bias": True}),
     ],
-    ids=str.split("3x3 odd 1x1 stride dilation depthwise groups odd-groups one 5x5"),
+    ids=str.split(
+        "3x3 odd 1x1 stride dilation depthwise groups odd-groups one 5x5 rest far-rest bare-rest"
+    ),
 )
 def test_forms(
     image: tuple[int, ...], taps: tuple[int, ...], options: dict[str, Any], target: tecomp.Target,

@@ -43,7 +43,8 @@ def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options
 @pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
 @pytest.mark.parametrize(
     ("m", "k", "n"),
-    [(1, 1, 1), (7, 3, 5), (64, 64, 64), (127, 130, 61), (1, 300, 70), (200, 9, 2), (3, 700, 129)],
+    [(1, 1, 1), (7, 3, 5), (64, 64, 64), (127, 130, 61), (1, 300, 70), (200, 9, 2), (3, 700, 129),
+     (90, 33, 5), (90, 33, 14)],
 )
 def test_sizes(m: int, k: int, n: int, target: tecomp.Target) -> None:
     run((m, k), (k, n), target)

@@ -15,9 +15,11 @@ from tecomp.schedules import (
     argreduce,
     attention,
     conv2d,
+    cumsum,
     elementwise,
     matmul,
     norm,
+    pool,
     reduce,
     softmax,
     stencil,
@@ -54,6 +56,11 @@ def convolution(case: Case) -> Operator:
     return partial(conv2d.define, layout="NHWC", **case.options), conv2d.schedule
 
 
+def pooling(case: Case) -> Operator:
+    """Channels last."""
+    return partial(pool.define, window=3, op=case.options["op"], stride=2, padding=1), pool.schedule
+
+
 def gelu(_: Case) -> Operator:
     """By erf."""
     return partial(elementwise.define, activations.gelu), elementwise.schedule
@@ -64,6 +71,8 @@ def reduction(case: Case) -> Operator:
     op, axis = case.options["op"], case.options["axis"]
     if op in get_args(argreduce.Operation):
         return partial(argreduce.define, axis=axis, op=op), argreduce.schedule
+    if op == "cumsum":
+        return partial(cumsum.define, axis=axis), cumsum.schedule
     if op not in get_args(reduce.Operation):
         raise NoFormError(NO_SCHEDULE)
     return partial(reduce.define, axis=axis, op=op), reduce.schedule
@@ -90,7 +99,7 @@ def add(_: Case) -> Operator:
 
 OPERATORS: dict[str, Callable[[Case], Operator]] = {
     "matmul": product, "matmul_bias_gelu": finished_product, "conv2d": convolution,
-    "gelu": gelu,
+    "pool": pooling, "gelu": gelu,
     "softmax": lambda _: (softmax.define, softmax.schedule),
     "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
     "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),

@@ -1,0 +1,217 @@
+"""Running sums along an axis.
+
+A sum that waits for the one before keeps one adder busy, and no vector. So the axis is cut into
+groups of a few elements. The sums of groups are made first, and of groups of those, until few are
+left; what comes before a group then follows from what comes before the group that it is in:
+
+    a0 a1 | a2 a3 | a4 a5 | a6 a7        elements
+    b0      b1    | b2      b3           sums of groups: b1 = a2 + a3
+    before a5  =  b0 + b1  +  a4
+"""
+
+from __future__ import annotations
+
+from tecomp import Target, te
+from tecomp.schedules.tiles import Size, core_of, lanes_of, width_of
+
+_ALONG, _ACROSS = 8, 4
+"""Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
+share few places in the first cache, once to be read and once to be written."""
+_LEVELS = 4
+"""Times that groups are made where the extent is known at the call only: few are left of 2000."""
+
+
+def define(
+    A: te.Tensor,
+    axis: int = -1,
+    *,
+    exclusive: bool = False,
+    out_dtype: str | None = None,
+    name: str = "cumsum",
+) -> te.Tensor:
+    """The sums of all elements of A up to each along an axis, as NumPy's function.
+
+    Args:
+        A: the tensor.
+        axis: counted from the end if negative.
+        exclusive: whether an element is left out of its own sum.
+        out_dtype: type of the result; that of A if None. Narrow floats are added up in float32.
+        name: of the result.
+
+    Raises:
+        ValueError: A has no such axis.
+
+    >>> define(te.placeholder((4, 9), name="A"), axis=0).shape
+    (4, 9)
+    """
+    rank = len(A.shape)
+    if not -rank <= axis < rank:
+        raise ValueError(
+            f"cumsum.define: axis={axis} of {rank} axes; give a number from {-rank} to {rank - 1}"
+        )
+    axis %= rank
+    dtype = out_dtype or A.dtype
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    sums, group = [A], _group(A, axis)
+    while _is_long(sums[-1].shape[axis], group, len(sums)):
+        sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
+    before = None
+    for level in reversed(range(1, len(sums))):
+        before = _running(sums[level], axis, wide, before, wide, False, f"{name}_before{level}")
+    return _running(A, axis, wide, before, dtype, not exclusive, name)
+
+
+def _group(A: te.Tensor, axis: int) -> int:
+    return _ALONG if axis == len(A.shape) - 1 else _ACROSS
+
+
+def _is_long(extent: Size, group: int, levels: int) -> bool:
+    return extent > group if isinstance(extent, int) else levels < _LEVELS
+
+
+def _at(index: tuple[te.Expr, ...], axis: int, place: te.Expr) -> tuple[te.Expr, ...]:
+    return (*index[:axis], place, *index[axis + 1 :])
+
+
+def _groups(A: te.Tensor, axis: int, wide: str, name: str) -> te.Tensor:
+    """The sums of groups along the axis."""
+    extent, group = A.shape[axis], _group(A, axis)
+    t = te.reduce_axis((0, group), name="t")
+    shape = (*A.shape[:axis], (extent + (group - 1)) // group, *A.shape[axis + 1 :])
+
+    def total(*i: te.Expr) -> te.Expr:
+        place = i[axis] * group + t
+        value = te.cast(A(*_at(i, axis, place)), wide)
+        return te.sum(value, axis=t, where=_inside(place, extent, group))
+
+    return te.compute(shape, total, name=name)
+
+
+def _inside(place: te.Expr, extent: Size, group: int) -> te.Expr | None:
+    is_whole = isinstance(extent, int) and extent % group == 0
+    return None if is_whole else place < extent
+
+
+def _running(
+    A: te.Tensor, axis: int, wide: str, before: te.Tensor | None, dtype: str, inclusive: bool,
+    name: str,
+) -> te.Tensor:
+    """What comes before a group, and the elements of the group up to each.
+
+    Along memory a vector is a group; each of its elements is added to all that follow, and 0 to
+    the others.
+    """
+    extent, is_last = A.shape[axis], axis == len(A.shape) - 1
+    length: Size = extent if before is None else _group(A, axis)
+    t = te.reduce_axis((0, length), name="t")
+
+    def inner(*i: te.Expr) -> te.Expr:
+        group = i[axis] // length * length if before is not None else te.const(0, "int64")
+        own = i[axis] - group
+        counts = t <= own if inclusive else t < own
+        value = te.cast(A(*_at(i, axis, group + t)), wide)
+        if not is_last:
+            return te.sum(value, axis=t, where=counts)
+        value = te.Select(counts, value, te.const(0, wide))
+        where = _inside(group + t, extent, _ALONG) if before is not None else None
+        return te.sum(value, axis=t, where=where)
+
+    within = te.compute(A.shape, inner, name=f"{name}_within")
+
+    def finish(*i: te.Expr) -> te.Expr:
+        value = within(*i)
+        if before is not None:
+            value = before(*_at(i, axis, i[axis] // length)) + value
+        return te.cast(value, dtype)
+
+    return te.compute(A.shape, finish, name=name, attrs={"axis": axis})
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define`."""
+    s = te.create_schedule(output)
+    axis = int(str(output.op.attrs["axis"]))
+    is_last = axis == len(output.shape) - 1
+    stage, axes = s[output], list(s[output].op.axis)
+    if is_last:
+        place = stage.fuse(*axes[:-1])
+    else:
+        strip, axes[-1] = stage.split(axes[-1], factor=_strip(output, axis, target))
+        outer = [x for k, x in enumerate(axes[:-1]) if k != axis]
+        stage.reorder(*outer, strip, axes[axis], axes[-1])
+        place = stage.fuse(*outer, strip)
+    stage.parallel(place)
+    walk = _along if is_last else _across
+    walk(s, output, axes, axis, target)
+    names = {x.op.name for x in s.stages}
+    for level in range(1, len(names)):
+        for part in ("groups", "before"):
+            if f"{output.name}_{part}{level}" not in names:
+                continue
+            x = s.tensor(f"{output.name}_{part}{level}")
+            s[x].compute_at(stage, place)
+            if part == "before":
+                walk(s, x, list(s[x].op.axis), axis, target)
+            else:
+                _add_groups(s, x, is_last, target)
+    return s
+
+
+def _strip(output: te.Tensor, axis: int, target: Target) -> int:
+    """Columns of which the sums of groups stay in the second cache, and a line at least."""
+    core, extent = core_of(target), output.shape[axis]
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    lanes, rows = core.lanes(output.dtype), extent if isinstance(extent, int) else 4096
+    most = second // 2 // (max(rows // _ACROSS, 1) * width_of(output))
+    size: int = max(most // lanes, 4) * lanes
+    return size
+
+
+def _add_groups(s: te.Schedule, x: te.Tensor, is_last: bool, target: Target) -> None:
+    """A vector of sums; along memory their elements are read as squares, and turned.
+
+    That takes whole squares: where it is open how many there are, sums are made one by one.
+    """
+    *_, last = s[x].op.axis
+    if is_last and not isinstance(last.extent, int):
+        return
+    vectors, lane = s[x].split(last, factor=lanes_of(x, last, target))
+    (t,) = s[x].op.reduce_axis
+    s[x].reorder(vectors, t, lane)
+    s[x].unroll(t)
+    s[x].vectorize(lane)
+
+
+def _along(
+    s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
+) -> None:
+    """A group is a vector."""
+    groups, lane = s[x].split(axes[axis], factor=_ALONG)
+    s[x].vectorize(lane)
+    within = s.tensor(f"{x.name}_within")
+    s[within].compute_at(s[x], groups)
+    s[within].set_scope("local")
+    (t,) = s[within].op.reduce_axis
+    s[within].reorder(t, s[within].op.axis[-1])
+    s[within].unroll(t)
+    s[within].vectorize(s[within].op.axis[-1])
+
+
+def _across(
+    s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
+) -> None:
+    """A group is a few rows, a vector of each at a time."""
+    groups, row = s[x].split(axes[axis], factor=_ACROSS)
+    vectors, lane = s[x].split(axes[-1], factor=lanes_of(x, axes[-1], target))
+    s[x].reorder(groups, vectors, row, lane)
+    s[x].unroll(row)
+    s[x].vectorize(lane)
+    within = s.tensor(f"{x.name}_within")
+    s[within].compute_at(s[x], vectors)
+    s[within].set_scope("local")
+    own, lane = s[within].op.axis[axis], s[within].op.axis[-1]
+    (t,) = s[within].op.reduce_axis
+    s[within].reorder(own, t, lane)
+    s[within].unroll(own)
+    s[within].unroll(t)
+    s[within].vectorize(lane)

@@ -1,0 +1,305 @@
+"""Stick layouts beyond the examples of their documents: arrangements, strides, ranks, refusals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import LayoutError
+from tecomp.layout.stick import Dense, Sparse, StickLayout
+from tecomp.layout.stick_forms import ElementArrangement
+from tecomp.layout.stick_types import DataFormats, name_of_type
+
+Golden = Callable[[object], None]
+SEN169 = DataFormats.SEN169_FP16
+
+
+def test_conversion_to_float32_leaves_two_sticks_by_turns() -> None:
+    """Column 64 p + 8 g + 4 s + e of the host is in stick 2 p + s, at 4 g + e."""
+    layout = StickLayout(
+        (3, 256), "float32", pad_all_dims=False, arrangement=ElementArrangement.DL16_TO_FP32
+    )
+    pair, g, s, e = np.indices((4, 8, 2, 4)).reshape(4, -1)
+    wanted = np.empty(256, np.int64)
+    wanted[64 * pair + 8 * g + 4 * s + e] = (2 * pair + s) * 3 * 32 + 4 * g + e
+
+    assert np.array_equal(layout.offsets()[0], wanted)
+    assert str(layout) == (
+        "SpyreTensorLayout(device_size=[8, 3, 32], dim_map =[1, 0, 1], num_stick_dims=1, "
+        "format=StickFormat.Dense, device_dtype=DataFormats.IEEE_FP32, "
+        "element_arrangement=ElementArrangement.DL16_TO_FP32)"
+    )
+
+
+def test_conversion_to_dlfloat16_leaves_halves_by_turns() -> None:
+    """Column 64 k + 32 h + 4 g + e of the host is in stick k, at 8 g + 4 h + e."""
+    layout = StickLayout(
+        (3, 128), "float16", pad_all_dims=False, arrangement=ElementArrangement.FP32_TO_DL16
+    )
+    k, h, g, e = np.indices((2, 2, 8, 4)).reshape(4, -1)
+    wanted = np.empty(128, np.int64)
+    wanted[64 * k + 32 * h + 4 * g + e] = k * 3 * 64 + 8 * g + 4 * h + e
+
+    assert np.array_equal(layout.offsets()[0], wanted)
+    assert layout.element((1, 2, 12)) == (2, 64 + 32 + 4)
+
+
+def test_an_arrangement_is_a_layout_of_its_own() -> None:
+    def layout(arrangement: ElementArrangement) -> StickLayout:
+        return StickLayout((3, 128), "float32", arrangement=arrangement)
+
+    assert layout(ElementArrangement.STANDARD) == StickLayout((3, 128), "float32")
+    assert layout(ElementArrangement.STANDARD) != layout(ElementArrangement.DL16_TO_FP32)
+
+
+@pytest.mark.parametrize("rank", range(9))
+def test_every_element_has_a_place_at_every_rank(rank: int) -> None:
+    size = (2, 3, 1, 2, 3, 1, 2, 5)[8 - rank :]
+    layout = StickLayout(size, "float32", pad_all_dims=False)
+
+    offsets = layout.offsets().reshape(-1)
+
+    assert len(set(offsets.tolist())) == layout.num_elements
+    assert offsets.max() < layout.num_places
+    assert layout.host_dim_order() == list(range(rank))
+
+
+@pytest.mark.parametrize(
+    ("size", "device_size"),
+    [((0,), [0, 64]), ((0, 3), [1, 0, 64]), ((3, 0), [0, 64, 64]), ((2, 0, 3), [0, 1, 64, 64])],
+)
+def test_no_elements(size: tuple[int, ...], device_size: list[int]) -> None:
+    layout = StickLayout(size, "float16")
+
+    assert layout.device_size == device_size
+    assert layout.nbytes == 0
+
+
+def test_fields_give_the_layout_back() -> None:
+    first = StickLayout((5, 128, 192), "float16", [0, 1, 2])
+    again = StickLayout(
+        device_size=first.device_size,
+        dim_map=first.dim_map,
+        num_stick_dims=first.num_stick_dims,
+        format=first.format,
+        device_dtype=first.device_dtype,
+    )
+
+    assert again == first
+    assert hash(again) == hash(first)
+
+
+def test_equality_looks_at_every_field() -> None:
+    layouts = [
+        StickLayout((64, 64), "float16"),
+        StickLayout((64, 64), "bfloat16"),
+        StickLayout((64, 64), "bool"),
+        StickLayout((64, 64), "float16", [1, 0]),
+        StickLayout((64, 64), "float16", [0, 1], Sparse),
+        StickLayout((64, 64), "float16", [0, 1], size=(64, 63)),
+        StickLayout((64, 64), "float16", stick_bytes=64),
+        StickLayout((64, 64), "float16", pad_value=0),
+    ]
+
+    assert len(set(layouts)) == len(layouts)
+    assert layouts[0] == StickLayout((64, 64), "float16", pad_all_dims=False)
+
+
+def test_stick_bytes_are_an_argument() -> None:
+    layout = StickLayout((5, 100, 150), "float16", False, stick_bytes=256)
+
+    assert layout.elems_in_stick == 128
+    assert layout.device_size == [100, 2, 5, 128]
+    assert layout.nbytes == 100 * 2 * 5 * 256
+
+
+def test_strides_of_a_transposed_host() -> None:
+    layout = StickLayout((5, 100, 150), "float16")
+
+    assert layout.stride_map() == [150, 64, 15000, 1]
+    assert layout.stride_map((1, 5, 500)) == [5, 64 * 500, 1, 500]
+    assert StickLayout((), "float16").stride_map() == [-1]
+    assert StickLayout((1, 5, 70), "float16").stride_map() == [70, 64, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        (np.float16, "float16"), (np.dtype("int8"), "int8"), ("torch.bfloat16", "bfloat16"),
+        (ml_dtypes.bfloat16, "bfloat16"), (bool, "bool"),
+        (ml_dtypes.float8_e4m3fn, "float8_e4m3fn"), (te.placeholder((1,)).dtype, "float32"),
+        (list, "object"),
+    ],
+)
+def test_names_of_types(dtype: object, name: str) -> None:
+    assert name_of_type(dtype) == name
+
+
+def test_a_schedule_takes_sticks() -> None:
+    layout = StickLayout((5, 100), "float32", pad_value=0)
+    A = te.placeholder((5, 100), name="A")
+    B = te.compute((5, 100), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B)
+    s[B].transform_layout(layout)
+    a = np.random.default_rng(0).standard_normal((5, 100), np.float32)
+    b = np.empty(layout.device_size, np.float32)
+
+    tecomp.build(s, [A, B])(a, b)
+
+    wanted = np.zeros((32, 128), np.float32)
+    wanted[:5, :100] = a + 1
+    assert np.array_equal(b, wanted.reshape(32, 4, 32).transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        StickLayout((5, 100, 150), "float16"),
+        StickLayout((3, 5), "float32", [0, 1], Sparse, stick_bytes=16),
+        StickLayout((3, 8), "int32", [0, 1], size=(3, 7), stick_bytes=16),
+    ],
+    ids=["document", "sparse", "few"],
+)
+def test_described(layout: StickLayout, golden: Golden) -> None:
+    golden(f"{layout}\n{layout.describe()}")
+
+
+def test_questions_are_quick() -> None:
+    """Under 2 ms, or in the best of several rounds where the machine is busy."""
+    rounds = []
+    for n in range(7):
+        start = time.perf_counter()
+        layout = StickLayout((5, 100 + n, 150), "float16")
+        assert layout.padding_count == 128 * 192 * 64 - 5 * (100 + n) * 150
+        assert layout.element((0, 0, 0, 0)) == (0, 0, 0)
+        rounds.append(time.perf_counter() - start)
+
+    assert min(rounds) < 0.02
+
+
+def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
+    return lambda: StickLayout(*args, **fields)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            made((5, -3, 64), "float16"),
+            "layout: -3 in the shape [5, -3, 64] is no extent; extents are integers from 0 on",
+        ),
+        (
+            made((5, 3), "float64"),
+            "stick layout: Spyre backend does not support dtype float64; the types are float16, "
+            "bfloat16, float32, int32, int64, int16, int8, bool, float8_e4m3fn, float8_e5m2fnuz, "
+            "uint8, quint8",
+        ),
+        (
+            made((5, 64), "float16", [0, 0]),
+            "stick layout: dim_order [0, 0] is no order of 2 dimensions; name each of 0 to 1 once",
+        ),
+        (
+            made((5, 64), "float16", [0, 2]),
+            "stick layout: dim_order [0, 2] is no order of 2 dimensions; name each of 0 to 1 once",
+        ),
+        (
+            made((5, 64), "float16", [0, 1], size=(5, 65)),
+            "stick layout: padded_size [5, 64] has 64 places in dimension 1 for the 65 of size "
+            "[5, 65]; pad to 65 or more",
+        ),
+        (
+            made((5, 64), "float16", [0, 1], size=(5, 6, 7)),
+            "stick layout: padded_size [5, 64] is for 2 dimensions, size [5, 6, 7] has 3; give "
+            "an extent for each",
+        ),
+        (
+            made((5, 64), "float16", [0, 1], "Dense"),
+            "stick layout: 'Dense' is no format; give StickFormat.Dense or StickFormat.Sparse",
+        ),
+        (
+            made((5, 64), "float16", stick_bytes=127),
+            "stick layout: a stick of 127 bytes holds no whole number of DataFormats.SEN169_FP16 "
+            "(16 bits each); take a multiple",
+        ),
+        (
+            made([2, 5, 64], [1, 0], 1, Dense, SEN169),
+            "stick layout: device_size=[2, 5, 64], dim_map=[1, 0]; dim_map names a dimension for "
+            "each device dimension",
+        ),
+        (
+            made([2, 5, 64], [0, 1, 2], 1, Dense, SEN169),
+            "stick layout: device_size=[2, 5, 64], dim_map=[0, 1, 2]; dim_map names each "
+            "dimension from 0 on once, and the last, of which the sticks are, twice",
+        ),
+        (
+            made([2, 5, 32], [1, 0, 1], 1, Dense, SEN169),
+            "stick layout: device_size=[2, 5, 32], dim_map=[1, 0, 1]; the last device dimension "
+            "is the 64 elements of a stick",
+        ),
+        (
+            made([2, 5, 64], [1, 0, 1], 2, Dense, SEN169),
+            "stick layout: num_stick_dims is 2; the elements of a stick are of 1 dimension",
+        ),
+        (
+            made([2, 5, 64], [1, 0, 1], 1, Dense, "SEN169_FP16"),
+            "stick layout: 'SEN169_FP16' is no device type; give a member of DataFormats",
+        ),
+        (
+            made([2, 5, 64], [1, 0, 1], 1, Dense, DataFormats.SENINT24),
+            "stick layout: how sticks hold DataFormats.SENINT24 is not publicly described; the "
+            "formats are SEN169_FP16, BFLOAT16, IEEE_FP32, IEEE_INT32, SENINT16, SENINT8, "
+            "SENUINT32, SEN143_FP8, SEN152_FP8, SENINT4, SENINT2, SENUINT2",
+        ),
+        (
+            made([2, 5, 64], [1, 0, 1], 1, Dense, SEN169, dtype="float7"),
+            "stick layout: `float7` is no element type; the types are bool, int8, int16, int32, "
+            "int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+        ),
+        (
+            made((3, 32), "float32", arrangement=ElementArrangement.DL16_TO_FP32),
+            "stick layout: ElementArrangement.DL16_TO_FP32 fills sticks in pairs, there are 1; "
+            "pad the stick dimension to 64",
+        ),
+        (
+            made((3, 6), "float32", [0, 1], Sparse, arrangement=ElementArrangement.DL16_TO_FP32),
+            "stick layout: a sparse stick has one element, ElementArrangement.DL16_TO_FP32 needs "
+            "32; take StickFormat.Dense",
+        ),
+        (
+            made((3, 4), "float32", stick_bytes=16, arrangement=ElementArrangement.FP32_TO_DL16),
+            "stick layout: ElementArrangement.FP32_TO_DL16 moves groups of 4 and 8 elements, a "
+            "stick has 4; take a stick of whole groups",
+        ),
+        (
+            lambda: StickLayout((3, 64), "float16").stride_map((64,)),
+            "stick layout: host_strides [64] are 1 for the 2 dimensions of [3, 64]; give one for "
+            "each",
+        ),
+        (
+            lambda: StickLayout(
+                (3, 64), "float16", arrangement=ElementArrangement.FP32_TO_DL16
+            ).stride_map(),
+            "stick layout: elements in ElementArrangement.FP32_TO_DL16 have no strides; use dma, "
+            "or place",
+        ),
+        (
+            lambda: StickLayout(
+                [2, 1, 3, 5, 64], [0, 3, 1, 2, 3], 1, Dense, SEN169
+            ).host_dim_order(),
+            "stick layout: no dim_order has the dim_map [0, 3, 1, 2, 3]; that of [2, 0, 3, 1] is "
+            "[0, 3, 1, 2, 1]",
+        ),
+    ],
+)
+def test_what_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        make()
+
+    assert error.value.message == message

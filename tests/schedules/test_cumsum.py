@@ -1,0 +1,85 @@
+"""Running sums are those of NumPy, along every axis and for every size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import cumsum
+
+
+def run(a: np.ndarray, axis: int, target: tecomp.Target, shape: Any = None,
+        **options: Any) -> np.ndarray:
+    A = te.placeholder(shape or a.shape, str(a.dtype), name="A")
+    B = cumsum.define(A, axis, **options)
+    kernel = tecomp.build(cumsum.schedule(B, target), [A, B], check_bounds=True)
+    result = np.full(a.shape, 77, str(B.dtype))
+    kernel(a, result)
+    return result
+
+
+def values(*shape: int, dtype: str = "float32") -> np.ndarray:
+    """Whole numbers, whose sums are exact in every order."""
+    return np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 1000, 1023])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sizes(n: int, axis: int, target: tecomp.Target) -> None:
+    a = values(n, 37) if axis == 0 else values(5, n)
+
+    np.testing.assert_array_equal(run(a, axis, target), a.cumsum(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
+    a = values(3, 40, 33)
+
+    result = run(a, axis, target, exclusive=True)
+    np.testing.assert_array_equal(result, a.cumsum(axis) - a)
+
+
+def test_one_long_row(target: tecomp.Target) -> None:
+    a = values(30_001)
+
+    np.testing.assert_array_equal(run(a, 0, target), a.cumsum())
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_types(axis: int, target: tecomp.Target) -> None:
+    a = values(30, 100, dtype="int8")
+    np.testing.assert_array_equal(
+        run(a, axis, target, out_dtype="int32"), a.cumsum(axis, dtype="int32")
+    )
+    half = values(30, 100, dtype="float16")
+    np.testing.assert_array_equal(run(half, axis, target), half.astype("float32").cumsum(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_nan_and_infinity_count_from_where_they_are(axis: int, target: tecomp.Target) -> None:
+    a = values(70, 70)
+    a[13, 29], a[40, 50] = np.nan, np.inf
+
+    np.testing.assert_array_equal(run(a, axis, target), a.cumsum(axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (65, 9)])
+def test_sizes_known_at_the_call(
+    axis: int, shape: tuple[int, int], target: tecomp.Target
+) -> None:
+    a = values(*shape)
+    result = run(a, axis, target, shape=(te.var("n"), te.var("m")))
+
+    np.testing.assert_array_equal(result, a.cumsum(axis))
+
+
+def test_wrong_axes_are_refused() -> None:
+    with pytest.raises(ValueError, match="axis=") as error:
+        cumsum.define(te.placeholder((4, 5), name="A"), 2)
+
+    assert str(error.value) == "cumsum.define: axis=2 of 2 axes; give a number from -2 to 1"
