@@ -37,6 +37,7 @@ from tecomp.lowering.pipeline import lower, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
+from tecomp.plugin.conformance import check_target
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
 
@@ -72,6 +73,7 @@ __all__ = [
     "__version__",
     "apply_buffer_transforms",
     "build",
+    "check_target",
     "evaluate",
     "flatten_buffer",
     "list_targets",
