@@ -241,16 +241,17 @@ class _Body:
     def loop(self, node: ast.For, name: str) -> Stmt:
         match node.iter:
             case ast.Call(func=ast.Name(id=word)) as call if word in _LOOPS:
-                more = self.source.arguments(call, 1, None, ("extent", "dtype"))
+                more = self.source.arguments(call, 1, None, ("extent", "dtype", "thread"))
             case _:
                 self.source.refuse(node.iter, f"expected one of {', '.join(_LOOPS)}")
         first = parse_expr(self.source, call.args[0])
         extent = parse_expr(self.source, more["extent"]) if "extent" in more else first
         start = first if "extent" in more else Const(0, extent.dtype)
         dtype = self.source.dtype(more["dtype"]) if "dtype" in more else extent.dtype
+        thread = self.source.string(more["thread"]) if "thread" in more else ""
         var = Var(name, dtype)
         with self.source.bound({name: var}):
-            return For(var, start, extent, _LOOPS[word], self.block(node.body))
+            return For(var, start, extent, _LOOPS[word], self.block(node.body), thread)
 
     def scope(self, node: ast.With, call: ast.Call, name: str) -> Stmt:
         word = call.func.id if isinstance(call.func, ast.Name) else ""

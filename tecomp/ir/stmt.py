@@ -95,7 +95,10 @@ class ForKind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Stmt):
-    """`loop_var` runs from `min` over `extent` values."""
+    """`loop_var` runs from `min` over `extent` values.
+
+    `thread` is the axis of the grid of cores whose cores run one value each, such as `core.x`.
+    """
 
     binds: ClassVar[tuple[str, ...]] = ("loop_var",)
 
@@ -104,6 +107,7 @@ class For(Stmt):
     extent: Expr
     kind: ForKind
     body: Stmt
+    thread: str = ""
 
     def bound(self) -> tuple[Var, ...]:
         """The variables that this node binds."""
@@ -119,7 +123,7 @@ class For(Stmt):
         yield from comma([*arguments, "" if zero else "extent="])
         yield Operand(self.extent)
         yield from _declared(self.loop_var, self.extent)
-        yield "):"
+        yield f", thread={quoted(self.thread)}):" if self.thread else "):"
         yield from _block(self.body)
         yield Release(self.loop_var)
 

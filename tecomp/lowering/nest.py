@@ -36,7 +36,7 @@ from tecomp.lowering.footprint import (
     with_reduction,
 )
 from tecomp.lowering.frame import StageFrame, frame_of
-from tecomp.lowering.kinds import at_once, loop_kinds
+from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
@@ -96,7 +96,8 @@ class _Stage:
         body: makes its innermost statements.
         region: the elements to compute.
         first_reduction: position of the first reduction loop; None for no reduction.
-        cuts: positions in the loop order where something else comes in, ascending.
+        cuts: positions in the loop order where something else comes in, ascending; also those
+            after loops over cores.
         attached: stages computed inside, by the position after their loop.
         memory: for each tensor that exists there, the elements that its memory has.
         starts_inside: whether the first step of a reduction stores its initial value.
@@ -151,8 +152,11 @@ class _Nests:
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
-        cuts = sorted({len(stage.leaves), *attached, *([] if first_reduction is None else
-                                                       [first_reduction])})
+        # A loop over cores stays one loop: tails are inside of it.
+        bound = grid_axes(stage)
+        after_cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        reduces = [] if first_reduction is None else [first_reduction]
+        cuts = sorted({len(stage.leaves), *attached, *reduces, *after_cores})
         shape = [self.program.extent(axis.extent) for axis in definition.axis]
         bounds = box_around(region.points, region.unclipped, scope, shape)
         frame = frame_of(self.program, definition, bounds, region.points, scope)
@@ -183,7 +187,7 @@ class _Nests:
         loops = BoxedLoops(
             self.program, work.definition, work.frame, work.body, work.region,
             is_box(work.region, [work.frame.frames[a] for a in work.definition.axis], scope),
-            self._kinds(work), producers,
+            self._kinds(work), grid_axes(work.definition.stage), producers,
         )
         return loops.build(scope, work.first_reduction)
 
@@ -238,8 +242,8 @@ class _Nests:
         ]
         return scan(
             band, scope.space(dims), inner,
-            kinds=self._kinds(work), isolated=full_tiles(band, tiled),
-            context=scope.context,
+            kinds=self._kinds(work), threads=grid_axes(work.definition.stage),
+            isolated=full_tiles(band, tiled), context=scope.context,
         )
 
     def _at_cut(
@@ -290,7 +294,8 @@ class _Nests:
             return work.body.initial(work.frame.root_values(now))
 
         return scan(
-            data, scope.space(dims), store, kinds=self._kinds(work), context=scope.context,
+            data, scope.space(dims), store, kinds=self._kinds(work),
+            threads=grid_axes(work.definition.stage), context=scope.context,
             isolated=full_tiles(data, self._init_tiles(work, dims)),
         )
 
