@@ -20,9 +20,11 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.stick import SpyreTensorLayout, StickLayout
 from tecomp.layout.stick_forms import StickFormat
@@ -46,6 +48,7 @@ __all__ = [
     "Core",
     "DataFormats",
     "DefinitionError",
+    "DmaNest",
     "Format",
     "GridMap",
     "IndexMap",
@@ -54,6 +57,7 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "ParseError",
+    "Runs",
     "ScheduleError",
     "ShardLayout",
     "SpyreTensorLayout",

@@ -16,7 +16,7 @@ from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit, run_rule
 from tecomp.codegen.loop_work import staying_conditions
-from tecomp.codegen.memory import store
+from tecomp.codegen.memory import prefetch, store
 from tecomp.codegen.parallel import outline
 from tecomp.codegen.squares import find_squares
 from tecomp.codegen.types import register_type
@@ -32,6 +32,7 @@ from tecomp.ir.stmt import (
     ForKind,
     IfThenElse,
     Let,
+    Prefetch,
     SeqStmt,
     Stmt,
 )
@@ -112,6 +113,12 @@ def _store(code: Code, stmt: BufferStore) -> Rule:
     yield from ()
 
 
+def _prefetch(code: Code, stmt: Prefetch) -> Rule:
+    code.memo = [{}]
+    run_rule(code, prefetch(code, stmt))
+    yield from ()
+
+
 def _allocate(code: Code, stmt: Allocate) -> Rule:
     code.memo = [{}]
     place = open_allocation(code, stmt.buffer)
@@ -189,6 +196,7 @@ _RULES: dict[type, Callable[[Code, Any], Rule]] = {
     DeclBuffer: _view,
     IfThenElse: _if,
     BufferStore: _store,
+    Prefetch: _prefetch,
     Allocate: _allocate,
     For: _for,
 }

@@ -31,6 +31,7 @@ from tecomp.ir.stmt import (
     ForKind,
     IfThenElse,
     Let,
+    Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -211,6 +212,15 @@ def _store(scope: Scope, node: BufferStore) -> Action:
     return store_function(node, scope.view_slot(node.buffer), value, indices, predicate)
 
 
+def _prefetch(scope: Scope, node: Prefetch) -> Action:
+    read = compile_expr(scope, node.place)
+
+    def run(env: Environment) -> None:
+        read(env)
+
+    return run
+
+
 def _realize(scope: Scope, node: BufferRealize) -> Action:
     lows = _extents(scope, [bound.min for bound in node.bounds])
     extents = _extents(scope, [bound.extent for bound in node.bounds])
@@ -297,6 +307,7 @@ _RULES: dict[type[Stmt], Callable[[Scope, Any], Action]] = {
     For: _for,
     IfThenElse: _if,
     BufferStore: _store,
+    Prefetch: _prefetch,
     BufferRealize: _realize,
     Allocate: _allocate,
     DeclBuffer: _declare,

@@ -21,6 +21,7 @@ from tecomp.ir.stmt import (
     IndexMap,
     Let,
     PadValue,
+    Prefetch,
     PrimFunc,
     Range,
     Stmt,
@@ -222,6 +223,9 @@ class _Body:
             case ast.Expr(ast.Call(func=ast.Name(id="store")) as call):
                 mask = self.source.arguments(call, 2, None, ("where",)).get("where")
                 return self.store(call.args[0], call.args[1], mask)
+            case ast.Expr(ast.Call(func=ast.Name(id="prefetch")) as call):
+                self.source.arguments(call, 1, None, ())
+                return Prefetch(self.place(call.args[0]))
             case _:
                 self.source.refuse(node, "this is no statement of the language")
 
@@ -231,12 +235,16 @@ class _Body:
         return IfThenElse(test, self.block(node.body), other)
 
     def store(self, place: ast.expr, value: ast.expr, mask: ast.expr | None = None) -> Stmt:
-        where = parse_expr(self.source, place)
-        if not isinstance(where, BufferLoad):
-            self.source.refuse(place, "expected a place in a buffer")
+        where = self.place(place)
         stored = parse_expr(self.source, value)
         predicate = None if mask is None else parse_expr(self.source, mask)
         return BufferStore(where.buffer, stored, where.indices, predicate)
+
+    def place(self, node: ast.expr) -> BufferLoad:
+        where = parse_expr(self.source, node)
+        if not isinstance(where, BufferLoad):
+            self.source.refuse(node, "expected a place in a buffer")
+        return where
 
     def loop(self, node: ast.For, name: str) -> Stmt:
         match node.iter:

@@ -35,6 +35,7 @@ from tecomp.ir.stmt import (
     For,
     IfThenElse,
     Let,
+    Prefetch,
     PrimFunc,
     Range,
     SeqStmt,
@@ -157,6 +158,11 @@ def _statement(facts: Facts, stmt: Stmt) -> Task:
             return (yield _store(facts, stmt))
         case Let():
             return (yield _let(facts, stmt))
+        case Prefetch(place):
+            simple = yield expression(facts, place)
+            if simple is place:
+                return stmt
+            return Prefetch(simple) if isinstance(simple, BufferLoad) else EMPTY
         case SeqStmt(stmts):
             parts: list[Stmt] = []
             for part in stmts:

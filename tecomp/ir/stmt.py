@@ -54,6 +54,7 @@ __all__ = [
     "Let",
     "Node",
     "PadValue",
+    "Prefetch",
     "PrimFunc",
     "Range",
     "SeqStmt",
@@ -161,6 +162,17 @@ class BufferStore(Stmt):
             return (*place, " = ", Operand(self.value))
         where = (", where=", Operand(self.predicate))
         return ("store(", *place, ", ", Operand(self.value), *where, ")")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prefetch(Stmt):
+    """Asks for the cache line of the element `place`, a load, to be fetched; changes nothing."""
+
+    place: Expr
+
+    def pieces(self) -> Pieces:
+        """`prefetch(A[i, j])`."""
+        return ("prefetch(", Operand(self.place), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -36,6 +36,7 @@ from tecomp.ir.stmt import (
     IndexMap,
     Let,
     PadValue,
+    Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -146,6 +147,13 @@ class _Checker:
                 yield from self.binding(node)
             case BufferStore():
                 self.store(node)
+            case Prefetch():
+                self.expression(node.place)
+                if (
+                    not isinstance(node.place, BufferLoad)
+                    or node.place.dtype != node.place.buffer.dtype
+                ):
+                    self.refuse(node, "what is fetched ahead is the place of one element")
             case Allocate() | BufferRealize() | DeclBuffer():
                 yield from self.scope(node)
             case _:

@@ -14,8 +14,10 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
+from tecomp.layout.runs import Runs, copy_runs, host_runs
 from tecomp.layout.text import described
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
@@ -283,6 +285,66 @@ class Layout:
         for expr, extent in zip(self.index_map.final_indices, self.physical_shape, strict=True):
             total = total * extent + elements.values(expr, values)
         return np.broadcast_to(total, self.shape)
+
+    def dma(
+        self,
+        host_strides: Sequence[int] | None = None,
+        host_offset: int = 0,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> tuple[DmaNest, ...]:
+        r"""Loops with constant strides that together copy each element once, and no padding.
+
+        Args:
+            host_strides: how far one step of each index goes in the host's memory, in elements;
+                0 repeats, a negative one goes backwards. Row-major if not given.
+            host_offset: where the host has element 0.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
+        Returns:
+            Nests in order of their place on the device, loops in order of decreasing device
+            strides. Whole tiles are one nest, remainders others.
+
+        Raises:
+            LayoutError: an argument does not fit the tensor, or there are over 1024 nests.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(*sticks.dma(), sep="\n")
+        ((3, 1000, 64), (64000, 64, 1), (64, 200, 1))
+        ((1, 1000, 8), (64000, 64, 1), (64, 200, 1)) from host 192 to device 192000
+        """
+        return dma_nests(self, host_strides, host_offset, start, extents)
+
+    def runs(
+        self,
+        host_strides: Sequence[int] | None = None,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> Runs:
+        """The contiguous runs of a copy to or from the host; arguments as for `dma`.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(sticks.runs())
+        4,000 runs of 8 to 64 elements, median 64, all multiples of 8, by sets
+        """
+        return host_runs(self, host_strides, start, extents)
+
+    def runs_to(
+        self,
+        target: Layout,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> Runs:
+        """The contiguous runs of a copy into another layout of the tensor, or of a box of it.
+
+        Raises:
+            LayoutError: the layouts are of other shapes, or the box does not fit.
+        """
+        return copy_runs(self, target, start, extents)
 
     def _check_index(self, index: Sequence[int], shape: Index, what: str) -> None:
         fits = len(index) == len(shape) and all(

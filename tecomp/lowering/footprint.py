@@ -73,20 +73,30 @@ def needed(
         instances: for consumers, the points at which their bodies are evaluated.
         scope: what the sets depend on.
     """
+    region = read_elements(program, producer.stage.key, instances, scope)
+    if region is None:
+        return None
+    clipped = united(region.intersect(whole(program, producer, scope)), scope)
+    return Region(clipped, region)
+
+
+def read_elements(
+    program: Program, source: Operation, instances: Mapping[Operation, Any], scope: Scope
+) -> Any:
+    """The elements of the tensors of `source` that `instances` read; None if they do not read it.
+
+    An index that is not affine may be anything, also outside of the shape.
+    """
     region: Any = None
     for key, points in instances.items():
         consumer = program.definitions[key]
         space = scope.space((*consumer.axis, *consumer.reduce_axis))
         for read in reads_of(consumer):
-            if program.producer(read.load.tensor) is not producer.stage.key:
+            if program.producer(read.load.tensor) is not source:
                 continue
             elements = touched(read.load.indices, read.conditions, points, space)
             region = elements if region is None else region.union(elements)
-    if region is None:
-        return None
-    region = united(region, scope)
-    clipped = united(region.intersect(whole(program, producer, scope)), scope)
-    return Region(clipped, region)
+    return None if region is None else united(region, scope)
 
 
 def touched(

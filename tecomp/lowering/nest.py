@@ -35,13 +35,15 @@ from tecomp.lowering.footprint import (
     whole,
     with_reduction,
 )
-from tecomp.lowering.frame import StageFrame, frame_of
+from tecomp.lowering.frame import frame_of
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.passed import check_passed, check_written
+from tecomp.lowering.prefetch import fetch_ahead
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
+from tecomp.lowering.unroll import unrolled_within
 from tecomp.lowering.whole_tiles import (
     Bounds,
     Memory,
@@ -49,6 +51,7 @@ from tecomp.lowering.whole_tiles import (
     whole_tiles,
     with_padding,
 )
+from tecomp.lowering.work import StageWork, positions_of_hints
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.regions import (
     Scope,
@@ -87,39 +90,6 @@ _Producer = tuple[Definition, Region, Bounds]
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """One stage while its loops are made.
-
-    Attributes:
-        definition: what it computes.
-        frame: its axes and loops for the region that is computed here.
-        body: makes its innermost statements.
-        region: the elements to compute.
-        first_reduction: position of the first reduction loop; None for no reduction.
-        cuts: positions in the loop order where something else comes in, ascending; also those
-            after loops over cores.
-        attached: stages computed inside, by the position after their loop.
-        memory: for each tensor that exists there, the elements that its memory has.
-        starts_inside: whether the first step of a reduction stores its initial value.
-    """
-
-    definition: Definition
-    frame: StageFrame
-    body: StageBody
-    region: Any
-    first_reduction: int | None
-    cuts: tuple[int, ...]
-    attached: Mapping[int, tuple[Definition, ...]]
-    memory: Memory
-    starts_inside: bool
-
-    @property
-    def leaves(self) -> tuple[IterVar, ...]:
-        """The loops, outermost first."""
-        return self.definition.stage.leaves
-
-
-@dataclass(frozen=True)
 class _Nests:
     program: Program
     checker: ReadChecker
@@ -152,16 +122,13 @@ class _Nests:
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
-        # A loop over cores stays one loop: tails are inside of it.
-        bound = grid_axes(stage)
-        after_cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
-        reduces = [] if first_reduction is None else [first_reduction]
-        cuts = sorted({len(stage.leaves), *attached, *reduces, *after_cores})
+        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage),
+                       *([] if first_reduction is None else [first_reduction])})
         shape = [self.program.extent(axis.extent) for axis in definition.axis]
         bounds = box_around(region.points, region.unclipped, scope, shape)
         frame = frame_of(self.program, definition, bounds, region.points, scope)
         body = StageBody(self.program, definition, self.checker.checks)
-        work = _Stage(
+        work = StageWork(
             definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
             frame.data_loops_suffice and first_step_stores(self.program, definition, attached),
         )
@@ -175,14 +142,16 @@ class _Nests:
             return self._boxed(work, scope)
         return self._band(work, 0, {}, all_leaves, data_leaves, scope)
 
-    def _boxed(self, work: _Stage, scope: Scope) -> Stmt:
+    def _boxed(self, work: StageWork, scope: Scope) -> Stmt:
         """The loops of a stage whose loops are no affine functions of its axes."""
 
         def producers(
             position: int, values: Mapping[IterVar, Expr], inside: Scope, statement: Stmt
         ) -> Stmt:
             made = self._producers(work, position, values, inside)
-            return self._with_producers(work, made, inside, statement)
+            requests = self._ahead(work, position, values, inside)
+            done = seq(requests, self._with_producers(work, made, inside, statement))
+            return unrolled_within(done, work.most_steps(position))
 
         loops = BoxedLoops(
             self.program, work.definition, work.frame, work.body, work.region,
@@ -200,7 +169,7 @@ class _Nests:
 
     def _band(
         self,
-        work: _Stage,
+        work: StageWork,
         start: int,
         values: Mapping[IterVar, Expr],
         points: Any,
@@ -237,7 +206,7 @@ class _Nests:
 
         tiled = [
             (k - start, extent)
-            for k, extent in self._tiles(work)
+            for k, extent in work.tiles()
             if start <= k < stop
         ]
         return scan(
@@ -248,7 +217,7 @@ class _Nests:
 
     def _at_cut(
         self,
-        work: _Stage,
+        work: StageWork,
         position: int,
         values: Mapping[IterVar, Expr],
         points: Any,
@@ -256,6 +225,7 @@ class _Nests:
         scope: Scope,
     ) -> Stmt:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
+        requests = self._ahead(work, position, values, scope)
         producers = self._producers(work, position, values, scope)
         work = replace(work, memory={**work.memory, **_memory_of(producers)})
         parts: list[Stmt] = []
@@ -267,10 +237,11 @@ class _Nests:
         else:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
-        return self._with_producers(work, producers, scope, seq(*parts))
+        done = seq(requests, self._with_producers(work, producers, scope, seq(*parts)))
+        return unrolled_within(done, work.most_steps(position))
 
     def _with_producers(
-        self, work: _Stage, producers: Sequence[_Producer], scope: Scope, statement: Stmt
+        self, work: StageWork, producers: Sequence[_Producer], scope: Scope, statement: Stmt
     ) -> Stmt:
         """`statement` after the stages that are computed there."""
         memory = {**work.memory, **_memory_of(producers)}
@@ -281,7 +252,12 @@ class _Nests:
         return statement
 
     def _initialise(
-        self, work: _Stage, position: int, values: Mapping[IterVar, Expr], data: Any, scope: Scope
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        data: Any,
+        scope: Scope,
     ) -> Stmt:
         """Loops that store the initial values of a reduction."""
         dims = tuple(leaf for leaf in work.leaves[position:] if not is_reduction(leaf))
@@ -299,16 +275,16 @@ class _Nests:
             isolated=full_tiles(data, self._init_tiles(work, dims)),
         )
 
-    def _init_tiles(self, work: _Stage, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
+    def _init_tiles(self, work: StageWork, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
         position = {leaf: k for k, leaf in enumerate(dims)}
         return [
             (position[work.leaves[k]], extent)
-            for k, extent in self._tiles(work)
+            for k, extent in work.tiles()
             if work.leaves[k] in position
         ]
 
     def _initialise_roots(
-        self, work: _Stage, values: Mapping[IterVar, Expr], scope: Scope
+        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
     ) -> Stmt:
         """Initial values where a loop runs over data and reduction at once: by root axes."""
         axes = work.definition.axis
@@ -325,34 +301,17 @@ class _Nests:
 
         return scan(points, space, store, context=scope.context)
 
-    def _kinds(self, work: _Stage) -> dict[IterVar, ForKind]:
+    def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
         return loop_kinds(work.definition.stage)
 
-    def _tiles(self, work: _Stage) -> list[tuple[int, int]]:
-        """Position and extent of the loops that want to run through their whole extent."""
-        marks = work.definition.stage.marks
-        tiles = []
-        for k, leaf in enumerate(work.leaves):
-            extent = work.frame.frames[leaf].extent
-            wanted = marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
-            if wanted and isinstance(extent, int) and extent > 1:
-                tiles.append((k, extent))
-        return tiles
-
     def _producers(
-        self, work: _Stage, position: int, values: Mapping[IterVar, Expr], scope: Scope
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
     ) -> list[_Producer]:
         """The stages to compute at this position, with the elements that are needed there."""
         here = work.attached.get(position, ())
         if not here:
             return []
-        key = work.definition.stage.key
-        points, space = with_reduction(
-            self.program, work.definition, work.region, scope
-        )
-        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
-        instances: dict[Operation, Any] = {key: where_equal(points, space, pairs)}
-        self._needed_inside(work, position, instances, scope)
+        instances = self._instances(work, position, values, scope)
         found: list[_Producer] = []
         for definition in here:
             region = needed(self.program, definition, instances, scope)
@@ -371,10 +330,15 @@ class _Nests:
             found.append((definition, region, bounds))
         return found
 
-    def _needed_inside(
-        self, work: _Stage, position: int, instances: dict[Operation, Any], scope: Scope
-    ) -> None:
-        """Add, for every stage computed inside this position, where its body is evaluated."""
+    def _instances(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> dict[Operation, Any]:
+        """Where bodies are evaluated: of the stage, and of all computed inside this position."""
+        points, space = with_reduction(self.program, work.definition, work.region, scope)
+        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
+        instances: dict[Operation, Any] = {
+            work.definition.stage.key: where_equal(points, space, pairs)
+        }
         subtree = self.program.inside(work.definition.stage.key, position)
         for definition in reversed([d for d in self.program.definitions.values()
                                     if d.stage.key in subtree]):
@@ -382,6 +346,19 @@ class _Nests:
             if region is not None:
                 points, _ = with_reduction(self.program, definition, region.points, scope)
                 instances[definition.stage.key] = points
+        return instances
+
+    def _ahead(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Stmt:
+        """Requests for what later iterations of the loop just opened read."""
+        wanted = work.prefetches(position)
+        if not wanted:
+            return seq()
+        instances = self._instances(work, position, values, scope)
+        return seq(*(
+            fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
+        ))
 
 
 def _memory_of(producers: Sequence[_Producer]) -> dict[Operation, Bounds]:

@@ -37,6 +37,7 @@ from tecomp.ir.stmt import (
     ForKind,
     IfThenElse,
     Let,
+    Prefetch,
     SeqStmt,
     Stmt,
     seq,
@@ -118,7 +119,7 @@ def vector_body(
 
 
 def _statement(loop: _Loop, stmt: Stmt, at: _At) -> Task:
-    if _needs_lanes(loop, stmt, at):
+    if isinstance(stmt, Prefetch) or _needs_lanes(loop, stmt, at):
         return _by_lane(loop, stmt, at)
     match stmt:
         case BufferStore():

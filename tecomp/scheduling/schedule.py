@@ -12,7 +12,7 @@ from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Extent, ForKind
-from tecomp.scheduling import caches, loops, place
+from tecomp.scheduling import caches, hints, loops, place
 from tecomp.scheduling.layout import transform_layout
 from tecomp.scheduling.state import (
     Fuse,
@@ -301,6 +301,19 @@ class Stage:
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Make the stride of `axis` equal `offset` modulo `factor`; see `place.storage_align`."""
         self._apply(place.storage_align, "storage_align", axis, factor, offset)
+
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
+        """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.
+
+        See `hints.prefetch`.
+        """
+        given = _tensor(tensor, f"s[{self._state.name}].prefetch")
+        self._apply(hints.prefetch, "prefetch", given, var, offset)
+
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
+        """Set a pragma of a loop; see `hints.pragma`."""
+        values = () if pragma_value is None else (pragma_value,)
+        self._apply(hints.pragma, "pragma", var, pragma_type, *values)
 
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"

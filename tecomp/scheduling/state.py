@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.rewrite import free_variables
@@ -84,6 +85,15 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """What loop `axis` reads of `tensor` is fetched to the caches `offset` iterations before."""
+
+    tensor: Tensor
+    axis: IterVar
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class StageState:
     """One operation and what was decided about it.
 
@@ -95,6 +105,8 @@ class StageState:
         marks: how marked leaves run.
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
+        prefetches: what is fetched to the caches before it is read.
+        pragmas: values of the pragmas of leaves.
     """
 
     key: Operation
@@ -109,6 +121,8 @@ class StageState:
     layout: Layout = Layout()
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
+    prefetches: tuple[Ahead, ...] = ()
+    pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -243,10 +257,13 @@ def is_reduction(axis: IterVar) -> bool:
 def unmarked(stage: StageState, *axes: IterVar) -> StageState:
     """`stage` without the marks of axes that are no loops any more."""
     gone = set(axes)
-    if not gone & {*stage.marks, *stage.threads}:
+    hinted = (*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas))
+    if not gone & {*stage.marks, *stage.threads, *hinted}:
         return stage
     return replace(
         stage,
         marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
         threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
+        prefetches=tuple(ahead for ahead in stage.prefetches if ahead.axis not in gone),
+        pragmas=MappingProxyType({k: v for k, v in stage.pragmas.items() if k[0] not in gone}),
     )

@@ -265,6 +265,7 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
          "line 2, column 54: expected (min, extent): `(0,)`"),
         (HEAD + "with BufferRealize(Buffer('bool', (4,)), aligns=((0, 1),)) as x:\n        pass",
          "line 2, column 54: expected (axis, factor, offset): `(0, 1)`"),
+        (HEAD + "prefetch(n)", "line 2, column 14: expected a place in a buffer: `n`"),
         (HEAD + "store(n, n)", "line 2, column 11: expected a place in a buffer: `n`"),
     ],
 )

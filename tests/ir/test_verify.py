@@ -38,6 +38,7 @@ from tecomp.ir.stmt import (
     IndexMap,
     Let,
     PadValue,
+    Prefetch,
     PrimFunc,
     Range,
     SeqStmt,
@@ -138,6 +139,10 @@ LOCAL = Buffer("T", (4,))
 @pytest.mark.parametrize(
     ("body", "why"),
     [
+        (Prefetch(X), "what is fetched ahead is the place of one element: `prefetch(x)`"),
+        (Prefetch(BufferLoad(A, (ZERO, LANES))),
+         "what is fetched ahead is the place of one element: `prefetch(A[0, ramp(0, 1, 4)])`"),
+        (Prefetch(BufferLoad(A, (ZERO,))), "1 indices instead of 2: `A[0]`"),
         (BufferStore(A, N, (ZERO, ZERO)), "stores int64 where float32 belongs: `A[0, 0] = n`"),
         (BufferStore(A, ONE, (ZERO, LANES)),
          "stores float32 where float32x4 belongs: `A[0, ramp(0, 1, 4)] = float32(1.0)`"),

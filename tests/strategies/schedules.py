@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import event
+from hypothesis import event, reject
 from hypothesis import strategies as st
 
 from tecomp import te
@@ -44,6 +44,12 @@ REFUSED_PLACES = (
     r"iterations .* both write .*, which the caller passes; compute (?P<stage>\S+) at the root",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
+)
+# Refusals of hints about loops, which say nothing about what is computed.
+REFUSED_HINTS = (
+    r"^s\[\S+\]\.prefetch\(.*\): nothing inside that loop reads",
+    r"^s\[\S+\]\.prefetch\(.*\): \S+ is computed inside that loop",
+    r"^s\[\S+\]\.prefetch\(.*\): the iterations of \S+ run at once",
 )
 
 
@@ -94,6 +100,8 @@ class Case:
             except LowerError as error:
                 found = _matching(error, REFUSED_PLACES)
                 if found is None:
+                    if _matching(error, REFUSED_HINTS) is not None:
+                        reject()
                     raise
                 event(f"moved to the root: {found.re.pattern}")
                 # Stages may share a name; all of them move.
@@ -193,6 +201,16 @@ class _Scheduler(Draws):
         leaf = self.leaf(stage, IterKind.DATA if tag == "blockIdx.x" else None)
         if leaf is not None:
             self.attempt("bind", stage.bind, leaf, te.thread_axis(tag))
+
+    def prefetch(self, stage: Stage) -> None:
+        if (leaf := self.leaf(stage)) is not None and stage.op.input_tensors:
+            tensor = self.pick(stage.op.input_tensors)
+            self.attempt("prefetch", stage.prefetch, tensor, leaf, self.number(0, 3))
+
+    def pragma(self, stage: Stage) -> None:
+        if (leaf := self.leaf(stage)) is not None:
+            steps = self.pick((16, 0, 64))
+            self.attempt("pragma", stage.pragma, leaf, "auto_unroll_max_step", steps)
 
     # Places.
 
@@ -322,7 +340,7 @@ class _Scheduler(Draws):
             kinds = [
                 self.nothing, self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile,
                 self.compute_at, self.split, self.mark, self.compute_inline, self.bind,
-                self.storage_align, *kinds[1:],
+                self.storage_align, self.prefetch, self.pragma, *kinds[1:],
             ]
         kind = self.pick(kinds)
         kind(any_stage if kind == self.transform_layout else stage)

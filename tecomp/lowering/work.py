@@ -1,0 +1,81 @@
+"""One stage while its loops are made: what was decided about them, and what is around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.ir.stmt import ForKind
+from tecomp.lowering.body import StageBody
+from tecomp.lowering.frame import StageFrame
+from tecomp.lowering.program import Definition
+from tecomp.lowering.whole_tiles import Memory
+from tecomp.scheduling.pragma import STEPS
+from tecomp.scheduling.state import Ahead, StageState
+
+
+@dataclass(frozen=True)
+class StageWork:
+    """One stage while its loops are made.
+
+    Attributes:
+        definition: what it computes.
+        frame: its axes and loops for the region that is computed here.
+        body: makes its innermost statements.
+        region: the elements to compute.
+        first_reduction: position of the first reduction loop; None for no reduction.
+        cuts: positions in the loop order where something else comes in, ascending; also those
+            after loops over cores.
+        attached: stages computed inside, by the position after their loop.
+        memory: for each tensor that exists there, the elements that its memory has.
+        starts_inside: whether the first step of a reduction stores its initial value.
+    """
+
+    definition: Definition
+    frame: StageFrame
+    body: StageBody
+    region: Any
+    first_reduction: int | None
+    cuts: tuple[int, ...]
+    attached: Mapping[int, tuple[Definition, ...]]
+    memory: Memory
+    starts_inside: bool
+
+    @property
+    def leaves(self) -> tuple[IterVar, ...]:
+        """The loops, outermost first."""
+        return self.definition.stage.leaves
+
+    def tiles(self) -> list[tuple[int, int]]:
+        """Position and extent of the loops that want to run through their whole extent."""
+        marks = self.definition.stage.marks
+        tiles = []
+        for k, leaf in enumerate(self.leaves):
+            extent = self.frame.frames[leaf].extent
+            wanted = marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
+            if wanted and isinstance(extent, int) and extent > 1:
+                tiles.append((k, extent))
+        return tiles
+
+    def prefetches(self, position: int) -> list[Ahead]:
+        """What the innermost of the first `position` loops has fetched ahead."""
+        if not position:
+            return []
+        loop = self.leaves[position - 1]
+        return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
+
+
+    def most_steps(self, position: int) -> int:
+        """How many statements loops inside of the first `position` ones may be written out to."""
+        loop = self.leaves[position - 1] if position else None
+        pragmas = self.definition.stage.pragmas
+        return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
+
+
+def positions_of_hints(stage: StageState) -> list[int]:
+    """How many loops are open where something is fetched ahead, or a pragma begins."""
+    loops = {ahead.axis for ahead in stage.prefetches}
+    loops.update(axis for axis, kind in stage.pragmas if kind == STEPS)
+    return [k for k, leaf in enumerate(stage.leaves, 1) if leaf in loops]

@@ -1,0 +1,319 @@
+"""Copies between two addressings of one tensor, as few nests of loops with constant strides.
+
+Each side gives an element the address `offset + sum(strides[k] * exprs[k])`. Where they are not
+linear the box of indices is cut (`tecomp.poly.cuts`), which keeps every element exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import free_variables
+from tecomp.poly import enumerate as elements
+from tecomp.poly.cuts import Box, TooManyError, fused, linear_boxes
+from tecomp.poly.forms import Form, Reader, Span, scaled
+
+__all__ = [
+    "Nest", "NotDigitsError", "Region", "Side", "TooManyError", "fewest_nests", "merged", "nests"
+]
+
+Region: TypeAlias = "Sequence[tuple[int, int]]"
+"""For each index where it starts, and how many values it has."""
+
+
+class NotDigitsError(Exception):
+    """An expression is more than sums, quotients, remainders and bit operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Addresses: `offset` plus, for each of `exprs`, so many times its value."""
+
+    exprs: tuple[Expr, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def at(self, axes: Sequence[Var], points: Sequence[npt.ArrayLike]) -> npt.NDArray[Any]:
+        """The addresses of points, given by arrays of coordinates."""
+        total = np.asarray(self.offset, np.int64)
+        for value, stride in zip(self.parts_at(axes, points), self.strides, strict=True):
+            total = total + stride * value
+        return total
+
+    def parts_at(
+        self, axes: Sequence[Var], points: Sequence[npt.ArrayLike]
+    ) -> list[npt.NDArray[Any]]:
+        """What each of `exprs` is at points, given by arrays of coordinates."""
+        where = {axis: np.asarray(x, np.int64) for axis, x in zip(axes, points, strict=True)}
+        return [elements.values(expr, where) for expr in self.exprs]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops, outermost first, and how far one step of each goes on either side."""
+
+    ranges: tuple[int, ...]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    first_offset: int = 0
+    second_offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many elements it visits."""
+        return prod(self.ranges)
+
+
+def nests(
+    first: Side, second: Side, axes: Sequence[Var], region: Region, limit: int
+) -> tuple[Nest, ...]:
+    """Nests of loops that visit every element of a box once, ordered by their first address.
+
+    Loops stand in order of decreasing strides of the first side, none of which is negative. They
+    are the digits in which the expressions of the first side count; where these make more nests
+    than the address as one number does, they are the digits of that number.
+
+    Args:
+        first: addresses, different for all elements of the box.
+        second: addresses.
+        axes: the indices that occur in both.
+        region: the box.
+        limit: how many nests there may be.
+
+    Raises:
+        NotDigitsError: an expression is no sum of digits.
+        TooManyError: there are more than `limit`.
+    """
+    if any(count == 0 for _, count in region):
+        return ()
+    copy = _Copy.of(first, second, axes, region)
+    by_digits = copy.by_digits(region, limit)
+    if by_digits is not None and len(by_digits) == 1:
+        return by_digits
+    try:
+        whole = copy.by_addresses(region, limit)
+    except TooManyError:
+        if by_digits is None:
+            raise
+        return by_digits
+    return whole if by_digits is None or len(whole) < len(by_digits) else by_digits
+
+
+def fewest_nests(
+    first: Side, second: Side, axes: Sequence[Var], region: Region, limit: int
+) -> tuple[Nest, ...]:
+    """The same with the loops that the addresses as one number each ask for.
+
+    Raises:
+        NotDigitsError: an expression is no sum of digits.
+        TooManyError: there are more than `limit`.
+    """
+    if any(count == 0 for _, count in region):
+        return ()
+    return _Copy.of(first, second, axes, region).by_addresses(region, limit)
+
+
+def _forms(side: Side, reader: Reader) -> tuple[Form, ...]:
+    found = []
+    for expr in side.exprs:
+        form = reader.form(expr)
+        if form is None:
+            raise NotDigitsError(expr)
+        found.append(form)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    first: Side
+    second: Side
+    axes: tuple[Var, ...]
+    first_forms: tuple[Form, ...]
+    second_forms: tuple[Form, ...]
+
+    @classmethod
+    def of(cls, first: Side, second: Side, axes: Sequence[Var], region: Region) -> _Copy:
+        bounds = [(low, low + count - 1) for low, count in region]
+        reader = Reader({axis: k for k, axis in enumerate(axes)}, bounds)
+        return cls(first, second, tuple(axes), _forms(first, reader), _forms(second, reader))
+
+    def by_addresses(self, region: Region, limit: int) -> tuple[Nest, ...]:
+        reader = Reader({}, [(low, low + count - 1) for low, count in region])
+        flat = [
+            _sum(self.first, self.first_forms, reader),
+            _sum(self.second, self.second_forms, reader),
+        ]
+        boxes = linear_boxes(fused(Box.of(flat, region)), limit)
+        return self._nests(boxes, (), [box.forms for box in boxes])
+
+    def by_digits(self, region: Region, limit: int) -> tuple[Nest, ...] | None:
+        box = Box.of([*self.first_forms, *self.second_forms], region)
+        try:
+            boxes = linear_boxes(box, limit)
+        except TooManyError:
+            return None
+        n_first = len(self.first_forms)
+        addresses = [
+            (
+                _sum(self.first, box.forms[:n_first], box.reader),
+                _sum(self.second, box.forms[n_first:], box.reader),
+            )
+            for box in boxes
+        ]
+        return self._nests(boxes, range(n_first), addresses)
+
+    def _nests(
+        self, boxes: Sequence[Box], digits: Sequence[int], addresses: Sequence[Sequence[Form]]
+    ) -> tuple[Nest, ...]:
+        probes = _Probes(self, {unit for box in boxes for unit in box.units})
+        found: list[tuple[list[_Loop], int, int]] = []
+        for box, (first, second) in zip(boxes, addresses, strict=True):
+            steps = [_steps(form, box) for form in (first, second)]
+            loops = []
+            for var in box.live:
+                position, *idle = probes.of[box.units[var]]
+                count = box.counts[var]
+                by = [side[var] for side in steps] if count > 1 else idle
+                loops.append(_Loop(count, by[0], by[1], position))
+            found.append((loops, first.const, second.const))
+        like = {loop.position: loop for loops, _, _ in reversed(found) for loop in loops}
+        for loops, _, _ in found:
+            for k in {*digits} - {loop.position for loop in loops}:
+                loops.append(replace(like[k], count=1) if k in like else probes.idle_loop(k))
+        return merged([_nest(*nest) for nest in found])
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop, and which expression of the first side it counts in."""
+
+    count: int
+    first: int
+    second: int
+    position: int
+
+
+class _Probes:
+    """How far single steps go, for loops that make none."""
+
+    def __init__(self, copy: _Copy, units: set[tuple[int, ...]]) -> None:
+        self._copy = copy
+        self.of: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        """For each step: the first expression that it changes, and by how much the addresses."""
+        self._measure([(0,) * len(copy.axes), *units])
+
+    def _measure(self, points: Sequence[tuple[int, ...]]) -> None:
+        copy, shape = self._copy, (len(points),)
+        where = [np.asarray([point[k] for point in points]) for k in range(len(copy.axes))]
+        parts = [np.broadcast_to(part, shape) for part in copy.first.parts_at(copy.axes, where)]
+        first = np.broadcast_to(copy.first.at(copy.axes, where), shape)
+        second = np.broadcast_to(copy.second.at(copy.axes, where), shape)
+        for k, point in enumerate(points):
+            changed = [axis for axis, part in enumerate(parts) if part[k] != part[0]]
+            position = changed[0] if changed else len(parts)
+            self.of[point] = (position, int(first[k] - first[0]), int(second[k] - second[0]))
+
+    def idle_loop(self, k: int) -> _Loop:
+        """The loop over expression k of the first side where no index is large enough for it."""
+        copy = self._copy
+        unit = (0,) * len(copy.axes)
+        if free_variables(copy.first.exprs[k]):
+            numbers = {axis: n for n, axis in enumerate(copy.axes)}
+            bounds = [(0, None)] * len(copy.axes)
+            form = Reader(numbers, bounds, drops_periods=False).form(copy.first.exprs[k])
+            span = form.terms[0][0] if form is not None and form.terms else None
+            if isinstance(span, Span):
+                unit = tuple(span.low * (n == span.axis) for n in range(len(copy.axes)))
+                self._measure([(0,) * len(copy.axes), unit])
+        second = self.of[unit][2]
+        return _Loop(1, copy.first.strides[k], second, k)
+
+
+def _sum(side: Side, forms: Sequence[Form], reader: Reader) -> Form:
+    total = Form(side.offset)
+    for form, stride in zip(forms, side.strides, strict=True):
+        total = reader.plus(total, scaled(form, stride))
+    return total
+
+
+def _steps(form: Form, box: Box) -> dict[int, int]:
+    steps = dict.fromkeys(box.live, 0)
+    for part, n in form.terms:
+        assert isinstance(part, Span)
+        steps[part.axis] = n
+    return steps
+
+
+def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
+    """Loops in order, each turned so that it goes forward on the first side."""
+    forward = []
+    for loop in loops:
+        if loop.first < 0:
+            first += loop.first * (loop.count - 1)
+            second += loop.second * (loop.count - 1)
+            loop = _Loop(loop.count, -loop.first, -loop.second, loop.position)
+        forward.append(loop)
+    forward.sort(key=lambda loop: (-loop.first, loop.position))
+    return Nest(
+        tuple(loop.count for loop in forward),
+        tuple(loop.first for loop in forward),
+        tuple(loop.second for loop in forward),
+        first,
+        second,
+    )
+
+
+def merged(found: Sequence[Nest]) -> tuple[Nest, ...]:
+    """Nests of which one goes on where another ends are one; in order of the first address."""
+    kept = sorted(found, key=_order)
+    rank = max((len(nest.ranges) for nest in kept), default=0)
+    before = len(kept) + 1
+    while len(kept) < before:
+        before = len(kept)
+        for k in range(rank):
+            kept = _merged_along(kept, k)
+    return tuple(kept)
+
+
+def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
+    """Nests, in order, that differ in how often loop k runs and where they start."""
+    starts = {_start(nest, k): nest for nest in nests if len(nest.ranges) > k}
+    gone: set[Nest] = set()
+    kept = []
+    for nest in nests:
+        if nest in gone:
+            continue
+        while len(nest.ranges) > k and (after := starts.get(_start(_after(nest, k), k))):
+            gone.add(after)
+            nest = replace(nest, ranges=_with(nest.ranges, k, nest.ranges[k] + after.ranges[k]))
+        kept.append(nest)
+    return kept
+
+
+def _start(nest: Nest, k: int) -> Nest:
+    """The same for all nests that begin so and differ only in how often loop k runs."""
+    return replace(nest, ranges=_with(nest.ranges, k, 0))
+
+
+def _after(nest: Nest, k: int) -> Nest:
+    """One that goes on where loop k ends."""
+    return replace(
+        nest,
+        first_offset=nest.first_offset + nest.ranges[k] * nest.first[k],
+        second_offset=nest.second_offset + nest.ranges[k] * nest.second[k],
+    )
+
+
+def _with(numbers: tuple[int, ...], k: int, number: int) -> tuple[int, ...]:
+    return (*numbers[:k], number, *numbers[k + 1 :])
+
+
+def _order(nest: Nest) -> tuple[int, int]:
+    return nest.first_offset, nest.second_offset

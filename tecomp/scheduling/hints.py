@@ -1,0 +1,72 @@
+"""Primitives that say how a loop may run faster, and nothing about what it computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import ScheduleError
+from tecomp.scheduling.place import consumers_below
+from tecomp.scheduling.pragma import check_pragma
+from tecomp.scheduling.state import Ahead, State, leaf_position
+
+
+def prefetch(
+    state: State, key: Operation, tensor: Tensor, axis: IterVar, offset: int
+) -> tuple[State, None]:
+    """Fetch to the caches what a loop reads of a tensor, some iterations before it is read.
+
+        for i in range(I):        ->    for i in range(I):
+            C[i] = A[8 * i]                 prefetch(A[min(8 * (i + offset), last)])
+                                            C[i] = A[8 * i]
+
+    Where `axis` runs past its end, the last elements are asked for. A second call for the same
+    tensor and loop replaces the first.
+
+    Raises:
+        ScheduleError: the stage does not read the tensor, `axis` is no loop of it, or the offset
+            is no count of iterations.
+    """
+    stage = state.stage(key)
+    leaf_position(stage, axis, "prefetch")
+    source = state.stage(tensor.op)
+    where = f"s[{stage.name}].prefetch({tensor.name}, {axis.name})"
+    if stage.key not in consumers_below(state, source.key):
+        read = ", ".join(dict.fromkeys(t.name for t in stage.op.input_tensors)) or "nothing"
+        raise ScheduleError(
+            f"{where}: {stage.name} does not read {tensor.name}; what it reads is {read}"
+        )
+    if isinstance(offset, bool) or not hasattr(offset, "__index__") or offset.__index__() < 0:
+        raise ScheduleError(
+            f"{where}: the offset is a number of iterations, 0 or more, got {offset!r}"
+        )
+    kept = tuple(
+        old for old in stage.prefetches
+        if old.axis is not axis or state.find(old.tensor.op) is not source
+        or old.tensor.value_index != tensor.value_index
+    )
+    ahead = Ahead(tensor, axis, int(offset.__index__()))
+    return state.update(replace(stage, prefetches=(*kept, ahead))), None
+
+
+def pragma(
+    state: State, key: Operation, axis: IterVar, kind: str, value: int | None = None
+) -> tuple[State, None]:
+    """Set a pragma of a loop.
+
+    `auto_unroll_max_step`: the loops inside of it that have a fixed number of iterations are
+    written out, inner ones first, up to so many statements each. `unroll_explicit`: loops that are
+    unrolled are written out in the IR, as they always are.
+
+    Raises:
+        ScheduleError: there is no such pragma, it has no such value, or `axis` is no loop of the
+            stage.
+    """
+    stage = state.stage(key)
+    leaf_position(stage, axis, "pragma")
+    name, number = check_pragma(kind, value, f"s[{stage.name}].pragma({axis.name}, {kind!r})")
+    pragmas = MappingProxyType({**stage.pragmas, (axis, name): number})
+    return state.update(replace(stage, pragmas=pragmas)), None

@@ -1,0 +1,221 @@
+"""Contiguous runs of copies: lengths by brute force, published factors, and a bound on the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import Layout, LayoutError
+from tecomp.layout.runs import Runs
+from tests.strategies.copies import host_offsets, run_lengths
+
+Golden = Callable[[object], None]
+SECONDS = 1.0
+
+
+def of(shape: Sequence[int], mapping: Callable[..., Sequence[Any]], **options: Any) -> Layout:
+    return Layout.of(shape, "float16", mapping, **options)
+
+
+def timed(runs: Callable[[], Runs]) -> Runs:
+    """An answer that takes a bounded time of the processor, the least of three."""
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        found = runs()
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < SECONDS
+    return found
+
+
+def tiles(shape: Sequence[int], sizes: Sequence[int]) -> Layout:
+    return of(shape, lambda *i: [
+        *(x // n for x, n in zip(i, sizes, strict=True)),
+        *(x % n for x, n in zip(i, sizes, strict=True)),
+    ])
+
+
+LAYOUTS: dict[str, Layout] = {
+    "sticks": of((20, 200), lambda i, j: [j // 64, i, j % 64]),
+    "rows of sticks": of((20, 128), lambda i, j: [i, j // 64, j % 64]),
+    "joined rows": of((40, 50), lambda i, j: [(i * 50 + j) // 64, (i * 50 + j) % 64]),
+    "transposed": of((12, 10), lambda i, j: [j, i]),
+    "rotated": of((16,), lambda i: [(i + 3) % 16]),
+    "reversed": of((16,), lambda i: [15 - i]),
+    "swizzled": of((16, 64), lambda i, j: [i, (j // 8) ^ (i % 8), j % 8]),
+    "skewed": of((8, 64), lambda i, j: [i, (j // 8 + i) % 8, j % 8]),
+    "remainders": of((60,), lambda i: [i % 3, i % 5, i // 15]),
+    "tiles": tiles((53, 63), (18, 24)),
+    "coprime": tiles((7, 11, 13), (3, 5, 4)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_lengths_are_those_of_brute_force(layout: Layout) -> None:
+    runs = layout.runs()
+
+    assert dict(runs.lengths) == run_lengths(layout.offsets(), host_offsets(layout.shape))
+    assert (runs.elements, runs.total) == (layout.num_elements, layout.num_elements)
+
+
+@pytest.mark.parametrize(("a", "b"), [((32, 32), (48, 48)), ((8, 128), (16, 16)), ((5, 7), (7, 5))])
+def test_copies_between_layouts(a: tuple[int, int], b: tuple[int, int]) -> None:
+    source, target = tiles((100, 90), a), tiles((100, 90), b)
+
+    runs = source.runs_to(target)
+
+    assert dict(runs.lengths) == run_lengths(source.offsets(), target.offsets())
+    assert runs.count == target.runs_to(source).count
+
+
+def test_strides_and_boxes() -> None:
+    layout = LAYOUTS["sticks"]
+    device, host = layout.offsets(), host_offsets((20, 200), (1, 20))
+
+    assert dict(layout.runs((1, 20)).lengths) == run_lengths(device, host)
+    part = layout.runs(start=(5, 60), extents=(10, 100))
+    box = slice(5, 15), slice(60, 160)
+    assert dict(part.lengths) == run_lengths(device[box], host_offsets((20, 200))[box])
+
+
+def test_numbers_of_a_histogram() -> None:
+    runs = LAYOUTS["sticks"].runs()
+
+    assert runs.lengths == ((8, 20), (64, 60))
+    assert (runs.count, runs.shortest, runs.median, runs.longest, runs.factor) == (80, 8, 64, 64, 8)
+    assert (runs.transactions(), runs.transactions(32)) == (80, 140)
+    assert str(runs) == (
+        "80 runs of 8 to 64 elements, median 64, all multiples of 8, by sets"
+    )
+    assert str(of((), lambda: [0]).runs()) == "1 runs of 1 elements, by sets"
+
+
+def test_nothing_has_no_runs() -> None:
+    runs = of((0, 3), lambda i, j: [i, j]).runs()
+
+    assert (runs.count, runs.shortest, runs.median, runs.longest, runs.factor) == (0, 0, 0, 0, 0)
+
+
+def test_no_run_goes_from_core_to_core() -> None:
+    """Rows on cores: in one memory all were one run."""
+    rows = of((8, 32), lambda i, j: [i // 2, i % 2, j], grid_axes=[0])
+
+    assert rows.runs().lengths == ((64, 4),)
+    assert of((8, 32), lambda i, j: [i // 2, i % 2, j]).runs().lengths == ((256, 1),)
+
+
+def grid_4096(cores: int) -> Layout:
+    each = 4096 // cores
+    return of(
+        (4096, 4096), lambda i, j: [i // each, j // each, i % each, j % each], grid_axes=[0, 1]
+    )
+
+
+def test_resharding_4096() -> None:
+    """tt-mlir's factor for 8x8 cores to 4x4 is 512."""
+    runs = timed(lambda: grid_4096(8).runs_to(grid_4096(4)))
+
+    assert (runs.lengths, runs.factor, runs.method) == (((512, 32768),), 512, "sets")
+    same = timed(lambda: grid_4096(8).runs_to(grid_4096(8)))
+    assert same.lengths == ((512 * 512, 64),)
+
+
+@pytest.mark.parametrize(
+    ("grid", "lengths"),
+    [((8, 8), ((16, 786432),)), ((1, 64), ((2, 6291456),)), ((64, 1), ((196608, 64),))],
+)
+def test_reshapes_32_24_128_128(grid: tuple[int, int], lengths: Sequence[tuple[int, int]]) -> None:
+    """To 768x128x128, on as many cores: the reshape that took tt-mlir minutes."""
+    rows, columns = 32 * 24 * 128 // grid[0], 128 // grid[1]
+    outer = 768 // grid[0]
+    shape = (32, 24, 128, 128)
+    before = of(shape, lambda n, c, h, w: [
+        ((n * 24 + c) * 128 + h) // rows, w // columns, ((n * 24 + c) * 128 + h) % rows, w % columns
+    ], grid_axes=[0, 1])
+    after = of(shape, lambda n, c, h, w: [
+        (n * 24 + c) // outer, h // columns, (n * 24 + c) % outer, h % columns, w
+    ], grid_axes=[0, 1])
+
+    runs = timed(lambda: before.runs_to(after))
+
+    assert (runs.lengths, runs.method) == (tuple(lengths), "sets")
+
+
+def test_a_transpose_is_single_elements() -> None:
+    runs = timed(lambda: of((4096, 4096), lambda i, j: [i, j]).runs((1, 4096)))
+
+    assert (runs.lengths, runs.method) == (((1, 4096 * 4096),), "sets")
+
+
+def test_coprime_tiles_of_six_dimensions() -> None:
+    """Of 255255 elements all are looked at, of 75 million a part; against the host by sets."""
+    small, large = (13, 11, 17, 7, 5, 3), (97, 89, 83, 7, 5, 3)
+    one, other = (5, 7, 11, 2, 3, 2), (3, 4, 5, 3, 2, 3)
+    source, target = tiles(small, one), tiles(small, other)
+
+    assert dict(timed(lambda: source.runs_to(target)).lengths) == run_lengths(
+        source.offsets(), target.offsets()
+    )
+    part = timed(lambda: tiles(large, one).runs_to(tiles(large, other)))
+    assert part.method == "part"
+    assert str(part) == (
+        "348,600 runs of 1 to 2 elements, median 1, all multiples of 1, counted in 522,900 of "
+        "75,236,595 elements"
+    )
+    host = timed(lambda: tiles(large, one).runs())
+    assert host.method == "sets"
+    assert sum(length * count for length, count in host.lengths) == host.total
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        of((4000, 500), lambda i, j: [i, (i + j) % 500]),
+        of((2000, 2000), lambda i, j: [(i + j) % 2000, j]),
+        of((1000, 7, 300), lambda i, j, k: [(i * 2100 + j * 300 + k) * 7 // 13 % 3,
+                                            i, j, k]),
+    ],
+    ids=["skewed", "rotated columns", "irregular"],
+)
+def test_hard_maps_take_no_longer(layout: Layout) -> None:
+    runs = timed(layout.runs)
+
+    assert sum(length * count for length, count in runs.lengths) == runs.elements
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (
+            lambda: tiles((4, 4), (2, 2)).runs_to(tiles((4, 8), (2, 2))),
+            "layout.runs_to: [4, 4] and [4, 8] are not one tensor; give both layouts the same "
+            "shape, e.g. with maps of the one that they share",
+        ),
+        (
+            lambda: tiles((4, 4), (2, 2)).runs((1,)),
+            "layout.runs: 1 host strides [1] for the 2 indices of [4, 4]; give one for each, in "
+            "elements",
+        ),
+        (
+            lambda: tiles((4, 4), (2, 2)).runs().transactions(0),
+            "runs: a transaction of 0 elements moves nothing; give 1 or more",
+        ),
+    ],
+    ids=["shape", "strides", "burst"],
+)
+def test_refusals(ask: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        ask()
+
+    assert caught.value.message == message
+
+
+def test_offsets_are_those_of_numpy() -> None:
+    """What the tests above compare with."""
+    i, j = np.indices((20, 200))
+
+    assert np.array_equal(LAYOUTS["sticks"].offsets(), j // 64 * 20 * 64 + i * 64 + j % 64)

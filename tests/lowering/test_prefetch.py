@@ -1,0 +1,252 @@
+"""Requests for what later iterations read: which lines, always inside, and the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.codegen import emit_assembly
+from tecomp.errors import LowerError, ScheduleError
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import Buffer, Prefetch, PrimFunc
+from tecomp.lowering.pipeline import lower_all
+from tecomp.scheduling.schedule import Schedule
+
+A = te.placeholder((20, 100), name="A")
+B = te.placeholder((100, 40), name="B")
+k = te.reduce_axis((0, 100), name="k")
+C = te.compute((20, 40), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+P = te.compute((20, 100), lambda i, j: A[i, j] * 2.0, name="P")
+W = te.compute((18, 98), lambda i, j: P[i, j] + P[i + 2, j + 2], name="W")
+
+
+def requests(func: PrimFunc) -> list[str]:
+    return [str(node) for node in walk(func.body) if isinstance(node, Prefetch)]
+
+
+def lines_of_rows(s: Schedule) -> None:
+    s[C].prefetch(A, C.op.axis[0], 3)
+
+
+def panels(s: Schedule) -> None:
+    jo, ji = s[C].split(C.op.axis[1], factor=16)
+    ko, ki = s[C].split(k, factor=7)
+    s[C].reorder(C.op.axis[0], jo, ko, ki, ji)
+    s[C].vectorize(ji)
+    s[C].unroll(ki)
+    s[C].prefetch(B, ko, 1)
+    s[C].prefetch(A, ko, 40)
+
+
+def at_the_same_iteration(s: Schedule) -> None:
+    s[C].prefetch(B, k, 0)
+
+
+def packed(s: Schedule) -> None:
+    s[B].transform_layout(lambda k, j: [j // 8, k, j % 8])
+    jo, _ = s[C].split(C.op.axis[1], factor=8)
+    s[C].prefetch(B, jo, 1)
+
+
+def in_parallel(s: Schedule) -> None:
+    s[C].parallel(C.op.axis[0])
+    s[C].prefetch(A, C.op.axis[0], 1)
+
+
+def fused(s: Schedule) -> None:
+    s[C].prefetch(A, s[C].fuse(*C.op.axis), 5)
+
+
+@pytest.mark.parametrize(
+    ("decide", "wanted"),
+    [
+        (lines_of_rows, ["prefetch(A[min(i + 3, 19), line * 16])"]),
+        (at_the_same_iteration, ["prefetch(B[k, j])"]),
+        (packed, ["prefetch(B[line, min(j_outer * 8 + 8, 39)])"]),
+    ],
+)
+def test_what_is_asked_for(decide: Callable[[Schedule], None], wanted: list[str]) -> None:
+    s = te.create_schedule(C)
+    decide(s)
+
+    assert requests(tecomp.lower(s, [A, B, C], stop_after="nest")) == wanted
+
+
+@pytest.mark.parametrize(
+    "decide", [lines_of_rows, panels, at_the_same_iteration, packed, in_parallel, fused]
+)
+def test_numbers_stay_the_same(decide: Callable[[Schedule], None]) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.random((20, 100), "float32"), rng.random((100, 40), "float32")
+    s = te.create_schedule(C)
+    decide(s)
+    stored = b
+    if decide is packed:
+        stored = b.reshape(100, 5, 8).transpose(1, 0, 2).copy()
+    c = np.full((20, 40), np.nan, "float32")
+
+    tecomp.build(s, [A, B, C], check_bounds=True)(a, stored, c)
+
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+
+
+def test_every_stage_of_lowering_asks_inside_of_the_buffers() -> None:
+    s = te.create_schedule(C)
+    panels(s)
+    a, b = np.ones((20, 100), "float32"), np.ones((100, 40), "float32")
+
+    for func in lower_all(s, [A, B, C]).functions.values():
+        c = np.zeros((20, 40), "float32")
+        shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
+        sized: list[Any] = [np.reshape(x, s) for x, s in zip((a, b, c), shapes, strict=True)]
+        tecomp.evaluate(func, sized)  # refuses indices outside
+        assert (sized[2] == 100).all()
+        assert requests(func)
+
+
+def test_every_line_of_the_box_is_asked_for() -> None:
+    s = te.create_schedule(W)
+    outer, _ = s[W].split(W.op.axis[0], factor=4)
+    s[W].prefetch(P, outer, 1)
+    func = tecomp.lower(s, [A, W], stop_after="nest")
+
+    # Rows 4, 5, ... of the next tile and the two after it, in 7 lines of 16 elements.
+    assert requests(func) == ["prefetch(P[min(i_outer * 4 + line + 4, 19), line_1 * 16])"]
+    assert "for line in range(6):" in str(func)
+    assert "for line_1 in range(7):" in str(func)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 16, 40])
+def test_any_size(size: int) -> None:
+    n = te.var("n")
+    X = te.placeholder((n, n), name="X")
+    Y = te.compute((n, n), lambda i, j: X[j, i] + 1.0, name="Y")
+    s = te.create_schedule(Y)
+    jo, _ = s[Y].split(Y.op.axis[1], factor=4)
+    s[Y].prefetch(X, jo, 1)
+    s[Y].prefetch(X, Y.op.axis[0], 2)
+    x = np.arange(size * size, dtype="float32").reshape(size, size)
+    y = np.empty_like(x)
+
+    tecomp.build(s, [X, Y], check_bounds=True)(x, y)
+
+    np.testing.assert_array_equal(y, x.T + 1)
+
+
+def test_the_instruction() -> None:
+    s = te.create_schedule(C)
+    panels(s)
+
+    text = emit_assembly(
+        tecomp.lower(s, [A, B, C]), triple="x86_64-unknown-linux-gnu", cpu="znver4"
+    )
+
+    assert "prefetcht0" in text
+
+
+def test_a_condition_of_the_place_is_kept() -> None:
+    func = tecomp.parse('''def f(A: Buffer("float32", (8,)), B: Buffer("float32", (8,))):
+    for i in range(8):
+        prefetch(A.load(i + 1, where=i < 7))
+        B[i] = A[i]''')
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tecomp.evaluate(func, [a, b])
+
+    assert tecomp.parse(str(func)) == func
+    np.testing.assert_array_equal(a, b)
+
+
+def computed_inside(s: Schedule) -> None:
+    s[P].compute_at(s[W], W.op.axis[0])
+    s[W].prefetch(P, W.op.axis[0], 1)
+
+
+def a_vector(s: Schedule) -> None:
+    s[W].vectorize(W.op.axis[1])
+    s[W].prefetch(P, W.op.axis[1], 1)
+
+
+def copied(s: Schedule) -> None:
+    s[W].prefetch(P, W.op.axis[0], 1)
+    s.cache_read(P, "local", [W])
+
+
+@pytest.mark.parametrize(
+    ("decide", "message"),
+    [
+        (computed_inside,
+         "s[W].prefetch(P, i): P is computed inside that loop, so there is nothing to fetch ahead; "
+         "prefetch what it is computed from, or compute it further out"),
+        (a_vector,
+         "s[W].prefetch(P, j): the iterations of j run at once, as vectors; use a loop around it"),
+        (copied,
+         "s[W].prefetch(P, i): nothing inside that loop reads P; prefetch what is read there, a "
+         "cache of it for example"),
+    ],
+)
+def test_what_lowering_refuses(decide: Callable[[Schedule], None], message: str) -> None:
+    s = te.create_schedule(W)
+    decide(s)
+
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, [A, W])
+
+    assert error.value.message == message
+
+
+def test_too_many_lines() -> None:
+    X = te.placeholder((300, 300), name="X")
+    r, c = te.reduce_axis((0, 300), name="r"), te.reduce_axis((0, 300), name="c")
+    Y = te.compute((5,), lambda i: te.sum(X[r, c], axis=[r, c]), name="Y")
+    s = te.create_schedule(Y)
+    s[Y].prefetch(X, Y.op.axis[0], 1)
+
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, [X, Y])
+
+    assert error.value.message == (
+        "s[Y].prefetch(X, i): one iteration reads 5700 cache lines of X, more than the 4096 that "
+        "can be asked for; use a loop further inside, or split it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s[W].prefetch(B, W.op.axis[0], 1),
+         "s[B]: B is not part of this schedule; its stages are A, P, W"),
+        (lambda s: s[P].prefetch(W, P.op.axis[0], 1),
+         "s[P].prefetch(W, i): P does not read W; what it reads is A"),
+        (lambda s: s[W].prefetch(P, P.op.axis[0], 1),
+         "s[W].prefetch: axis i does not belong to W; its loops are now i, j"),
+        (lambda s: s[W].prefetch(P, W.op.axis[0], 1.5),
+         "s[W].prefetch(P, i): the offset is a number of iterations, 0 or more, got 1.5"),
+        (lambda s: s[W].prefetch(P, W.op.axis[0], True),
+         "s[W].prefetch(P, i): the offset is a number of iterations, 0 or more, got True"),
+        (lambda s: s[W].prefetch("P", W.op.axis[0], 1),
+         "s[W].prefetch: expected a tensor, got 'P'"),
+    ],
+)
+def test_what_the_call_refuses(call: Callable[[Schedule], Any], message: str) -> None:
+    s = te.create_schedule(W)
+    with pytest.raises(ScheduleError) as error:
+        call(s)
+
+    assert error.value.message == message
+    assert not s.trace.steps
+
+
+def test_the_last_call_for_a_loop_counts_and_ends_with_it() -> None:
+    s = te.create_schedule(W)
+    i, _ = W.op.axis
+    s[W].prefetch(P, i, 1)
+    s[W].prefetch(P, i, 4)
+    assert [ahead.offset for ahead in s.state.stage(W.op).prefetches] == [4]
+
+    s[W].split(i, factor=4)
+    assert s.state.stage(W.op).prefetches == ()
