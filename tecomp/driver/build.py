@@ -12,6 +12,7 @@ import numpy as np
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make
 from tecomp.driver.packing import Packing
 from tecomp.errors import CallError
@@ -126,8 +127,8 @@ def build(
 
     Raises:
         LowerError: the schedule has no code that keeps its meaning.
-        TargetError: the target lacks a memory, or a rank, that the schedule uses, or cores share
-            what is in the memory of one.
+        TargetError: the target lacks a memory, a rank, or an axis of its grid, that the schedule
+            uses, or cores share what is in the memory of one.
         CapacityError: what is needed at one time does not fit into a memory.
 
     >>> from tecomp import te
@@ -143,5 +144,7 @@ def build(
     asked = Build(
         copy(schedule), args, name, machine, Options(check_bounds, fast_math, fp_contract)
     )
+    if isinstance(schedule, Schedule):
+        check_grid(schedule.state, machine)
     made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)

@@ -16,7 +16,8 @@ from tecomp.ir.stmt import Allocate, Buffer, BufferStore, For, IfThenElse, PrimF
 from tecomp.lowering.arenas import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.place_buffers import place_buffers
-from tecomp.machine.descriptor import Memory, Target
+from tecomp.machine.descriptor import Target
+from tecomp.machine.memory import Memory
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
 from tecomp.poly.shares import Shared, Use, shared
@@ -97,11 +98,6 @@ def plan(lowered: Lowered, target: Target) -> Layout:
     """
     func = _distinct(lowered.final)
     return Layout(tuple(_residents(lowered, target)), plan_arenas(func, target.memories), func)
-
-
-def usable_bytes(memory: Memory) -> int | None:
-    """What programs may have of a memory; None for no limit."""
-    return getattr(memory, "usable_bytes", memory.capacity_bytes)
 
 
 def _distinct(func: PrimFunc) -> PrimFunc:
@@ -221,7 +217,7 @@ def _check_capacities(
     schedule: Schedule, args: Sequence[object], lowered: Lowered, found: Layout, target: Target
 ) -> None:
     for memory in target.memories.values():
-        limit = usable_bytes(memory)
+        limit = memory.usable_bytes
         need = found.peak(memory.name)
         if limit is None or need <= limit:
             continue

@@ -66,30 +66,30 @@ def _choices(schedule: Schedule) -> Iterator[list[_Choice]]:
         if step["call"] == "split":
             given = step["kwargs"].get("factor", step["args"][1] if len(step["args"]) > 1 else None)
             place: int | str = "factor" if "factor" in step["kwargs"] else 1
-            yield _halves(k, place, given, lambda n, s=step: _text(s, 0, f"factor={n}"))
+            yield _halves(k, place, given, _start(step, 0) + "factor=")
         elif step["call"] == "tile":
             for axis in (0, 1):
                 if len(step["args"]) > 2 + axis:
                     given = step["args"][2 + axis]
-                    yield _halves(k, 2 + axis, given, lambda n, s=step, a=axis: _text(
-                        s, a, f"{'xy'[a]}_factor={n}"))
+                    yield _halves(k, 2 + axis, given, _start(step, axis) + f"{'xy'[axis]}_factor=")
 
 
-def _halves(step: int, place: int | str, given: Any, text: Callable[[int], str]) -> list[_Choice]:
+def _halves(step: int, place: int | str, given: Any, text: str) -> list[_Choice]:
     if type(given) is not int:
         return []
     found = []
     new = given // 2
     while new >= 1:
-        found.append(_Choice(step, place, given, new, text(new)))
+        found.append(_Choice(step, place, given, new, f"{text}{new})"))
         new //= 2
     return found
 
 
-def _text(step: Any, axis: int, factor: str) -> str:
+def _start(step: Any, axis: int) -> str:
+    """The call, up to the factor."""
     loop = step["args"][axis]
     shown = loop.get("axis", loop) if isinstance(loop, dict) else loop
-    return f"s[{step['stage']}].{step['call']}({shown}, {factor})"
+    return f"s[{step['stage']}].{step['call']}({shown}, "
 
 
 def _need(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm, prod
 
 from tecomp.ir.stmt import Buffer, For, PrimFunc
 from tecomp.lowering.lifetimes import Held, Region, regions_of
-from tecomp.machine.descriptor import Memory
+from tecomp.machine.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,7 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
             copies = 1 if memory.scope == "core" else _rounds(region)
             arena = Arena(memory, region.loop, _pack(parts, memory), around)
             outside[id(region), name] = around + arena.bytes
-            if copies > 1:
-                arena = Arena(memory, region.loop, arena.placed, around + (copies - 1) * arena.bytes)
-            found.append(arena)
+            found.append(replace(arena, outside=around + (copies - 1) * arena.bytes))
     return tuple(found)
 
 

@@ -122,7 +122,10 @@ class _Nests:
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
-        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage),
+        # A loop over cores stays one loop: tails are inside of it.
+        bound = grid_axes(stage)
+        cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
                        *([] if first_reduction is None else [first_reduction])})
         shape = [self.program.extent(axis.extent) for axis in definition.axis]
         bounds = box_around(region.points, region.unclipped, scope, shape)

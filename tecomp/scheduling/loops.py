@@ -200,7 +200,9 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
             "and core.NAME for the axes of a target's grid"
         )
     if is_reduction(axis) and is_parallel(tag):
-        who, cure = ("cores", "") if is_grid_axis(tag) else ("blocks", ", or bind it to threadIdx.x")
+        who, cure = "cores", ""
+        if tag in BLOCKS:
+            who, cure = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
             f"{where}: {axis.name} is a reduction axis, and {who} cannot update one element "
             f"together; use rfactor first{cure}"

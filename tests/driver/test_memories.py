@@ -25,8 +25,11 @@ from tecomp.machine.descriptor import Target, read_target
 TOY = '''name = "toy"
 description = "a machine"
 
+[grid]
+core.x = 64
+
 [memory.global]
-scope = "chip"
+scope = "host"
 rank = 1
 alignment_bytes = 64
 source = "assumed"

@@ -19,6 +19,7 @@ from tecomp.schedules import (
     elementwise,
     matmul,
     norm,
+    pool,
     reduce,
     softmax,
     stencil,
@@ -53,6 +54,11 @@ def finished_product(_: Case) -> Operator:
 def convolution(case: Case) -> Operator:
     """Channels last."""
     return partial(conv2d.define, layout="NHWC", **case.options), conv2d.schedule
+
+
+def pooling(case: Case) -> Operator:
+    """Channels last."""
+    return partial(pool.define, window=3, op=case.options["op"], stride=2, padding=1), pool.schedule
 
 
 def gelu(_: Case) -> Operator:
@@ -93,7 +99,7 @@ def add(_: Case) -> Operator:
 
 OPERATORS: dict[str, Callable[[Case], Operator]] = {
     "matmul": product, "matmul_bias_gelu": finished_product, "conv2d": convolution,
-    "gelu": gelu,
+    "pool": pooling, "gelu": gelu,
     "softmax": lambda _: (softmax.define, softmax.schedule),
     "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
     "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),
