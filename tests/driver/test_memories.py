@@ -219,7 +219,7 @@ def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
 def test_a_write_around_an_arena_is_found(index: int, shown: int) -> None:
     func = parse(f'''def main(A: Buffer("float32", (8,))):
     with Allocate(Buffer("float32", (32,), scope="lx")) as X:
-        X[{index}] = A[0]  # 1.0 is 00 00 80 3F
+        X[{index}] = A[0]  # no byte of 1.0 is a guard
 ''')
     kernel = Kernel(place_buffers(func, plan_arenas(func, toy().memories), guards=True))
 
