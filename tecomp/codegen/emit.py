@@ -112,6 +112,7 @@ class Code:
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `squares`.
         on_stack: bytes of the memory that this function has on its stack, by address.
+        aligned: what the addresses of memory that was made for this call are multiples of.
         computed: operands of the pure instructions of the block at hand, by their text.
         held: operands of what that block has loaded, by memory and text; see `read`.
     """
@@ -130,6 +131,7 @@ class Code:
     loaded: set[Var] = field(default_factory=set)
     columns: dict[int, Any] = field(default_factory=dict)
     on_stack: dict[str, int] = field(default_factory=dict)
+    aligned: dict[Var, int] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
     held: dict[Var, dict[str, str]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})

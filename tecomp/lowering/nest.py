@@ -43,6 +43,7 @@ from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
+from tecomp.lowering.unroll import unrolled_within
 from tecomp.lowering.whole_tiles import (
     Bounds,
     Memory,
@@ -50,7 +51,7 @@ from tecomp.lowering.whole_tiles import (
     whole_tiles,
     with_padding,
 )
-from tecomp.lowering.work import StageWork, positions_of_prefetches
+from tecomp.lowering.work import StageWork, positions_of_hints
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.regions import (
     Scope,
@@ -121,7 +122,7 @@ class _Nests:
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
-        cuts = sorted({len(stage.leaves), *attached, *positions_of_prefetches(stage),
+        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage),
                        *([] if first_reduction is None else [first_reduction])})
         shape = [self.program.extent(axis.extent) for axis in definition.axis]
         bounds = box_around(region.points, region.unclipped, scope, shape)
@@ -149,7 +150,8 @@ class _Nests:
         ) -> Stmt:
             made = self._producers(work, position, values, inside)
             requests = self._ahead(work, position, values, inside)
-            return seq(requests, self._with_producers(work, made, inside, statement))
+            done = seq(requests, self._with_producers(work, made, inside, statement))
+            return unrolled_within(done, work.most_steps(position))
 
         loops = BoxedLoops(
             self.program, work.definition, work.frame, work.body, work.region,
@@ -235,7 +237,8 @@ class _Nests:
         else:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
-        return seq(requests, self._with_producers(work, producers, scope, seq(*parts)))
+        done = seq(requests, self._with_producers(work, producers, scope, seq(*parts)))
+        return unrolled_within(done, work.most_steps(position))
 
     def _with_producers(
         self, work: StageWork, producers: Sequence[_Producer], scope: Scope, statement: Stmt

@@ -12,6 +12,7 @@ from tecomp.lowering.body import StageBody
 from tecomp.lowering.frame import StageFrame
 from tecomp.lowering.program import Definition
 from tecomp.lowering.whole_tiles import Memory
+from tecomp.scheduling.pragma import STEPS
 from tecomp.scheduling.state import Ahead, StageState
 
 
@@ -65,7 +66,15 @@ class StageWork:
         return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
 
 
-def positions_of_prefetches(stage: StageState) -> list[int]:
-    """How many loops are open where something is fetched ahead."""
+    def most_steps(self, position: int) -> int:
+        """How many statements loops inside of the first `position` ones may be written out to."""
+        loop = self.leaves[position - 1] if position else None
+        pragmas = self.definition.stage.pragmas
+        return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
+
+
+def positions_of_hints(stage: StageState) -> list[int]:
+    """How many loops are open where something is fetched ahead, or a pragma begins."""
     loops = {ahead.axis for ahead in stage.prefetches}
+    loops.update(axis for axis, kind in stage.pragmas if kind == STEPS)
     return [k for k, leaf in enumerate(stage.leaves, 1) if leaf in loops]

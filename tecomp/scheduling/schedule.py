@@ -310,6 +310,11 @@ class Stage:
         given = _tensor(tensor, f"s[{self._state.name}].prefetch")
         self._apply(hints.prefetch, "prefetch", given, var, offset)
 
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
+        """Set a pragma of a loop; see `hints.pragma`."""
+        values = () if pragma_value is None else (pragma_value,)
+        self._apply(hints.pragma, "pragma", var, pragma_type, *values)
+
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"
     ) -> tuple[IterVar, ...]:

@@ -106,6 +106,7 @@ class StageState:
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
         prefetches: what is fetched to the caches before it is read.
+        pragmas: values of the pragmas of leaves.
     """
 
     key: Operation
@@ -121,6 +122,7 @@ class StageState:
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
     prefetches: tuple[Ahead, ...] = ()
+    pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -255,11 +257,13 @@ def is_reduction(axis: IterVar) -> bool:
 def unmarked(stage: StageState, *axes: IterVar) -> StageState:
     """`stage` without the marks of axes that are no loops any more."""
     gone = set(axes)
-    if not gone & {*stage.marks, *stage.threads, *(ahead.axis for ahead in stage.prefetches)}:
+    hinted = (*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas))
+    if not gone & {*stage.marks, *stage.threads, *hinted}:
         return stage
     return replace(
         stage,
         marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
         threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
         prefetches=tuple(ahead for ahead in stage.prefetches if ahead.axis not in gone),
+        pragmas=MappingProxyType({k: v for k, v in stage.pragmas.items() if k[0] not in gone}),
     )

@@ -207,6 +207,11 @@ class _Scheduler(Draws):
             tensor = self.pick(stage.op.input_tensors)
             self.attempt("prefetch", stage.prefetch, tensor, leaf, self.number(0, 3))
 
+    def pragma(self, stage: Stage) -> None:
+        if (leaf := self.leaf(stage)) is not None:
+            steps = self.pick((16, 0, 64))
+            self.attempt("pragma", stage.pragma, leaf, "auto_unroll_max_step", steps)
+
     # Places.
 
     def compute_at(self, _: Stage) -> None:
@@ -335,7 +340,7 @@ class _Scheduler(Draws):
             kinds = [
                 self.nothing, self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile,
                 self.compute_at, self.split, self.mark, self.compute_inline, self.bind,
-                self.storage_align, self.prefetch, *kinds[1:],
+                self.storage_align, self.prefetch, self.pragma, *kinds[1:],
             ]
         kind = self.pick(kinds)
         kind(any_stage if kind == self.transform_layout else stage)
