@@ -34,7 +34,8 @@ from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
-from tecomp.machine.descriptor import Core, Target
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay

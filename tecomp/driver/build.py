@@ -12,6 +12,7 @@ import numpy as np
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make
 from tecomp.driver.packing import Packing
 from tecomp.errors import CallError
@@ -127,7 +128,9 @@ def build(
 
     Raises:
         LowerError: the schedule has no code that keeps its meaning.
-        TargetError: the target lacks a memory, or a rank, that the schedule uses.
+        TargetError: the target lacks a memory, a rank, or an axis of its grid, that the schedule
+            uses.
+        CapacityError: a buffer alone is larger than its memory.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4,), name="A")
@@ -142,6 +145,8 @@ def build(
     asked = Build(
         copy(schedule), args, name, machine, Options(check_bounds, fast_math, fp_contract)
     )
+    if isinstance(schedule, Schedule):
+        check_grid(schedule.state, machine)
     made, lowered = make(asked, check_memories)
     return ScheduledKernel(asked, made, lowered)
 
