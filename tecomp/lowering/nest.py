@@ -28,6 +28,7 @@ from tecomp.ir.stmt import (
 )
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.boxed import BoxedLoops
+from tecomp.lowering.doubled import check_doubled, loop_ahead
 from tecomp.lowering.footprint import (
     Region,
     check_consumers,
@@ -75,6 +76,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     checker = ReadChecker(program)
     checker.run()
     check_consumers(program)
+    check_doubled(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
@@ -153,7 +155,7 @@ class _Nests:
         ) -> Stmt:
             made = self._producers(work, position, values, inside)
             requests = self._ahead(work, position, values, inside)
-            done = seq(requests, self._with_producers(work, made, inside, statement))
+            done = seq(requests, self._with_producers(work, made, values, inside, statement))
             return unrolled_within(done, work.most_steps(position))
 
         loops = BoxedLoops(
@@ -240,18 +242,24 @@ class _Nests:
         else:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
-        done = seq(requests, self._with_producers(work, producers, scope, seq(*parts)))
+        done = seq(requests, self._with_producers(work, producers, values, scope, seq(*parts)))
         return unrolled_within(done, work.most_steps(position))
 
     def _with_producers(
-        self, work: StageWork, producers: Sequence[_Producer], scope: Scope, statement: Stmt
+        self,
+        work: StageWork,
+        producers: Sequence[_Producer],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        statement: Stmt,
     ) -> Stmt:
         """`statement` after the stages that are computed there."""
         memory = {**work.memory, **_memory_of(producers)}
         for definition, region, bounds in reversed(producers):
             nest = seq(self.stage(definition, region, memory, scope), statement)
+            ahead = loop_ahead(definition, values)
             is_passed = definition.is_argument
-            statement = nest if is_passed else _realize(definition, bounds, nest)
+            statement = nest if is_passed else _realize(definition, bounds, nest, ahead)
         return statement
 
     def _initialise(
@@ -369,9 +377,12 @@ def _memory_of(producers: Sequence[_Producer]) -> dict[Operation, Bounds]:
 
 
 def _realize(
-    definition: Definition, bounds: Sequence[tuple[Expr, Extent]], body: Stmt
+    definition: Definition,
+    bounds: Sequence[tuple[Expr, Extent]],
+    body: Stmt,
+    ahead: Var | None = None,
 ) -> Stmt:
     ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
     for buffer in reversed(definition.buffers):
-        body = BufferRealize(buffer, ranges, body, definition.stage.aligns)
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead)
     return body
