@@ -24,6 +24,7 @@ from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.relayout import Relayout, relayout
 from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.stick import SpyreTensorLayout, StickLayout
@@ -59,6 +60,7 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "ParseError",
+    "Relayout",
     "Runs",
     "ScheduleError",
     "ShardLayout",
@@ -80,6 +82,7 @@ __all__ = [
     "lower",
     "lower_all",
     "parse",
+    "relayout",
     "replay",
     "storage_format",
     "te",

@@ -78,7 +78,9 @@ class Module:
         """Make an outside function known; returns its name."""
         # What is not LLVM's own is a function of the C math library.
         pure = "" if name.startswith("llvm.") else " #1"
-        self.declarations.setdefault(f"declare {result} @{name}({', '.join(arguments)}){pure}")
+        # How far an address is aligned is for each call to say.
+        kinds = ", ".join(kind.partition(" align ")[0] for kind in arguments)
+        self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
         return f"@{name}"
 
     def site(self, text: str) -> int:

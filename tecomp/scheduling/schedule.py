@@ -302,6 +302,10 @@ class Stage:
         """Make the stride of `axis` equal `offset` modulo `factor`; see `place.storage_align`."""
         self._apply(place.storage_align, "storage_align", axis, factor, offset)
 
+    def double_buffer(self) -> None:
+        """Compute the next iteration's elements before this one's; see `place.double_buffer`."""
+        self._apply(place.double_buffer, "double_buffer")
+
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.
 

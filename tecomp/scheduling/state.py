@@ -105,6 +105,7 @@ class StageState:
         marks: how marked leaves run.
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
+        is_doubled: whether the next iteration's elements are computed before this one's are used.
         prefetches: what is fetched to the caches before it is read.
         pragmas: values of the pragmas of leaves.
     """
@@ -121,6 +122,7 @@ class StageState:
     layout: Layout = Layout()
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
+    is_doubled: bool = False
     prefetches: tuple[Ahead, ...] = ()
     pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
 

@@ -104,6 +104,20 @@ def test_addresses_are_what_was_said(
          a.reshape(-1), np.zeros(4096, "float32"))
 
 
+def test_masked_accesses_of_different_alignment(both: Callable[..., Kernel]) -> None:
+    mask = "ramp(i, 1, 8) < broadcast(5, 8)"
+
+    both(f'''def f(A: Buffer("float32", (64,))):
+    for i in range(8):
+        with Allocate(Buffer("float32", (128,))) as T:
+            for j in range(128):
+                T[j] = float32(2.0)
+            store(T[ramp(i * 8, 1, 8)], A[ramp(i * 8, 1, 8)], where={mask})
+            store(T[ramp(i * 2, 1, 8)], T.load(ramp(i * 16, 1, 8), where={mask}), where={mask})
+            store(A[ramp(i * 8, 1, 8)], T.load(ramp(i * 2, 1, 8), where={mask}), where={mask})''',
+         np.arange(64, dtype="float32"))
+
+
 def test_packed_operands_are_read_by_aligned_instructions() -> None:
     n = 64
     A = te.placeholder((n, n), name="A")
