@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
+from inspect import get_annotations
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
@@ -17,7 +18,6 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from tecomp.errors import TargetError
@@ -72,7 +72,7 @@ class Known:
 @cache
 def known_keys(kind: Any) -> Mapping[str, Known]:
     """The keys of a table that becomes an object of a class, in order, and its fields by them."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = get_annotations(kind, eval_str=True)
     return {
         found.key: found
         for field in fields(kind) if field.init for found in (_known(field, hints[field.name]),)
