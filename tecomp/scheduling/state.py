@@ -10,6 +10,7 @@ from typing import TypeAlias
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.rewrite import free_variables
@@ -94,6 +95,14 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
+class Tensorized:
+    """The loop `axis` and all inside it are one operation of the machine."""
+
+    axis: IterVar
+    intrin: TensorIntrin
+
+
+@dataclass(frozen=True, slots=True)
 class StageState:
     """One operation and what was decided about it.
 
@@ -106,6 +115,7 @@ class StageState:
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
         prefetches: what is fetched to the caches before it is read.
+        tensorized: the loops that an operation of the machine takes the place of.
     """
 
     key: Operation
@@ -121,6 +131,7 @@ class StageState:
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
     prefetches: tuple[Ahead, ...] = ()
+    tensorized: Tensorized | None = None
 
     @property
     def name(self) -> str:
