@@ -14,9 +14,11 @@ from __future__ import annotations
 from tecomp import Target, te
 from tecomp.schedules.tiles import Size, core_of, lanes_of, width_of
 
-_GROUP = 8
+_ALONG, _ACROSS = 8, 4
+"""Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
+share few places in the first cache, once to be read and once to be written."""
 _LEVELS = 4
-"""Times that groups are made where the extent is known at the call only: enough for 30 000."""
+"""Times that groups are made where the extent is known at the call only: few are left of 2000."""
 
 
 def define(
@@ -50,8 +52,8 @@ def define(
     axis %= rank
     dtype = out_dtype or A.dtype
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
-    sums = [A]
-    while _is_long(sums[-1].shape[axis], len(sums)):
+    sums, group = [A], _group(A, axis)
+    while _is_long(sums[-1].shape[axis], group, len(sums)):
         sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
     before = None
     for level in reversed(range(1, len(sums))):
@@ -59,8 +61,12 @@ def define(
     return _running(A, axis, wide, before, dtype, not exclusive, name)
 
 
-def _is_long(extent: Size, levels: int) -> bool:
-    return extent > _GROUP if isinstance(extent, int) else levels < _LEVELS
+def _group(A: te.Tensor, axis: int) -> int:
+    return _ALONG if axis == len(A.shape) - 1 else _ACROSS
+
+
+def _is_long(extent: Size, group: int, levels: int) -> bool:
+    return extent > group if isinstance(extent, int) else levels < _LEVELS
 
 
 def _at(index: tuple[te.Expr, ...], axis: int, place: te.Expr) -> tuple[te.Expr, ...]:
@@ -69,20 +75,20 @@ def _at(index: tuple[te.Expr, ...], axis: int, place: te.Expr) -> tuple[te.Expr,
 
 def _groups(A: te.Tensor, axis: int, wide: str, name: str) -> te.Tensor:
     """The sums of groups along the axis."""
-    extent = A.shape[axis]
-    t = te.reduce_axis((0, _GROUP), name="t")
-    shape = (*A.shape[:axis], (extent + (_GROUP - 1)) // _GROUP, *A.shape[axis + 1 :])
+    extent, group = A.shape[axis], _group(A, axis)
+    t = te.reduce_axis((0, group), name="t")
+    shape = (*A.shape[:axis], (extent + (group - 1)) // group, *A.shape[axis + 1 :])
 
     def total(*i: te.Expr) -> te.Expr:
-        place = i[axis] * _GROUP + t
+        place = i[axis] * group + t
         value = te.cast(A(*_at(i, axis, place)), wide)
-        return te.sum(value, axis=t, where=_inside(place, extent))
+        return te.sum(value, axis=t, where=_inside(place, extent, group))
 
     return te.compute(shape, total, name=name)
 
 
-def _inside(place: te.Expr, extent: Size) -> te.Expr | None:
-    is_whole = isinstance(extent, int) and extent % _GROUP == 0
+def _inside(place: te.Expr, extent: Size, group: int) -> te.Expr | None:
+    is_whole = isinstance(extent, int) and extent % group == 0
     return None if is_whole else place < extent
 
 
@@ -96,7 +102,7 @@ def _running(
     the others.
     """
     extent, is_last = A.shape[axis], axis == len(A.shape) - 1
-    length: Size = extent if before is None else _GROUP
+    length: Size = extent if before is None else _group(A, axis)
     t = te.reduce_axis((0, length), name="t")
 
     def inner(*i: te.Expr) -> te.Expr:
@@ -107,7 +113,7 @@ def _running(
         if not is_last:
             return te.sum(value, axis=t, where=counts)
         value = te.Select(counts, value, te.const(0, wide))
-        where = _inside(group + t, extent) if before is not None else None
+        where = _inside(group + t, extent, _ALONG) if before is not None else None
         return te.sum(value, axis=t, where=where)
 
     within = te.compute(A.shape, inner, name=f"{name}_within")
@@ -115,7 +121,7 @@ def _running(
     def finish(*i: te.Expr) -> te.Expr:
         value = within(*i)
         if before is not None:
-            value = before(*_at(i, axis, i[axis] // _GROUP)) + value
+            value = before(*_at(i, axis, i[axis] // length)) + value
         return te.cast(value, dtype)
 
     return te.compute(A.shape, finish, name=name, attrs={"axis": axis})
@@ -156,7 +162,7 @@ def _strip(output: te.Tensor, axis: int, target: Target) -> int:
     core, extent = core_of(target), output.shape[axis]
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     lanes, rows = core.lanes(output.dtype), extent if isinstance(extent, int) else 4096
-    most = second // 2 // (max(rows // _GROUP, 1) * width_of(output))
+    most = second // 2 // (max(rows // _ACROSS, 1) * width_of(output))
     size: int = max(most // lanes, 4) * lanes
     return size
 
@@ -180,7 +186,7 @@ def _along(
     s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
 ) -> None:
     """A group is a vector."""
-    groups, lane = s[x].split(axes[axis], factor=_GROUP)
+    groups, lane = s[x].split(axes[axis], factor=_ALONG)
     s[x].vectorize(lane)
     within = s.tensor(f"{x.name}_within")
     s[within].compute_at(s[x], groups)
@@ -195,7 +201,7 @@ def _across(
     s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
 ) -> None:
     """A group is a few rows, a vector of each at a time."""
-    groups, row = s[x].split(axes[axis], factor=_GROUP)
+    groups, row = s[x].split(axes[axis], factor=_ACROSS)
     vectors, lane = s[x].split(axes[-1], factor=lanes_of(x, axes[-1], target))
     s[x].reorder(groups, vectors, row, lane)
     s[x].unroll(row)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules.elementwise import is_short
+from tecomp.schedules.elementwise import is_one, is_short
 from tecomp.schedules.fold import fold, one
 from tecomp.schedules.tiles import (
     balanced,
@@ -119,39 +119,42 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
 
 def _along_rows(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
     """Each element of the result is a row, or several; vectors run along it."""
-    rows, several = _grouped(s, output, target)
+    several = _side_by_side(output, target)
+    rows = _groups(s, output, several)
     s[output].parallel(rows)
     place = rows
     if total is not output:
         s[total].compute_at(s[output], rows)
-        place = _fused_axes(s, total)
-        if several > 1:
-            place, _ = s[total].split(place, factor=several)
+        place = _groups(s, total, several)
     *outer, run = _loops_of_reduction(s, total, target)
     partial = total
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
         partial = one(s.rfactor(total, parts, factor_axis=0))
-        place, several = _grouped(s, partial, target)
+        several = _side_by_side(partial, target)
+        place = _groups(s, partial, several)
         s[partial].parallel(place)
         run = s[partial].op.reduce_axis[-1]
     fold(s, partial, run, place, target, rows=several)
 
 
-def _grouped(s: te.Schedule, x: te.Tensor, target: Target) -> tuple[te.IterVar, int]:
-    """A loop over groups of the elements of `x`, and how many a group has.
-
-    There are no groups where cores would be left without.
-    """
-    several = _ROWS_AT_ONCE
+def _side_by_side(x: te.Tensor, target: Target) -> int:
+    """How many rows are reduced together: some, unless few are left for each core."""
+    along = next((n for n in reversed(x.shape) if not is_one(n)), 1)
     count = product(x.shape)
-    if isinstance(count, int) and count < several * core_of(target).count:
-        several = 1
-    elements = _fused_axes(s, x)
+    is_few = isinstance(count, int) and count < _ROWS_AT_ONCE * core_of(target).count
+    is_narrow = isinstance(along, int) and along < _ROWS_AT_ONCE
+    return 1 if is_few or is_narrow else _ROWS_AT_ONCE
+
+
+def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:
+    """A loop over the elements of `x`, or over groups of several along its last axis."""
     if several == 1:
-        return elements, 1
-    groups, _ = s[x].split(elements, factor=several)
-    return groups, several
+        return _fused_axes(s, x)
+    axes = list(s[x].op.axis)
+    last = max(k for k, axis in enumerate(axes) if not is_one(axis.extent))
+    groups, _ = s[x].split(axes[last], factor=several)
+    return s[x].fuse(*axes[:last], groups)
 
 
 def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:

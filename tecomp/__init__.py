@@ -24,6 +24,7 @@ from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
 from tecomp.layout.named_formats import storage_format
+from tecomp.layout.relayout import Relayout, relayout
 from tecomp.layout.runs import Runs
 from tecomp.layout.shard import ShardLayout
 from tecomp.layout.stick import SpyreTensorLayout, StickLayout
@@ -34,8 +35,10 @@ from tecomp.layout.virtual_grid import GridMap
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
-from tecomp.machine.descriptor import Core, Target
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
+from tecomp.plugin.conformance import check_target
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
 
@@ -57,6 +60,7 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "ParseError",
+    "Relayout",
     "Runs",
     "ScheduleError",
     "ShardLayout",
@@ -71,12 +75,14 @@ __all__ = [
     "__version__",
     "apply_buffer_transforms",
     "build",
+    "check_target",
     "evaluate",
     "flatten_buffer",
     "list_targets",
     "lower",
     "lower_all",
     "parse",
+    "relayout",
     "replay",
     "storage_format",
     "te",

@@ -9,12 +9,14 @@ from tecomp.codegen.check import OUT_OF_MEMORY, record
 from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit
 from tecomp.codegen.runtime import ALLOCATE, ALLOCATE_ROWS, RELEASE, call_runtime
+from tecomp.codegen.scratch_text import ALIGNMENT
 from tecomp.ir.expr import index_value
 from tecomp.ir.stmt import Buffer, Extent
 
 STACK_BUFFER_BYTES = 16 * 1024
 STACK_TOTAL_BYTES = 256 * 1024
 """What one function may take of its stack; threads have as little as 512 KiB on some systems."""
+_STACK_ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
         size = max(prod(known), 1) * buffer.dtype.bytes
         if size <= STACK_BUFFER_BYTES and code.stack_bytes + size <= STACK_TOTAL_BYTES:
             return _on_stack(code, buffer, size)
+    code.aligned[buffer.data] = ALIGNMENT
     if len(buffer.shape) <= 1:
         size_operand = _product(code, buffer.shape, buffer.dtype.bytes)
         address = call_runtime(code, ALLOCATE, [f"i64 {size_operand}"], buffer.name)
@@ -63,7 +66,8 @@ def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
     code.stack_bytes += size
     address = f"%{code.name(buffer.name)}"
     code.on_stack[address] = size
-    code.allocas.append(f"{address} = alloca [{size} x i8], align 64")
+    code.aligned[buffer.data] = _STACK_ALIGNMENT
+    code.allocas.append(f"{address} = alloca [{size} x i8], align {_STACK_ALIGNMENT}")
     code.module.declare("void", "llvm.lifetime.start.p0", ["ptr"])
     code.module.declare("void", "llvm.lifetime.end.p0", ["ptr"])
     code.do(f"call void @llvm.lifetime.start.p0(ptr {address})")

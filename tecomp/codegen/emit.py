@@ -78,7 +78,9 @@ class Module:
         """Make an outside function known; returns its name."""
         # What is not LLVM's own is a function of the C math library.
         pure = "" if name.startswith("llvm.") else " #1"
-        self.declarations.setdefault(f"declare {result} @{name}({', '.join(arguments)}){pure}")
+        # How far an address is aligned is for each call to say.
+        kinds = ", ".join(kind.partition(" align ")[0] for kind in arguments)
+        self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
         return f"@{name}"
 
     def site(self, text: str) -> int:
@@ -112,6 +114,7 @@ class Code:
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `squares`.
         on_stack: bytes of the memory that this function has on its stack, by address.
+        aligned: what the addresses of memory that was made for this call are multiples of.
         computed: operands of the pure instructions of the block at hand, by their text.
         held: operands of what that block has loaded, by memory and text; see `read`.
     """
@@ -130,6 +133,7 @@ class Code:
     loaded: set[Var] = field(default_factory=set)
     columns: dict[int, Any] = field(default_factory=dict)
     on_stack: dict[str, int] = field(default_factory=dict)
+    aligned: dict[Var, int] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
     held: dict[Var, dict[str, str]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})

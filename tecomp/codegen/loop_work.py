@@ -11,7 +11,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tecomp.ir.expr import (
@@ -47,7 +47,9 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
     made: set[Var] = set()
     moving: set[Var] = set()
     staying: set[Var] = set()
-    for loop, statement in _statements(root, is_outlined):
+    statements = list(_statements(root, is_outlined))
+    named = {part.var: part.value for _, part in statements if isinstance(part, Let)}
+    for loop, statement in statements:
         if isinstance(statement, Allocate):
             made.add(statement.buffer.data)
         for node in _deciding(statement):
@@ -58,9 +60,9 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
                 if loop is not None and data not in staying:
                     # A value that is stored may change; what counts is where it goes.
                     parts = node.indices if isinstance(node, BufferStore) else (node,)
-                    if not any(_mentions(part, loop.loop_var) for part in parts):
+                    if not any(_mentions(part, loop.loop_var, named) for part in parts):
                         staying.add(data)
-            elif loop is not None and _is_work(node, loop.loop_var):
+            elif loop is not None and _is_work(node, loop.loop_var, named):
                 return True
     return bool(staying - (made - moving))
 
@@ -100,8 +102,8 @@ def _deciding(statement: Stmt) -> Iterator[Any]:
         todo += children(node)
 
 
-def _mentions(root: Any, var: Var) -> bool:
-    """Whether the value of `root` changes with `var`."""
+def _mentions(root: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
+    """Whether the value of `root` changes with `var`, by the values that have names too."""
     seen: set[int] = set()
     todo = [root]
     while todo:
@@ -110,7 +112,7 @@ def _mentions(root: Any, var: Var) -> bool:
             return True
         if id(node) not in seen:
             seen.add(id(node))
-            todo += children(node)
+            todo += (named[node],) if isinstance(node, Var) and node in named else children(node)
     return False
 
 
@@ -123,9 +125,9 @@ def _is_constant(index: Any) -> bool:
     return isinstance(index, Const)
 
 
-def _is_work(node: Any, var: Var) -> bool:
+def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
     if isinstance(node, Call):
-        return not _mentions(node, var)
+        return not _mentions(node, var, named)
     return node.op in (BinOp.FLOORDIV, BinOp.MOD)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tecomp.codegen.alignment import alignment
 from tecomp.codegen.check import check_axis
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code, Guard, broadcast, close_guard, open_guard
@@ -101,7 +102,7 @@ def prefetch(code: Code, node: Prefetch) -> Rule:
     assert isinstance(place, BufferLoad)
     access = _Access(place.buffer, place.indices, place.predicate, place.dtype)
     guards, _ = yield from _open(code, access)
-    _, address = yield from _place(code, access, None)
+    _, address, _ = yield from _place(code, access, None)
     # To be read, and kept in all caches.
     code.run("llvm.prefetch.p0", [("ptr", address), *[("i32", n) for n in ("0", "3", "1")]])
     for guard in reversed(guards):
@@ -190,8 +191,8 @@ def _shuffled(code: Code, mask: str, lanes: int, places: list[int]) -> str:
 
 
 def _read(code: Code, access: _Access, mask: str | None) -> Rule:
-    stride, place = yield from _place(code, access, mask)
-    kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    stride, place, align = yield from _place(code, access, mask)
+    kind = memory_type(access.dtype)
     if stride == 0:
         element = memory_type(access.dtype.scalar)
         raw = code.read(f"load {element}, ptr {place}, align {align}", access.buffer.data)
@@ -225,8 +226,8 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
 def _write(
     code: Code, access: _Access, mask: str | None, value: str
 ) -> Generator[Expr, str, None]:
-    stride, place = yield from _place(code, access, mask, reads=False)
-    kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    stride, place, align = yield from _place(code, access, mask, reads=False)
+    kind = memory_type(access.dtype)
     if access.dtype.is_bool:
         value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
     if stride is None:
@@ -314,15 +315,15 @@ def _turned(code: Code, value: str, scalar: str, lanes: int, stride: int | None)
 
 def _place(
     code: Code, access: _Access, mask: str | None, *, reads: bool = True
-) -> Generator[Expr, str, tuple[int | None, str]]:
-    """The address of an access, and the step from lane to lane.
+) -> Generator[Expr, str, tuple[int | None, str, int]]:
+    """The step from lane to lane of an access, its address, and the alignment of that.
 
     Steps are 1 and -1, for reads of all lanes others up to 4 too (the address is then the lowest),
     0 (all lanes read one place), and None: one address a lane. A scalar has step 1.
     """
     base = yield from _row(code, access)
     last, lanes = access.last, access.last.dtype.lanes
-    element = memory_type(access.buffer.dtype.scalar)
+    element, least = memory_type(access.buffer.dtype.scalar), access.buffer.dtype.scalar.bytes
     word = "getelementptr inbounds" if mask is None else "getelementptr"
     ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
     step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
@@ -334,10 +335,11 @@ def _place(
         index = cast(code, (yield first), first.dtype, INT64)
         if access.repeats > 1:
             index = code.op(f"mul i64 {index}, {access.repeats}")
-        return step, code.op(f"{word} {element}, ptr {base}, i64 {index}")
+        align = alignment(code, access.buffer, first) if access.dtype.lanes > 1 else least
+        return step, code.op(f"{word} {element}, ptr {base}, i64 {index}"), align
     indices = yield from _lane_indices(code, access, last)
     places = vector_of("i64", access.dtype.lanes)
-    return None, code.op(f"getelementptr {element}, ptr {base}, {places} {indices}")
+    return None, code.op(f"getelementptr {element}, ptr {base}, {places} {indices}"), least
 
 
 def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:

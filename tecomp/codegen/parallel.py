@@ -51,6 +51,7 @@ def _define_body(
     inner = Code(
         code.module, {}, is_outlined=True,
         has_loop_work=code.module.options.fast_math or has_loop_work(stmt, is_outlined=True),
+        aligned=code.aligned,
     )
     for reserved in ("record", "thread", "begin", "end"):
         inner.name(reserved)

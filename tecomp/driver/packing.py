@@ -1,4 +1,8 @@
-"""Arrays into the layout of a tensor and back, by compiled kernels."""
+"""Arrays into the layout of a tensor and back, by compiled kernels.
+
+A tensor of known sizes is copied as `tecomp.driver.copies` does; one whose sizes are variables by
+one kernel for all of them, which is a schedule.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,15 @@ from tecomp.codegen.emit import Options
 from tecomp.codegen.parameter import array_text
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.driver.kept import Build, make
 from tecomp.errors import CallError
 from tecomp.ir.expr import Const, Expr, Var, const, index_value
 from tecomp.ir.rewrite import substitute, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
+from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import StageState
@@ -94,10 +101,37 @@ class Packing:
         return np.empty(numbers, self.tensor.dtype.numpy)
 
     @cached_property
+    def _sides(self) -> tuple[tuple[int, ...], Side, Side] | None:
+        """The shape, and where elements are in the computation and in memory; for known sizes."""
+        shape = tuple(n for n in self.tensor.shape if isinstance(n, int))
+        stored = tuple(n for n in stored_shape(self._stage) if isinstance(n, int))
+        if len(shape) < len(self.tensor.shape):
+            return None
+        first, *others = self._stage.layout.maps
+        index_map = IndexMap.lift(first)
+        for other in others:
+            index_map = index_map.then(other)
+        axes = index_map.initial_indices
+        return shape, Side(PlainIndexMap(axes, axes), shape), Side(index_map, stored)
+
+    def _copy(self, *, packs: bool, fill: int) -> Kernel | None:
+        """The copy of a tensor of known sizes."""
+        if self._sides is None:
+            return None
+        shape, logical, stored = self._sides
+        sides = (logical, stored) if packs else (stored, logical)
+        return Copy(shape, self.tensor.dtype, *sides, fill).kernel("pack" if packs else "unpack")
+
+    @cached_property
     def _packer(self) -> Kernel:
+        pad = self._stage.layout.pad_value
+        if pad is None or isinstance(pad.value, Const):
+            number = pad.value.value if pad and isinstance(pad.value, Const) else 0
+            fill = bit_pattern(np.array([number]).astype(self.tensor.dtype.numpy))
+            if (kernel := self._copy(packs=True, fill=fill)) is not None:
+                return kernel
         source, copy = self._copied()
         schedule = create_schedule(copy)
-        pad = self._stage.layout.pad_value
         for k, index_map in enumerate(self._stage.layout.maps):
             last = k == len(self._stage.layout.maps) - 1
             value: Any = None
@@ -108,6 +142,8 @@ class Packing:
 
     @cached_property
     def _unpacker(self) -> Kernel:
+        if (kernel := self._copy(packs=False, fill=0)) is not None:
+            return kernel
         stored, copy = self._copied()
         schedule = create_schedule(copy)
         for index_map in self._stage.layout.maps:

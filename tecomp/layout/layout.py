@@ -17,6 +17,7 @@ from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
+from tecomp.layout.relayout import packed, unpacked
 from tecomp.layout.runs import Runs, copy_runs, host_runs
 from tecomp.layout.text import described
 from tecomp.poly import enumerate as elements
@@ -110,9 +111,12 @@ class Layout:
         )
 
     @classmethod
-    def row_major(cls, shape: Sequence[int], dtype: str) -> Layout:
-        """Elements in the order of NumPy."""
-        return cls.of(shape, dtype, lambda *index: list(index) or [0])
+    def row_major(
+        cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
+    ) -> Layout:
+        """Elements in the order of NumPy; `order` has the axes from the longest steps on."""
+        axes = range(len(shape)) if order is None else order
+        return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
@@ -285,6 +289,20 @@ class Layout:
         for expr, extent in zip(self.index_map.final_indices, self.physical_shape, strict=True):
             total = total * extent + elements.values(expr, values)
         return np.broadcast_to(total, self.shape)
+
+    def pack(self, array: Any, out: Any = None) -> Any:
+        """An array of NumPy in this layout, compiled; `tecomp.layout.relayout.packed` says more.
+
+        >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
+        >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
+        array([[ 4,  5,  0,  0],
+               [10, 11,  0,  0]], dtype=int32)
+        """
+        return packed(self, array, out)
+
+    def unpack(self, array: Any, out: Any = None) -> Any:
+        """An array in this layout as one of NumPy; `tecomp.layout.relayout.unpacked` says more."""
+        return unpacked(self, array, out)
 
     def dma(
         self,

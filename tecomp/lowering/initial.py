@@ -8,7 +8,7 @@ from typing import Any
 from tecomp.compute.axis import IterVar
 from tecomp.ir.expr import Expr
 from tecomp.ir.stmt import Stmt
-from tecomp.lowering.kinds import loop_kinds
+from tecomp.lowering.kinds import grid_axes, loop_kinds
 from tecomp.lowering.work import StageWork
 from tecomp.poly.regions import Scope, first_dims, full_tiles, where_equal
 from tecomp.poly.scan import scan
@@ -36,7 +36,8 @@ def initialise(
 
     kinds = loop_kinds(work.definition.stage)
     return scan(
-        data, scope.space(dims), store, kinds=kinds, context=scope.context,
+        data, scope.space(dims), store, kinds=kinds,
+        threads=grid_axes(work.definition.stage), context=scope.context,
         isolated=full_tiles(data, _tiles(work, dims)),
     )
 
@@ -65,6 +66,7 @@ def _reset(
     kinds = loop_kinds(work.definition.stage)
     return scan(
         first_dims(data, len(dims)), scope.space(dims), start, kinds=kinds,
+        threads=grid_axes(work.definition.stage),
         context=scope.context, isolated=work.full_part(data, position, end, only_data=True),
     )
 

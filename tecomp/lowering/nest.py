@@ -28,6 +28,7 @@ from tecomp.ir.stmt import (
 )
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.boxed import BoxedLoops
+from tecomp.lowering.doubled import check_doubled, loop_ahead
 from tecomp.lowering.footprint import (
     Region,
     check_consumers,
@@ -37,7 +38,7 @@ from tecomp.lowering.footprint import (
 )
 from tecomp.lowering.frame import frame_of
 from tecomp.lowering.initial import initialise
-from tecomp.lowering.kinds import at_once, loop_kinds
+from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
 from tecomp.lowering.program import Definition, Program
@@ -45,6 +46,7 @@ from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
 from tecomp.lowering.tensorize import Tensorizer, tensorizer
+from tecomp.lowering.unroll import unrolled_within
 from tecomp.lowering.whole_tiles import (
     Bounds,
     Memory,
@@ -52,7 +54,7 @@ from tecomp.lowering.whole_tiles import (
     whole_tiles,
     with_padding,
 )
-from tecomp.lowering.work import StageWork, positions_of_prefetches
+from tecomp.lowering.work import StageWork, positions_of_hints
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.regions import (
     Scope,
@@ -75,6 +77,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     checker = ReadChecker(program)
     checker.run()
     check_consumers(program)
+    check_doubled(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
@@ -123,7 +126,10 @@ class _Nests:
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
         operation = tensorizer(self.program, definition)
-        cuts = sorted({len(stage.leaves), *attached, *positions_of_prefetches(stage),
+        # A loop over cores stays one loop: tails are inside of it.
+        bound = grid_axes(stage)
+        cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
                        *([] if operation is None else [operation.position]),
                        *([] if first_reduction is None else [first_reduction])})
         shape = [self.program.extent(axis.extent) for axis in definition.axis]
@@ -167,12 +173,13 @@ class _Nests:
         ) -> Stmt:
             made = self._producers(work, position, values, inside)
             requests = self._ahead(work, position, values, inside)
-            return seq(requests, self._with_producers(work, made, inside, statement))
+            done = seq(requests, self._with_producers(work, made, values, inside, statement))
+            return unrolled_within(done, work.most_steps(position))
 
         loops = BoxedLoops(
             self.program, work.definition, work.frame, work.body, work.region,
             is_box(work.region, [work.frame.frames[a] for a in work.definition.axis], scope),
-            self._kinds(work), producers,
+            self._kinds(work), grid_axes(work.definition.stage), producers,
         )
         return loops.build(scope, work.first_reduction)
 
@@ -222,7 +229,8 @@ class _Nests:
 
         return scan(
             band, scope.space(dims), inner,
-            kinds=self._kinds(work), context=scope.context,
+            kinds=self._kinds(work), threads=grid_axes(work.definition.stage),
+            context=scope.context,
             isolated=work.full_part(walked, start, stop, only_data=before_reduction),
         )
 
@@ -253,17 +261,24 @@ class _Nests:
         else:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
-        return seq(requests, self._with_producers(work, producers, scope, seq(*parts)))
+        done = seq(requests, self._with_producers(work, producers, values, scope, seq(*parts)))
+        return unrolled_within(done, work.most_steps(position))
 
     def _with_producers(
-        self, work: StageWork, producers: Sequence[_Producer], scope: Scope, statement: Stmt
+        self,
+        work: StageWork,
+        producers: Sequence[_Producer],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        statement: Stmt,
     ) -> Stmt:
         """`statement` after the stages that are computed there."""
         memory = {**work.memory, **_memory_of(producers)}
         for definition, region, bounds in reversed(producers):
             nest = seq(self.stage(definition, region, memory, scope), statement)
+            ahead = loop_ahead(definition, values)
             is_passed = definition.is_argument
-            statement = nest if is_passed else _realize(definition, bounds, nest)
+            statement = nest if is_passed else _realize(definition, bounds, nest, ahead)
         return statement
 
     def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
@@ -337,9 +352,12 @@ def _memory_of(producers: Sequence[_Producer]) -> dict[Operation, Bounds]:
 
 
 def _realize(
-    definition: Definition, bounds: Sequence[tuple[Expr, Extent]], body: Stmt
+    definition: Definition,
+    bounds: Sequence[tuple[Expr, Extent]],
+    body: Stmt,
+    ahead: Var | None = None,
 ) -> Stmt:
     ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
     for buffer in reversed(definition.buffers):
-        body = BufferRealize(buffer, ranges, body, definition.stage.aligns)
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead)
     return body

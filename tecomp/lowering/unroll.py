@@ -20,7 +20,7 @@ from tecomp.ir.expr import (
     binary,
     index_value,
 )
-from tecomp.ir.rewrite import bottom_up, children, map_body, rebuild, walk
+from tecomp.ir.rewrite import bottom_up, children, fold, map_body, rebuild, walk
 from tecomp.ir.simplify import constant_upper_bound
 from tecomp.ir.stmt import (
     BufferStore,
@@ -62,6 +62,39 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
         return made
 
     return map_body(func, lambda body: bottom_up(body, rule))
+
+
+def unrolled_within(root: Stmt, most: int) -> Stmt:
+    """`root` with loops marked to be unrolled that become at most so many statements.
+
+    Inner loops come first. A loop around one that stays is left alone; the turns of vectorized
+    loops are one statement.
+
+    Source:
+        The pragma `auto_unroll_max_step` of TVM (`UnrollLoop`).
+    """
+    if not most:
+        return root
+
+    def marked(node: Any, inner: list[tuple[Stmt, int, bool]]) -> tuple[Stmt, int, bool]:
+        """A statement, how many it becomes, and whether a loop in it stays."""
+        done = {id(old): new for old, (new, _, _) in zip(_inside(node), inner, strict=True)}
+        made: Stmt = rebuild(node, lambda child: done.get(id(child), child))
+        count = sum(n for _, n, _ in inner) + isinstance(made, BufferStore | Prefetch)
+        stays = any(loop for _, _, loop in inner)
+        if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
+            return made, count, stays
+        turns = int(made.extent.value) if isinstance(made.extent, Const) else None
+        fits = turns is not None and not stays and turns * count <= most
+        if turns is None or not fits or made.kind is ForKind.PARALLEL:
+            return made, count, True
+        return replace(made, kind=ForKind.UNROLLED), turns * count, False
+
+    return fold(root, marked, _inside)[0]
+
+
+def _inside(node: Any) -> list[Stmt]:
+    return [child for child in children(node) if isinstance(child, Stmt)]
 
 
 def _loop(loop: For, limit: int) -> Task:

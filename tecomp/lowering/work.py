@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import ForKind
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.frame import StageFrame
@@ -14,6 +16,7 @@ from tecomp.lowering.program import Definition
 from tecomp.lowering.tensorize import Tensorizer
 from tecomp.lowering.whole_tiles import Memory
 from tecomp.poly.regions import first_dims, full_tiles
+from tecomp.scheduling.pragma import STEPS
 from tecomp.scheduling.state import Ahead, StageState, is_reduction
 
 
@@ -27,7 +30,8 @@ class StageWork:
         body: makes its innermost statements.
         region: the elements to compute.
         first_reduction: position of the first reduction loop; None for no reduction.
-        cuts: positions in the loop order where something else comes in, ascending.
+        cuts: positions in the loop order where something else comes in, ascending; also those
+            after loops over cores.
         attached: stages computed inside, by the position after their loop.
         memory: for each tensor that exists there, the elements that its memory has.
         starts_inside: whether the first step of a reduction stores its initial value.
@@ -113,7 +117,29 @@ class StageWork:
         return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
 
 
-def positions_of_prefetches(stage: StageState) -> list[int]:
-    """How many loops are open where something is fetched ahead."""
+    def most_steps(self, position: int) -> int:
+        """How many statements loops inside of the first `position` ones may be written out to."""
+        loop = self.leaves[position - 1] if position else None
+        pragmas = self.definition.stage.pragmas
+        return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
+
+
+def loop_variable(axis: IterVar, values: Mapping[IterVar, Expr]) -> Var | None:
+    """The variable of the loop over `axis`; None where it has a single iteration.
+
+    Args:
+        axis: a loop of a stage.
+        values: the loops that are open, in terms of variables.
+    """
+    others = {
+        var for leaf, value in values.items() if leaf is not axis for var in free_variables(value)
+    }
+    own = [var for var in free_variables(values[axis]) if var not in others]
+    return own[0] if own else None
+
+
+def positions_of_hints(stage: StageState) -> list[int]:
+    """How many loops are open where something is fetched ahead, or a pragma begins."""
     loops = {ahead.axis for ahead in stage.prefetches}
+    loops.update(axis for axis, kind in stage.pragmas if kind == STEPS)
     return [k for k, leaf in enumerate(stage.leaves, 1) if leaf in loops]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tecomp.machine.descriptor import Memory, Target
+from tecomp.machine.descriptor import Target
+from tecomp.machine.memory import Memory
 from tecomp.machine.registry import list_targets
 
 __all__ = ["Memory", "Target", "list_targets"]

@@ -2,67 +2,118 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import Buffer
-from tecomp.machine.host import host_caches, host_cores, host_vectors
-from tecomp.machine.read import HOST, read_description
+from tecomp.machine.engine import Core, Unit
+from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
+from tecomp.machine.host import host_cores
+from tecomp.machine.lines import lines_of
+from tecomp.machine.memory import Link, Memory
+from tecomp.machine.place import Place
+from tecomp.machine.read import read_table, table_of
 from tecomp.machine.registry import find_description
+from tecomp.machine.rules import Rule
+
+GridAxis = Annotated[str, Matches(r"core\.[A-Za-z_]\w*", "a name such as core.x")]
+Extent = Annotated[Count, FromHost(host_cores)]
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """One memory, as seen by one core (`scope = "core"`) or by all of them (`"chip"`).
+class Stick:
+    """The bytes that the machine moves and computes with at once, all of one row.
 
     Attributes:
-        name: what `set_scope` and the scope of a buffer call it.
-        scope: `chip` or `core`.
-        rank: indices that an address has: 1 for flat memory, 2 for rows of a texture.
-        alignment_bytes: multiple of this that allocations start at.
-        capacity_bytes: what fits into it; None where no limit of its own is stated.
+        bytes: of a stick, and what it is aligned to.
+        padding: which dimensions are padded to whole sticks by default: `all`, or the `stick` one.
         source: where the numbers come from.
     """
 
-    name: str
-    scope: str
-    rank: int
-    alignment_bytes: int
-    capacity_bytes: int | None
-    source: str
+    bytes: Count
+    padding: Literal["all", "stick"]
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
-    """What one core computes with, as far as a schedule picks its tiles by it.
+class Tile:
+    """The block of a matrix that the machine stores and computes with.
 
     Attributes:
-        count: how many such cores there are.
-        vector_bytes: of a vector register.
-        vector_registers: how many there are.
-        cache_bytes: the data caches that a core has or shares, the smallest first.
+        rows: of a tile.
+        columns: of a tile.
+        face_rows: rows of a face; a tile is stored face by face.
+        face_columns: columns of a face.
+        allowed: other shapes that it takes too, as (rows, columns).
+        source: where the numbers come from.
     """
 
-    count: int
-    vector_bytes: int
-    vector_registers: int
-    cache_bytes: tuple[int, ...]
+    rows: Count
+    columns: Count
+    face_rows: Count
+    face_columns: Count
+    source: Source
+    allowed: tuple[tuple[Count, Count], ...] = ()
 
-    def lanes(self, dtype: str) -> int:
-        """Values of a type that one vector holds.
+    def __post_init__(self) -> None:
+        if self.rows % self.face_rows or self.columns % self.face_columns:
+            raise TargetError(
+                f"a tile of {self.rows}x{self.columns} has no whole faces of "
+                f"{self.face_rows}x{self.face_columns}; write faces that divide it"
+            )
 
-        >>> Core(2, 32, 16, (32768,)).lanes("float32")
-        8
-        """
-        return max(self.vector_bytes // DType(dtype).bytes, 1)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.rows, self.columns
+
+    @property
+    def face(self) -> tuple[int, int]:
+        """Rows and columns of a face."""
+        return self.face_rows, self.face_columns
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """All shapes that the machine takes."""
+        return (self.shape, *(each for each in self.allowed if each != self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a core has only so much of.
+
+    Attributes:
+        source: where the numbers come from.
+        span_bytes: from the first byte that a core touches of a tensor to the last.
+        circular_buffers: queues between the threads of a core.
+        accumulator_tiles: tiles that the registers of the engine hold.
+    """
+
+    source: Source
+    span_bytes: Count | None = None
+    circular_buffers: Count | None = None
+    accumulator_tiles: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """How a program is run.
+
+    Attributes:
+        kind: `host`: the machine is the processor at hand; `functional`: the same program runs
+            here, in loops, as the machine would run it.
+    """
+
+    kind: Literal["host", "functional"] = "functional"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +125,94 @@ class Target:
         description: one sentence.
         memories: its memories by name, in the order of the file.
         core: its vectors and caches; None where the description has none.
+        code: how a program is run.
+        clock_hz: cycles of a second.
+        grid: how many cores lie along each named axis, such as `core.x`, the outermost first.
+        stick: rows of bytes, if it has sticks.
+        tile: blocks of matrices, if it has tiles.
+        formats: names of the formats that a type of the host is stored in, the usual one first.
+        engine: units that operations can be given to, by name.
+        links: what moves data between its memories, by name.
+        rules: what it asks of the operands of operations.
+        limits: what a core has only so much of.
     """
 
     name: str
     description: str
-    memories: Mapping[str, Memory]
+    memories: Annotated[Mapping[str, Memory], Key("memory")]
     core: Core | None = None
+    code: Code = Code()
+    clock_hz: Rate | None = None
+    grid: Mapping[GridAxis, Extent] = field(default_factory=lambda: _NONE)
+    stick: Stick | None = None
+    tile: Tile | None = None
+    formats: Mapping[DTypeName, tuple[str, ...]] = field(default_factory=lambda: _NONE)
+    engine: Mapping[str, Unit] = field(default_factory=lambda: _NONE)
+    links: Annotated[Mapping[str, Link], Key("link")] = field(default_factory=lambda: _NONE)
+    rules: Annotated[tuple[Rule, ...], Key("rule")] = ()
+    limits: Limits | None = None
 
     @classmethod
-    def load(cls, name: str | Path) -> Target:
+    def load(cls, name: str | Path, **overrides: Any) -> Target:
         """The target of that name, or the one that a TOML file describes.
 
         Args:
             name: one of `list_targets()`, or a path that ends in `.toml`.
+            overrides: instead of what the description says; see `overridden`.
 
         Raises:
             TargetError: there is no such target, or its description is malformed.
 
         >>> Target.load("cpu").memory("global.texture").rank
         2
+        >>> Target.load("cpu", core={"count": 4}).core.count
+        4
         """
         path = Path(name) if str(name).endswith(".toml") else find_description(str(name))
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise TargetError(f"{path}: cannot be read ({error}); pass a TOML file") from error
-        return _read_once(text, path.name)
+        loaded = _read_once(text, path.name)
+        return loaded.overridden(**overrides) if overrides else loaded
+
+    def overridden(self, **tables: Any) -> Target:
+        """The same machine with other values.
+
+        Args:
+            tables: keys of a description, and tables of those to change; None takes one away.
+
+        Raises:
+            TargetError: a key is unknown, or a value of the wrong type.
+
+        >>> small = Target.load("stick128").overridden(memory={"lx": {"capacity_bytes": 131072}})
+        >>> small.memory("lx").usable_bytes
+        65536
+        """
+        merged = _merged(table_of(self), tables)
+        return read_table(Target, merged, Place(f"target {self.name}, overridden", merged, {}))
+
+    @property
+    def cores(self) -> int:
+        """How many cores it has.
+
+        >>> Target.load("stick128").cores
+        32
+        """
+        if self.grid:
+            return prod(self.grid.values())
+        return self.core.count if self.core is not None else 1
+
+    @property
+    def stick_bytes(self) -> int:
+        """Bytes of a stick.
+
+        Raises:
+            TargetError: the machine has no sticks.
+        """
+        if self.stick is None:
+            raise TargetError(f"target {self.name} has no sticks; `target.stick` is None")
+        return self.stick.bytes
 
     def memory(self, scope: str) -> Memory:
         """The memory called `scope`.
@@ -147,15 +260,48 @@ class Target:
 
     def _check_capacity(self, buffer: Buffer, memory: Memory) -> None:
         extents = [extent for extent in buffer.shape if isinstance(extent, int)]
-        if memory.capacity_bytes is None or len(extents) < len(buffer.shape):
+        usable = memory.usable_bytes
+        if usable is None or len(extents) < len(buffer.shape):
             return
         size = prod(extents) * buffer.dtype.bytes
-        if size > memory.capacity_bytes:
+        if size > usable:
             shape = ", ".join(map(str, extents))
             raise CapacityError(
                 f"{buffer.name}: {buffer.dtype}[{shape}] takes {size} bytes, but memory "
-                f"`{memory.name}` of target {self.name} holds {memory.capacity_bytes}; use "
-                "smaller tiles, or compute it closer to where it is used"
+                f"`{memory.name}` of target {self.name} holds {usable}; use smaller tiles, or "
+                "compute it closer to where it is used"
+            )
+
+    def check_axis(self, axis: str, extent: int | None, loop: str) -> None:
+        """A loop can be shared out along an axis of the grid.
+
+        Args:
+            axis: of the grid, such as `core.x`.
+            extent: how often the loop runs; None if that is not known.
+            loop: how to call it in messages.
+
+        Raises:
+            TargetError: there is no such axis, or it has fewer cores.
+        """
+        if axis not in self.grid:
+            near = get_close_matches(axis, list(self.grid), n=1)
+            hint = f"did you mean `{near[0]}`? " if near else ""
+            axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
+            raise TargetError(
+                f"{loop}: target {self.name} has no grid axis `{axis}`; {hint}its axes are "
+                f"{axes or 'none'}"
+            )
+        cores = self.grid[axis]
+        if extent is None:
+            raise TargetError(
+                f"{loop}: grid axis `{axis}` of target {self.name} has {cores} cores, but how "
+                "often the loop runs is not known before the call; split it with "
+                f"nparts={cores} first"
+            )
+        if extent > cores:
+            raise TargetError(
+                f"{loop}: grid axis `{axis}` of target {self.name} has {cores} cores, but the loop "
+                f"runs {extent} times; split it with nparts={cores} first"
             )
 
 
@@ -169,20 +315,11 @@ def read_target(text: str, source: str) -> Target:
     Raises:
         TargetError: a key is missing, unknown or of the wrong kind; the message names it.
     """
-    described = read_description(text, source)
-    memories = {
-        name: Memory(
-            name=name,
-            scope=entry["scope"],
-            rank=entry["rank"],
-            alignment_bytes=entry["alignment_bytes"],
-            capacity_bytes=entry.get("capacity_bytes"),
-            source=entry["source"],
-        )
-        for name, entry in described["memory"].items()
-    }
-    core = _core(described["core"]) if "core" in described else None
-    return Target(described["name"], described["description"], MappingProxyType(memories), core)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TargetError(f"{source}: no TOML ({error}); see https://toml.io") from error
+    return read_table(Target, table, Place(source, table, lines_of(text)))
 
 
 @lru_cache(maxsize=32)
@@ -190,14 +327,8 @@ def _read_once(text: str, source: str) -> Target:
     return read_target(text, source)
 
 
-def _core(entry: Mapping[str, Any]) -> Core:
-    def known(key: str, host: Any) -> Any:
-        return host if entry[key] == HOST else entry[key]
-
-    width, count = host_vectors()
-    return Core(
-        count=known("count", host_cores()),
-        vector_bytes=known("vector_bytes", width),
-        vector_registers=known("vector_registers", count),
-        cache_bytes=tuple(known("cache_bytes", host_caches())),
-    )
+def _merged(table: Any, changes: Any) -> Any:
+    if not isinstance(table, Mapping) or not isinstance(changes, Mapping):
+        return changes
+    both = {**table, **{k: _merged(table.get(k), value) for k, value in changes.items()}}
+    return {key: value for key, value in both.items() if value is not None}

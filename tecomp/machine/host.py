@@ -28,6 +28,16 @@ def host_vectors() -> tuple[int, int]:
     return (32, 16) if "avx2" in flags else (16, 16)
 
 
+def host_vector_bytes() -> int:
+    """Bytes of a vector register."""
+    return host_vectors()[0]
+
+
+def host_vector_registers() -> int:
+    """How many vector registers there are."""
+    return host_vectors()[1]
+
+
 def _flags() -> set[str]:
     try:
         text = _CPUINFO.read_text(encoding="ascii", errors="ignore")

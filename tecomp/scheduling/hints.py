@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.place import consumers_below
+from tecomp.scheduling.pragma import check_pragma
 from tecomp.scheduling.state import Ahead, State, leaf_position
 
 
@@ -48,3 +50,23 @@ def prefetch(
     )
     ahead = Ahead(tensor, axis, int(offset.__index__()))
     return state.update(replace(stage, prefetches=(*kept, ahead))), None
+
+
+def pragma(
+    state: State, key: Operation, axis: IterVar, kind: str, value: int | None = None
+) -> tuple[State, None]:
+    """Set a pragma of a loop.
+
+    `auto_unroll_max_step`: the loops inside of it that have a fixed number of iterations are
+    written out, inner ones first, up to so many statements each. `unroll_explicit`: loops that are
+    unrolled are written out in the IR, as they always are.
+
+    Raises:
+        ScheduleError: there is no such pragma, it has no such value, or `axis` is no loop of the
+            stage.
+    """
+    stage = state.stage(key)
+    leaf_position(stage, axis, "pragma")
+    name, number = check_pragma(kind, value, f"s[{stage.name}].pragma({axis.name}, {kind!r})")
+    pragmas = MappingProxyType({**stage.pragmas, (axis, name): number})
+    return state.update(replace(stage, pragmas=pragmas)), None

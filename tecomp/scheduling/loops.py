@@ -20,11 +20,7 @@ from tecomp.scheduling.state import (
     leaf_position,
     unmarked,
 )
-
-PARALLEL_THREADS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
-SERIAL_THREADS = (
-    "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "vthread.x", "vthread.y", "vthread.z",
-)
+from tecomp.scheduling.threads import BLOCKS, THREADS, is_grid_axis, is_parallel
 
 
 def split(
@@ -185,27 +181,38 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
 
 
 def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, None]:
-    """Bind a loop to a thread axis.
+    """Bind a loop to a thread axis, or to an axis of the grid of cores that a target has.
 
-    A `blockIdx` loop runs in parallel where loops do; `threadIdx` and `vthread` loops run one
-    iteration after another, which computes the same.
+    A `blockIdx` loop and one of the grid, such as `core.x`, run in parallel where loops do;
+    `threadIdx` and `vthread` loops run one iteration after another, which computes the same. Which
+    axes there are in the grid, and how many cores along them, `build` asks the target.
 
     Raises:
-        ScheduleError: there is no such thread axis, or `axis` is no loop of this stage.
+        ScheduleError: there is no such thread axis, `axis` is no loop of this stage, or another
+            loop of it is bound to that axis of the grid.
     """
     stage = state.stage(key)
     leaf_position(stage, axis, "bind")
-    known = (*PARALLEL_THREADS, *SERIAL_THREADS)
-    if tag not in known:
+    where = f"s[{stage.name}].bind({axis.name})"
+    if tag not in (*BLOCKS, *THREADS) and not is_grid_axis(tag):
         raise ScheduleError(
-            f"s[{stage.name}].bind({axis.name}): there is no thread axis {tag!r}; "
-            f"they are {', '.join(known)}"
+            f"{where}: there is no thread axis {tag!r}; they are {', '.join((*BLOCKS, *THREADS))}, "
+            "and core.NAME for the axes of a target's grid"
         )
-    if is_reduction(axis) and tag in PARALLEL_THREADS:
+    if is_reduction(axis) and is_parallel(tag):
+        who, cure = "cores", ""
+        if tag in BLOCKS:
+            who, cure = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
-            f"s[{stage.name}].bind({axis.name}): {axis.name} is a reduction axis, and blocks "
-            "cannot update one element together; use rfactor first, or bind it to threadIdx.x"
+            f"{where}: {axis.name} is a reduction axis, and {who} cannot update one element "
+            f"together; use rfactor first{cure}"
         )
+    for other, bound in stage.threads.items():
+        if is_grid_axis(tag) and bound == tag and other is not axis:
+            raise ScheduleError(
+                f"{where}: {tag} has the loop {other.name} already; fuse the two loops first, or "
+                "bind this one to another axis"
+            )
     threads = MappingProxyType({**stage.threads, axis: tag})
     return state.update(replace(stage, threads=threads)), None
 

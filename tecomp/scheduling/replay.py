@@ -96,7 +96,8 @@ def _field(document: Any, name: str, kind: type | None = None) -> Any:
 CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
-    "cache_read", "cache_write", "rfactor", "prefetch", "tensorize",
+    "cache_read", "cache_write", "rfactor", "prefetch", "pragma",
+    "double_buffer", "tensorize",
 })
 
 

@@ -304,6 +304,10 @@ class Stage:
         """Make the stride of `axis` equal `offset` modulo `factor`; see `place.storage_align`."""
         self._apply(place.storage_align, "storage_align", axis, factor, offset)
 
+    def double_buffer(self) -> None:
+        """Compute the next iteration's elements before this one's; see `place.double_buffer`."""
+        self._apply(place.double_buffer, "double_buffer")
+
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.
 
@@ -311,6 +315,11 @@ class Stage:
         """
         given = _tensor(tensor, f"s[{self._state.name}].prefetch")
         self._apply(hints.prefetch, "prefetch", given, var, offset)
+
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
+        """Set a pragma of a loop; see `hints.pragma`."""
+        values = () if pragma_value is None else (pragma_value,)
+        self._apply(hints.pragma, "pragma", var, pragma_type, *values)
 
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"

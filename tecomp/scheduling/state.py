@@ -114,8 +114,10 @@ class StageState:
         marks: how marked leaves run.
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
+        is_doubled: whether the next iteration's elements are computed before this one's are used.
         prefetches: what is fetched to the caches before it is read.
         tensorized: the loops that an operation of the machine takes the place of.
+        pragmas: values of the pragmas of leaves.
     """
 
     key: Operation
@@ -130,8 +132,10 @@ class StageState:
     layout: Layout = Layout()
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
+    is_doubled: bool = False
     prefetches: tuple[Ahead, ...] = ()
     tensorized: Tensorized | None = None
+    pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -266,11 +270,13 @@ def is_reduction(axis: IterVar) -> bool:
 def unmarked(stage: StageState, *axes: IterVar) -> StageState:
     """`stage` without the marks of axes that are no loops any more."""
     gone = set(axes)
-    if not gone & {*stage.marks, *stage.threads, *(ahead.axis for ahead in stage.prefetches)}:
+    hinted = (*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas))
+    if not gone & {*stage.marks, *stage.threads, *hinted}:
         return stage
     return replace(
         stage,
         marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
         threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
         prefetches=tuple(ahead for ahead in stage.prefetches if ahead.axis not in gone),
+        pragmas=MappingProxyType({k: v for k, v in stage.pragmas.items() if k[0] not in gone}),
     )

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tecomp.errors import ScheduleError
+
+BLOCKS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
+THREADS = (
+    "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "vthread.x", "vthread.y", "vthread.z",
+)
+_GRID = re.compile(r"core\.[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +20,16 @@ class ThreadAxis:
 
     tag: str
     extent: int | None = None
+
+
+def is_grid_axis(tag: object) -> bool:
+    """Whether a tag is of the form that axes of the grid of a target have: `core.x`."""
+    return isinstance(tag, str) and _GRID.fullmatch(tag) is not None
+
+
+def is_parallel(tag: str) -> bool:
+    """Whether the iterations of a loop with this tag run side by side."""
+    return tag in BLOCKS or is_grid_axis(tag)
 
 
 def thread_axis(dom: int | tuple[int, int] | str | None = None, tag: str = "") -> ThreadAxis:

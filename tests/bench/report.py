@@ -13,6 +13,7 @@ from tests.bench.table import blas_cores, markdown, notes
 _TITLES = {
     "matmul": "Products of matrices",
     "conv2d": "Convolutions",
+    "pool": "Pooling",
     "blur": "A blur",
     "rows": "Functions of elements and rows",
     "reduce": "Reductions",

@@ -71,17 +71,20 @@ def test_a_target_without_a_core() -> None:
     ("old", "new", "message"),
     [
         ("vector_bytes = 32", 'vector_bytes = "wide"',
-         "toy.toml: [core]: `vector_bytes` is 'wide'; expected a whole number, or \"host\""),
+         "toy.toml:7: [core]: `vector_bytes` is 'wide'; expected a whole number of bytes, at least "
+         '1, or "host"'),
         ("vector_bytes = 32", "vector_bytes = 0",
-         "toy.toml: [core]: `vector_bytes` is 0; expected at least 1"),
+         "toy.toml:7: [core]: `vector_bytes` is 0; expected a whole number of bytes, at least 1, or "
+         '"host"'),
         ("[1024, 4096]", "[]",
-         "toy.toml: [core]: `cache_bytes` is []; expected the bytes of each cache, the smallest "
-         "first"),
-        ("vector_registers = 16\n", "", "toy.toml: [core]: missing `vector_registers`"),
+         "toy.toml:9: [core]: `cache_bytes` is []; expected a list of whole numbers of bytes, at "
+         'least 1, or "host"'),
+        ("vector_registers = 16\n", "", "toy.toml:5: [core]: missing `vector_registers`"),
         ("vector_bytes = 32", "vector_byte = 32",
-         "toy.toml: [core]: unknown key `vector_byte`; did you mean `vector_bytes`?"),
+         "toy.toml:7: [core]: unknown key `vector_byte`; did you mean `vector_bytes`?"),
+        ('source = "made up"\n\n', "\n", "toy.toml:5: [core]: missing `source`"),
     ],
-    ids=["text", "zero", "none", "missing", "typo"],
+    ids=["text", "zero", "none", "missing", "typo", "source"],
 )
 def test_mistakes_are_named(old: str, new: str, message: str) -> None:
     with pytest.raises(TargetError) as error:

@@ -52,6 +52,12 @@ def test_shipped_targets_load(path: Path) -> None:
     assert all(memory.source for memory in target.memories.values())
 
 
+def test_shipped_targets() -> None:
+    names = {path.stem for path in TARGETS.glob("*.toml")}
+
+    assert names == {"cpu", "stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d"}
+
+
 def test_capacity() -> None:
     toy = read_target(TOY, "toy.toml")
 
@@ -78,33 +84,48 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
     ("old", "new", "message"),
     [
         ("capacity_bytes", "capacity_byte",
-         'toy.toml: [memory."on.chip"]: unknown key `capacity_byte`; did you mean '
+         'toy.toml:14: [memory."on.chip"]: unknown key `capacity_byte`; did you mean '
          "`capacity_bytes`?"),
-        ("alignment_bytes = 64", "latency = 64",
-         "toy.toml: [memory.dram]: unknown key `latency`; the keys are scope, rank, "
-         "alignment_bytes, capacity_bytes, source"),
+        ("capacity_bytes = 2_097_152", "capacity_kib = 2048",
+         'toy.toml:14: [memory."on.chip"]: unknown key `capacity_kib`; did you mean '
+         "`capacity_bytes`?"),
+        ("alignment_bytes = 64", "hue = 64",
+         "toy.toml:7: [memory.dram]: unknown key `hue`; the keys are scope, rank, "
+         "alignment_bytes, capacity_bytes, source, reserved_bytes, instances, "
+         "read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes"),
         ("rank = 1\nalignment_bytes = 64\n", "",
-         "toy.toml: [memory.dram]: missing `rank`, `alignment_bytes`"),
+         "toy.toml:4: [memory.dram]: missing `rank`, `alignment_bytes`"),
         ('name = "toy"', "", "toy.toml: missing `name`"),
         ("rank = 1", "rank = true",
-         "toy.toml: [memory.dram]: `rank` is True; expected a whole number"),
-        ("rank = 1", "rank = 0", "toy.toml: [memory.dram]: `rank` is 0; expected at least 1"),
-        ("capacity_bytes = 2_097_152", "capacity_bytes = 0",
-         'toy.toml: [memory."on.chip"]: `capacity_bytes` is 0; expected at least 1; leave it out '
-         "where there is no limit"),
+         "toy.toml:6: [memory.dram]: `rank` is True; expected a whole number, at least 1"),
+        ("rank = 1", "rank = 0",
+         "toy.toml:6: [memory.dram]: `rank` is 0; expected a whole number, at least 1"),
+        ("capacity_bytes = 2_097_152", 'capacity_bytes = "2 MiB"',
+         "toy.toml:14: [memory.\"on.chip\"]: `capacity_bytes` is '2 MiB'; expected a whole number "
+         "of bytes, at least 1"),
         ("alignment_bytes = 64", "alignment_bytes = 48",
-         "toy.toml: [memory.dram]: `alignment_bytes` is 48; expected a power of two"),
+         "toy.toml:7: [memory.dram]: `alignment_bytes` is 48; expected a whole number of bytes, a "
+         "power of two"),
         ('scope = "chip"', 'scope = "board"',
-         "toy.toml: [memory.dram]: `scope` is 'board'; expected 'chip' or 'core'"),
+         "toy.toml:5: [memory.dram]: `scope` is 'board'; expected 'host', 'chip' or 'core'"),
+        ('source = "assumed"', 'source = ""',
+         "toy.toml:8: [memory.dram]: `source` is ''; expected a text"),
         ('name = "toy"', "name = toy",
          "toy.toml: no TOML (Invalid value (at line 1, column 8)); see https://toml.io"),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\n",
-         "toy.toml: [memory] is empty; describe at least one memory"),
+         "toy.toml:4: [memory]: nothing is described; describe at least one, or leave the table "
+         "out"),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\ndram = 1\n",
-         "toy.toml: [memory.dram]: expected a table, got 1"),
+         "toy.toml:5: [memory.dram]: expected a table, got 1"),
+        ("capacity_bytes = 2_097_152", "instances = 2",
+         'toy.toml:10: [memory."on.chip"]: memory `on.chip` has reserved_bytes or instances but no '
+         "capacity_bytes; say what one instance holds"),
+        ("capacity_bytes = 2_097_152", "capacity_bytes = 64\nreserved_bytes = 64",
+         'toy.toml:10: [memory."on.chip"]: memory `on.chip` reserves 64 of its 64 bytes; leave some '
+         "for programs"),
     ],
-    ids=str.split("typo unknown missing no-name bool rank capacity alignment scope syntax empty "
-                  "table"),
+    ids=str.split("typo unit unknown missing no-name bool rank capacity alignment scope source "
+                  "syntax empty table instances reserved"),
 )
 def test_mistakes_are_named(old: str, new: str, message: str) -> None:
     assert old in TOY

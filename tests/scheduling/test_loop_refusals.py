@@ -22,7 +22,7 @@ x, y = C.op.axis
 
 THREADS = (
     "blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, vthread, "
-    "vthread.x, vthread.y, vthread.z"
+    "vthread.x, vthread.y, vthread.z, and core.NAME for the axes of a target's grid"
 )
 
 

@@ -71,16 +71,19 @@ def places(s: Schedule) -> None:
     s[P].compute_at(s[C], s[C].op.axis[0])
     s[P].set_scope("local")
     s[P].storage_align(P.op.axis[0], 8, 1)
+    s[P].double_buffer()
 
 
 def inlined(s: Schedule) -> None:
     s[P].compute_inline()
 
 
-def fetched_ahead(s: Schedule) -> None:
+def hinted(s: Schedule) -> None:
     outer, _ = s[C].split(C.op.axis[0], factor=4)
     s[C].prefetch(P, outer, 2)
     s[P].prefetch(A, P.op.axis[0], 1)
+    s[P].pragma(P.op.axis[0], "auto_unroll_max_step", 16)
+    s[P].pragma(P.op.axis[0], "unroll_explicit")
 
 
 def root_again(s: Schedule) -> None:
@@ -235,7 +238,7 @@ CASES: list[tuple[Decide, tuple[Tensor, ...], list[Any]]] = [
     *(
         (decide, (C,), [A, C])
         for decide in (
-            splits, tiles, fusions, places, fetched_ahead, inlined, root_again, cached_reads, cached_write,
+            splits, tiles, fusions, places, hinted, inlined, root_again, cached_reads, cached_write,
             layouts, layouts_that_compose, layout_with_a_pad_function,
             layout_with_a_pad_function_of_zero, layout_keeps_loops, layout_with_a_constant,
             index_map, swizzle, numbers_of_numpy, pad_values_without_a_literal,

@@ -1,11 +1,11 @@
-"""Convolutions and a blur."""
+"""Convolutions, pooling and a blur."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from tests.bench.case import Case, Goal
-from tests.bench.cases.functions import blur, conv2d
+from tests.bench.cases.functions import blur, conv2d, pool
 
 
 def convolution(
@@ -30,6 +30,17 @@ def convolution(
     )
 
 
+def pooling(op: str) -> Case:
+    """Windows of 3x3, two pixels apart, with padding."""
+    size, channels, out = 112, 64, 56
+    return Case(
+        f"pool/{op}", f"{op} of 3x3, {channels}x{size}x{size}, stride 2", "pool",
+        ((1, size, size, channels),), partial(pool, op=op), terms=9, options={"op": op},
+        flops=9 * out * out * channels, bytes=4 * channels * (size * size + out * out),
+        limit="copy", goal=Goal(of_best=1.0),
+    )
+
+
 ROWS, COLUMNS = 4096, 2048
 
 CASES = (
@@ -39,6 +50,8 @@ CASES = (
     convolution("conv2d/1x1-256x28", 256, 28, 1),
     convolution("conv2d/depthwise-128x56", 128, 56, 3, groups=128),
     convolution("conv2d/stride2-64x56", 64, 56, 3, results=128, stride=2),
+    pooling("max"),
+    pooling("mean"),
     Case(
         "blur/3x3", f"3x3 mean, {ROWS}x{COLUMNS}", "blur", ((ROWS + 2, COLUMNS + 2),), blur,
         terms=9, flops=6 * ROWS * COLUMNS, bytes=8 * ROWS * COLUMNS, limit="copy",

@@ -52,6 +52,20 @@ def rms_norm(_: Case) -> Function:
     return lambda x, scale: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + EPSILON) * scale
 
 
+def pooling(case: Case) -> Function:
+    """Channels last."""
+    is_max = case.options["op"] == "max"
+    start, combine = (-jnp.inf, jax.lax.max) if is_max else (0.0, jax.lax.add)
+
+    def function(x: Any) -> Any:
+        total = jax.lax.reduce_window(
+            x, start, combine, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
+        )
+        return total if is_max else total * (1 / 9)
+
+    return function
+
+
 def reduction(case: Case) -> Function:
     """The function of that name."""
     function, axis = getattr(jnp, case.options["op"]), case.options["axis"]
@@ -87,6 +101,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "rms_norm": rms_norm,
     "gelu": lambda _: lambda x: jax.nn.gelu(x, approximate=False),
     "reduce": reduction,
+    "pool": pooling,
     "attention": attention,
     "blur": blur,
     "add": lambda _: jnp.add,

@@ -19,6 +19,7 @@ from tecomp.schedules import (
     elementwise,
     matmul,
     norm,
+    pool,
     reduce,
     softmax,
     stencil,
@@ -53,6 +54,11 @@ def finished_product(_: Case) -> Operator:
 def convolution(case: Case) -> Operator:
     """Channels last."""
     return partial(conv2d.define, layout="NHWC", **case.options), conv2d.schedule
+
+
+def pooling(case: Case) -> Operator:
+    """Channels last."""
+    return partial(pool.define, window=3, op=case.options["op"], stride=2, padding=1), pool.schedule
 
 
 def gelu(_: Case) -> Operator:
@@ -93,7 +99,7 @@ def add(_: Case) -> Operator:
 
 OPERATORS: dict[str, Callable[[Case], Operator]] = {
     "matmul": product, "matmul_bias_gelu": finished_product, "conv2d": convolution,
-    "gelu": gelu,
+    "pool": pooling, "gelu": gelu,
     "softmax": lambda _: (softmax.define, softmax.schedule),
     "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
     "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),
@@ -138,5 +144,40 @@ def building(case: Case) -> Bind:
     return lambda *_: partial(build, part)
 
 
+def _layout(case: Case, function: str = "map") -> tecomp.Layout:
+    options = case.options
+    return tecomp.Layout.of(
+        options["shape"], "float16", options[function], grid_axes=options.get("grid", ())
+    )
+
+
+def deciding(case: Case) -> Bind:
+    """All questions about a new layout."""
+
+    def ask() -> int:
+        layout = _layout(case)
+        assert layout.inverse is not None
+        return layout.padding_count
+
+    return lambda _: ask
+
+
+def nesting(case: Case) -> Bind:
+    """DMA nests of a layout that exists."""
+    layout = _layout(case)
+    return lambda _: lambda: len(layout.dma())
+
+
+def counting(case: Case) -> Bind:
+    """Runs of a copy between two layouts that exist."""
+    source, target = _layout(case), _layout(case, "to")
+    return lambda _: lambda: source.runs_to(target).count
+
+
+QUESTIONS: dict[str, Callable[[Case], Bind]] = {
+    "layout": deciding, "dma": nesting, "runs": counting,
+}
+
+
 if __name__ == "__main__":
-    serve({**dict.fromkeys(OPERATORS, prepared), "build": building}, "tecomp")
+    serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "build": building}, "tecomp")

@@ -47,6 +47,13 @@ def convolution(case: Case) -> Function:
     )
 
 
+def pooling(case: Case) -> Function:
+    """Of channels-last images."""
+    functional = torch.nn.functional
+    function = functional.max_pool2d if case.options["op"] == "max" else functional.avg_pool2d
+    return lambda x: function(x, 3, stride=2, padding=1)
+
+
 def reduction(case: Case) -> Function:
     """The function of that name."""
     op, axis = case.options["op"], case.options["axis"]
@@ -79,6 +86,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     ),
     "gelu": lambda _: torch.nn.functional.gelu,
     "reduce": reduction,
+    "pool": pooling,
     "attention": lambda _: torch.nn.functional.scaled_dot_product_attention,
     "blur": blur,
     "add": lambda _: torch.add,
@@ -97,6 +105,8 @@ def tensors(case: Case, inputs: tuple[Array, ...]) -> list[Any]:
         x, w = given
         w = w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
         return [x.permute(0, 3, 1, 2), w]
+    if case.kind == "pool":
+        return [given[0].permute(0, 3, 1, 2)]
     if case.kind == "attention":
         return [tensor[None] for tensor in given]
     return given
@@ -104,7 +114,7 @@ def tensors(case: Case, inputs: tuple[Array, ...]) -> list[Any]:
 
 def to_numpy(case: Case, result: Any) -> Array:
     """Torch's result in the shape of the case."""
-    if case.kind == "conv2d":
+    if case.kind in ("conv2d", "pool"):
         result = result.permute(0, 2, 3, 1)
     if case.kind == "attention":
         result = result[0]

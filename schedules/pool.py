@@ -1,0 +1,222 @@
+"""Pooling: the greatest or the mean of each window of an image, or of a whole one.
+
+Each place of a window is a row of its own to read, so that vectors run along the last axis; one of
+results takes as many steps as the window has places, and stays in a register.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tecomp import Target, te
+from tecomp.schedules import reduce
+from tecomp.schedules.tiles import (
+    Size,
+    balanced,
+    ceil_div,
+    core_of,
+    lanes_of,
+    product,
+    width_of,
+)
+
+Operation = Literal["max", "mean"]
+Layout = Literal["NHWC", "NCHW"]
+Pair = int | tuple[int, int]
+
+_PLACES = 16
+"""Places of a window that are written out, one after the other; more of them are a loop."""
+_VECTORS = 4
+"""Vectors of results under way at once: a sum waits for the one before."""
+_ROWS = 4
+"""Rows of a block where it is open how long they are."""
+
+
+def define(
+    X: te.Tensor,
+    window: Pair,
+    op: Operation = "max",
+    *,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    count_padding: bool = True,
+    layout: Layout = "NHWC",
+    name: str = "pool",
+) -> te.Tensor:
+    """`op` of each window.
+
+    Args:
+        X: images; shape (n, h, w, c) for NHWC, (n, c, h, w) for NCHW.
+        window: rows and columns.
+        op: what is done.
+        stride: pixels from one window to the next, down and across; those of the window if None.
+        padding: rows and columns around the image, which are no greatest, and 0 in a mean.
+        dilation: pixels from one place of a window to the next.
+        count_padding: whether a mean is divided by all places of the window, or by those inside.
+        layout: order of the axes.
+        name: of the result.
+
+    Raises:
+        ValueError: the padding is more than half of the window.
+
+    >>> X = te.placeholder((1, 56, 56, 64), name="X")
+    >>> define(X, 2).shape, define(X, 3, "mean", stride=2, padding=1).shape
+    ((1, 28, 28, 64), (1, 28, 28, 64))
+    """
+    first = 2 if layout == "NCHW" else 1
+    steps, pads, apart = (_pair(x) for x in (stride or window, padding, dilation))
+    sizes = _pair(window)
+    if any(2 * pad > size for pad, size in zip(pads, sizes, strict=True)):
+        raise ValueError(
+            f"pool.define: padding={pads} is more than half of window={sizes}; take less, or "
+            "a larger window"
+        )
+    extents = X.shape[first : first + 2]
+    shape = list(X.shape)
+    for k in range(2):
+        reach = apart[k] * (sizes[k] - 1) + 1
+        shape[first + k] = (extents[k] + (2 * pads[k] - reach)) // steps[k] + 1
+    image = _padded(X, first, pads, op) if any(pads) else X
+    places = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]
+    wide = "float32" if X.dtype in ("float16", "bfloat16") and op == "mean" else X.dtype
+
+    def combined(*i: te.Expr) -> te.Expr:
+        at = [*i]
+        for k in range(2):
+            at[first + k] = i[first + k] * steps[k] + places[k] * apart[k]
+        value = te.cast(image(*at), wide)
+        return te.max(value, axis=places) if op == "max" else te.sum(value, axis=places)
+
+    def share(*i: te.Expr) -> te.Expr:
+        if count_padding or not any(pads):
+            return te.const(1 / (sizes[0] * sizes[1]), wide)
+        counts = [
+            _count_inside(i[first + k] * steps[k] - pads[k], sizes[k], apart[k], extents[k])
+            for k in range(2)
+        ]
+        return te.const(1, wide) / te.cast(counts[0] * counts[1], wide)
+
+    total = te.compute(tuple(shape), combined, name=f"{name}_total")
+    return te.compute(
+        tuple(shape),
+        lambda *i: te.cast(total(*i) * share(*i) if op == "mean" else total(*i), X.dtype),
+        name=name,
+        # For the schedule: how the axes are ordered, and how much more is read than written.
+        attrs={"first": first == 2, "factor": steps[0] * steps[1]},
+    )
+
+
+def _pair(value: Pair) -> tuple[int, int]:
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def _padded(X: te.Tensor, first: int, pads: tuple[int, int], op: Operation) -> te.Tensor:
+    """The image with what changes no result around it."""
+    shape = list(X.shape)
+    for k in range(2):
+        shape[first + k] = shape[first + k] + 2 * pads[k]
+    is_float = te.const(0, X.dtype).dtype.is_float
+    least = -te.infinity(X.dtype) if is_float else te.min_value(X.dtype)
+    around = least if op == "max" else te.const(0, X.dtype)
+
+    def value(*i: te.Expr) -> te.Expr:
+        at = [*i]
+        for k in range(2):
+            at[first + k] = i[first + k] - pads[k]
+        inside = te.all(*(
+            condition for k in range(2)
+            for condition in (at[first + k] >= 0, at[first + k] < X.shape[first + k])
+        ))
+        return te.if_then_else(inside, X(*at), around)
+
+    return te.compute(tuple(shape), value, name=f"{X.name}_padded")
+
+
+def _count_inside(start: te.Expr, size: int, apart: int, extent: Size) -> te.Expr:
+    """How many of the places `start + apart * t` with `t < size` are from 0 to below `extent`."""
+    before = te.max((apart - 1 - start) // apart, 0)
+    return te.min((extent - start + (apart - 1)) // apart, size) - before
+
+
+def whole(
+    X: te.Tensor, op: Operation = "max", *, layout: Layout = "NHWC", name: str = "pool"
+) -> te.Tensor:
+    """`op` of each whole image; its rows and columns stay as axes of extent 1.
+
+    >>> whole(te.placeholder((1, 7, 7, 64), name="X"), "mean").shape
+    (1, 1, 1, 64)
+    """
+    axes = (2, 3) if layout == "NCHW" else (1, 2)
+    result: te.Tensor = reduce.define(X, axes, op, keepdims=True, name=name)
+    return result
+
+
+def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for the result of `define` and of `whole`.
+
+    Vectors run along the last axis. Padding is added to a few rows at a time, which stay in cache.
+    """
+    s = te.create_schedule(output)
+    totals = [x.op.output(0) for x in s.stages if x.op.name == f"{output.name}_total"]
+    if not totals:
+        whole_images: te.Schedule = reduce.schedule(output, target)
+        return whole_images
+    (total,) = totals
+    (image,) = total.op.input_tensors
+    stage, lanes = s[output], lanes_of(output, output.op.axis[-1], target)
+    n, a, b, last = stage.op.axis
+    channels, row, between = ([a], b, []) if output.op.attrs["first"] else ([], a, [b])
+    block, y = stage.split(row, factor=_rows(output, target))
+    vectors = _VECTORS
+    if isinstance(last.extent, int):
+        vectors = max(min(_VECTORS, ceil_div(last.extent, lanes)), 1)
+    tile, inner = stage.split(last, factor=vectors * lanes)
+    vector, lane = stage.split(inner, factor=lanes)
+    stage.reorder(n, *channels, block, y, *between, tile, vector, lane)
+    stage.unroll(vector)
+    stage.vectorize(lane)
+    shared = stage.fuse(n, *channels, block)
+    stage.parallel(shared)
+    _hold(s, total, output, tile, lanes)
+    if image.op.input_tensors:
+        s[image].compute_at(stage, shared)
+        _, lane = s[image].split(s[image].op.axis[-1], factor=lanes)
+        s[image].vectorize(lane)
+    return s
+
+
+def _rows(output: te.Tensor, target: Target) -> int:
+    """Rows whose part of the image stays in the second cache, if there are as many blocks as cores.
+
+    Padding is made once more for rows that two blocks see.
+    """
+    core, (_, a, b, c) = core_of(target), output.shape
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    height, values = (b, c) if output.op.attrs["first"] else (a, product((b, c)))
+    factor = int(str(output.op.attrs["factor"]))
+    most = _ROWS
+    if isinstance(values, int):
+        most = max(second // 4 // (max(values, 1) * factor * width_of(output)), 1)
+    if isinstance(height, int):
+        most = min(most, max(ceil_div(height, core.count), 1))
+    size: int = balanced(height, most)
+    return size
+
+
+def _hold(
+    s: te.Schedule, total: te.Tensor, output: te.Tensor, tile: te.IterVar, lanes: int
+) -> None:
+    """Results of a few vectors in registers, place by place of the window."""
+    stage = s[total]
+    stage.compute_at(s[output], tile)
+    stage.set_scope("local")
+    *outer, last = stage.op.axis
+    vector, lane = stage.split(last, factor=lanes)
+    stage.reorder(*outer, *stage.op.reduce_axis, vector, lane)
+    places = product(x.extent for x in stage.op.reduce_axis)
+    if isinstance(places, int) and places <= _PLACES:
+        for axis in stage.op.reduce_axis:
+            stage.unroll(axis)
+    stage.unroll(vector)
+    stage.vectorize(lane)

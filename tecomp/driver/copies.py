@@ -1,0 +1,228 @@
+"""Kernels that copy a tensor from one layout to another.
+
+The axes are cut into digits in which both offsets are sums. Where an axis ends inside a block, its
+indices are some boxes of digits; the elements are copied box by box, and places without an element
+are filled.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.call import Kernel
+from tecomp.driver.copy_loops import Box, copy_box
+from tecomp.driver.copy_moves import Dim, Memories, number, plus
+from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.expr import CmpOp, Compare, Expr, Var
+from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.stmt import (
+    Buffer,
+    For,
+    ForKind,
+    IfThenElse,
+    IndexMap,
+    PrimFunc,
+    Stmt,
+    seq,
+)
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import Core
+from tecomp.poly.common_digits import Axis, CommonDigits, common_digits
+from tecomp.poly.common_digits import Box as Values
+from tecomp.poly.empty_boxes import empty_boxes
+
+_MOST_BOXES = 16
+_SHARED_BYTES = 1 << 20
+"""A copy of fewer bytes is done before other threads have started."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Where the elements of a tensor are.
+
+    Attributes:
+        index_map: from an index to a place.
+        places: extents of its results; the memory is their box in row-major order.
+    """
+
+    index_map: IndexMap
+    places: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...]]:
+        """What two that are the same have in common."""
+        names = {old: Var(f"i{k}", INT64) for k, old in enumerate(self.index_map.initial_indices)}
+        return str([substitute(e, names) for e in self.index_map.final_indices]), self.places
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Side) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a tensor to other places.
+
+    Attributes:
+        shape: of the tensor.
+        dtype: of its elements, which are moved as they are.
+        source: where they are.
+        result: where they go.
+        fill: the bits that places of the result without an element get; None to leave them.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    source: Side
+    result: Side
+    fill: int | None = 0
+
+    def kernel(self, name: str = "copy") -> Kernel:
+        """Compiled, for two arrays in the shapes of the places."""
+        return _kernel(self, name)
+
+    def function(self, core: Core, name: str = "copy") -> PrimFunc:
+        """The loops for a processor."""
+        return _Maker(self, core).function(name)
+
+
+def bit_pattern(value: np.ndarray[Any, Any]) -> int:
+    """The bits of an array of one number, as `Copy.fill` takes them."""
+    return int.from_bytes(value.tobytes(), sys.byteorder)
+
+
+@lru_cache(maxsize=256)
+def _kernel(copy: Copy, name: str) -> Kernel:
+    core = Target.load("cpu").core
+    assert core is not None
+    signature = [
+        Buffer("source", copy.source.places, copy.dtype),
+        Buffer("result", copy.result.places, copy.dtype),
+    ]
+    return Kernel(copy.function(core, name), signature)
+
+
+class _Maker:
+    """The function of one copy in the making."""
+
+    def __init__(self, copy: Copy, core: Core) -> None:
+        self._copy = copy
+        self._source = Buffer("source", (prod(copy.source.places),), copy.dtype)
+        self._result = Buffer("result", (prod(copy.result.places),), copy.dtype)
+        self._bytes = prod(copy.result.places) * copy.dtype.bytes
+        self._threads = core.count if self._bytes >= _SHARED_BYTES else 1
+        bits = DType(f"uint{8 * copy.dtype.bytes}")
+        (reads,), (writes,) = self._source.shape, self._result.shape
+        self._memories = Memories(
+            Buffer("from_bits", (reads,), bits, data=self._source.data),
+            Buffer("to_bits", (writes,), bits, data=self._result.data),
+            core.vector_bytes,
+        )
+
+    def function(self, name: str) -> PrimFunc:
+        copy = self._copy
+        parts: list[Stmt] = []
+        if prod(copy.result.places):
+            parts = list(self._parts()) if prod(copy.shape) else list(self._filled())
+        return PrimFunc(name, (self._source, self._result), seq(*parts))
+
+    def _parts(self) -> Iterator[Stmt]:
+        copy = self._copy
+        cut = common_digits(copy.shape, [
+            (side.index_map, side.places) for side in (copy.source, copy.result)
+        ])
+        places = prod(copy.result.places)
+        if copy.fill is not None and prod(copy.shape) < places:
+            boxes = empty_boxes(cut.axes, cut.offsets[1], places)
+            if boxes is None or len(boxes) > _MOST_BOXES:
+                yield from self._filled()
+            else:
+                yield from (self._fill(dims, start) for start, dims in boxes)
+        guarded = _guarded(cut)
+        for values in product(*(
+            [_all(axis)] if axis in guarded else list(axis.boxes()) for axis in cut.axes
+        )):
+            yield self._box(cut, values, guarded)
+
+    def _filled(self) -> Iterator[Stmt]:
+        """All of the result filled."""
+        if self._copy.fill is not None:
+            yield self._fill([(prod(self._copy.result.places), 1)], 0)
+
+    def _fill(self, dims: Sequence[tuple[int, int]], start: int) -> Stmt:
+        """Counts and strides filled."""
+        assert self._copy.fill is not None
+        memories = replace(self._memories, source=self._copy.fill)
+        steps = tuple(Dim(count, stride, stride) for count, stride in dims)
+        return copy_box(Box(steps, number(start), number(start), memories), self._threads)
+
+    def _box(
+        self, cut: CommonDigits, values: Sequence[Values], guarded: Sequence[Axis]
+    ) -> Stmt:
+        """One box copied; around it loops over what is no step in both memories."""
+        offsets = [number(offset.const) for offset in cut.offsets]
+        named = {var for o in cut.offsets if o.rest is not None for var in free_variables(o.rest)}
+        starts: list[Expr] = list(offsets)
+        dims: list[Dim] = []
+        loops: list[tuple[Var, int, int]] = []
+        for axis, box in zip(cut.axes, values, strict=True):
+            for digit, (first, count) in zip(axis.digits, box, strict=True):
+                steps = [offset.strides.get(digit.var, 0) for offset in cut.offsets]
+                at: Expr = number(first)
+                if digit.var in named or axis in guarded:
+                    loops.append((digit.var, first, count))
+                    at = digit.var
+                else:
+                    dims.append(Dim(count, *steps))
+                starts = [plus(e, at, n) for e, n in zip(starts, steps, strict=True)]
+        source, result = (
+            start if offset.rest is None else plus(start, offset.rest)
+            for start, offset in zip(starts, cut.offsets, strict=True)
+        )
+        threads = 1 if loops else self._threads
+        body = copy_box(Box(tuple(dims), source, result, self._memories), threads)
+        for axis in guarded:
+            body = IfThenElse(Compare(CmpOp.LT, _index(axis), number(axis.extent)), body)
+        for var, first, count in reversed(loops):
+            body = For(var, number(first), number(count), ForKind.SERIAL, body)
+        return body
+
+
+def _guarded(cut: CommonDigits) -> list[Axis]:
+    """Axes that end inside a block, and whose indices are compared: those of the longest steps.
+
+    Each of the others is two boxes or more, and so is every combination of them.
+    """
+    guarded: list[Axis] = []
+    cuts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
+    rest = sorted(
+        (axis for axis in cut.axes if cuts[id(axis)] > 1),
+        key=lambda axis: -min(
+            offset.strides.get(digit.var, 0) for offset in cut.offsets for digit in axis.digits
+        ),
+    )
+    while prod(cuts[id(axis)] for axis in rest) > _MOST_BOXES:
+        guarded.append(rest.pop(0))
+    return guarded
+
+
+def _all(axis: Axis) -> Values:
+    return tuple((0, digit.size) for digit in axis.digits)
+
+
+def _index(axis: Axis) -> Expr:
+    """The index that the digits of an axis make up."""
+    total: Expr = number(0)
+    for digit in axis.digits:
+        total = plus(total, digit.var, digit.unit)
+    return total

@@ -1,0 +1,334 @@
+"""Loops that copy a box of elements, with a step for each dimension in both memories.
+
+Source and result want to be walked in different orders. A block takes as many steps along every
+dimension as lie side by side within some bytes of either memory, so that both are touched in whole
+cache lines, and in stretches of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from tecomp.driver.copy_moves import (
+    Dim,
+    Memories,
+    merge_neighbours,
+    move_row,
+    move_square,
+    move_vector,
+    number,
+    plus,
+    times,
+)
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import BinOp, Const, Expr, Var, binary
+from tecomp.ir.stmt import For, ForKind, Let, Stmt
+
+LINE_BYTES = 64
+ROW_BLOCK_BYTES = 2048
+"""Of either memory in a block where rows are moved: enough for its pages to be opened once."""
+SQUARE_BLOCK_BYTES = 256
+"""Of a row of either memory in a block where squares are turned: the block stays in the cache."""
+_LEAST_SIDE, _MOST_SIDE = 4, 16
+_MOST_STEP = 4
+_WIDEST = 8
+"""Bytes of the widest integer."""
+
+Move = Callable[[Expr, Expr], Stmt]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What is copied.
+
+    Attributes:
+        dims: its dimensions.
+        source: offset of the first element in the source.
+        result: the same in the result.
+        memories: both.
+    """
+
+    dims: tuple[Dim, ...]
+    source: Expr
+    result: Expr
+    memories: Memories
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A loop along dimension number `dim`: at most `size` rounds of `unit` granules."""
+
+    dim: int
+    unit: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is moved at once, and what of it makes a block.
+
+    Attributes:
+        box: the box, in elements that are moved as one.
+        granules: elements of a move along each dimension.
+        order: of the loops; the dimensions.
+        block_bytes: see `_blocks`.
+        move: from offsets to a statement.
+    """
+
+    box: Box
+    granules: tuple[int, ...]
+    order: tuple[int, ...]
+    block_bytes: int
+    move: Move
+
+
+def copy_box(box: Box, threads: int = 1) -> Stmt:
+    """Statements that copy a box, with the outer loops shared by so many threads."""
+    plan = _plan(_neighbours_as_one(_forwards(box)))
+    return plan.box.memories.declared(_nest(plan, _levels(plan), threads))
+
+
+def _forwards(box: Box) -> Box:
+    """Dimensions that are one in both memories taken together; all go forwards in the result."""
+    source, result = box.source, box.result
+    found: list[Dim] = []
+    for dim in box.dims:
+        if dim.count > 1 and dim.result < 0:
+            source = plus(source, number(dim.source * (dim.count - 1)))
+            result = plus(result, number(dim.result * (dim.count - 1)))
+            dim = Dim(dim.count, -dim.source, -dim.result)
+        if dim.count > 1:
+            found.append(dim)
+    found.sort(key=lambda d: (-d.result, -abs(d.source)))
+    k = 0
+    while k + 1 < len(found):
+        a, b = found[k], found[k + 1]
+        if (a.source, a.result) == (b.count * b.source, b.count * b.result):
+            found[k : k + 2] = [Dim(a.count * b.count, b.source, b.result)]
+            k = max(k - 1, 0)
+        else:
+            k += 1
+    return Box(tuple(found), source, result, box.memories)
+
+
+def _neighbours_as_one(box: Box) -> Box:
+    """Short rows as elements, if there is an integer so wide and all steps are whole ones."""
+    row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
+    if row is None or row.count * box.memories.width not in (2, 4, _WIDEST):
+        return box
+    rest = [d for d in box.dims if d is not row]
+    if isinstance(box.memories.source, int):
+        return box
+    numbers = [n for d in rest for n in (d.source, d.result)]
+    numbers += [int(e.value) if isinstance(e, Const) else 1 for e in (box.source, box.result)]
+    if not rest or any(n % row.count for n in numbers):
+        return box
+    dims = tuple(Dim(d.count, d.source // row.count, d.result // row.count) for d in rest)
+    source, result = (_divided(e, row.count) for e in (box.source, box.result))
+    return Box(dims, source, result, box.memories.wider(row.count))
+
+
+def _divided(value: Expr, divisor: int) -> Expr:
+    assert isinstance(value, Const)
+    return number(int(value.value) // divisor)
+
+
+def _plan(box: Box) -> _Plan:
+    dims = box.dims
+    row = next((k for k, d in enumerate(dims) if d.result == 1), None)
+    if row is not None and abs(dims[row].source) == 1:
+        return _rows(box, row)
+    column = next((k for k, d in enumerate(dims) if d.source == 1), None)
+    if row is not None and column is not None:
+        merging = _merging(box, row, column)
+        if merging is not None:
+            return merging
+        side = min(box.memories.lanes, dims[row].count, dims[column].count, _MOST_SIDE)
+        side = 1 << side.bit_length() - 1
+        if side >= _LEAST_SIDE:
+            return _squares(box, row, column, side)
+    return _elements(box, row)
+
+
+def _by_result(dims: Sequence[Dim], *last: int) -> tuple[int, ...]:
+    """Numbers of the dimensions, the greatest steps in the result first."""
+    others = [k for k in range(len(dims)) if k not in last]
+    return (*sorted(others, key=lambda k: -dims[k].result), *last)
+
+
+def _rows(box: Box, row: int) -> _Plan:
+    granules = tuple(d.count if k == row else 1 for k, d in enumerate(box.dims))
+    move = partial(_moved_row, box, row)
+    return _Plan(box, granules, _by_result(box.dims, row), ROW_BLOCK_BYTES, move)
+
+
+def _moved_row(box: Box, row: int, source: Expr, result: Expr) -> Stmt:
+    return move_row(box.dims[row], source, result, box.memories)
+
+
+def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
+    granules = tuple(side if k in (row, column) else 1 for k in range(len(box.dims)))
+
+    def move(source: Expr, result: Expr) -> Stmt:
+        return move_square(box.dims[row], box.dims[column], side, source, result, box.memories)
+
+    return _Plan(box, granules, _by_result(box.dims, row, column), SQUARE_BLOCK_BYTES, move)
+
+
+def _merging(box: Box, row: int, column: int) -> _Plan | None:
+    """Rows of few elements that are together one integer."""
+    count = box.dims[row].count
+    dims = [d for k, d in enumerate(box.dims) if k != row]
+    steps = [d.result for d in dims]
+    steps.append(int(box.result.value) if isinstance(box.result, Const) else 1)
+    is_short = count in (2, 4, _WIDEST) and count * box.memories.width <= _WIDEST
+    if not is_short or box.dims[column].result != count or any(n % count for n in steps):
+        return None
+    wide = box.memories.wider(count)
+    memories = Memories(box.memories.source, wide.result, wide.vector_bytes)
+    dims = [Dim(d.count, d.source, d.result // count) for d in dims]
+    along = column - (row < column)
+    size = 1 << min(wide.lanes, dims[along].count).bit_length() - 1
+    granules = tuple(size if k == along else 1 for k in range(len(dims)))
+
+    def move(source: Expr, result: Expr) -> Stmt:
+        return merge_neighbours(box.dims[row], dims[along], size, source, result, memories)
+
+    short = Box(tuple(dims), box.source, _divided(box.result, count), memories)
+    return _Plan(short, granules, _by_result(dims, along), ROW_BLOCK_BYTES, move)
+
+
+def _elements(box: Box, row: int | None) -> _Plan:
+    """One element after the other; vectors if they are near each other in the source."""
+    granules = [1] * len(box.dims)
+    if row is not None and abs(box.dims[row].source) <= _MOST_STEP:
+        size = min(box.memories.lanes, box.dims[row].count)
+        granules[row] = 1 << size.bit_length() - 1
+
+    def move(source: Expr, result: Expr) -> Stmt:
+        dim = Dim(1, 1, 1) if row is None else box.dims[row]
+        size = 1 if row is None else granules[row]
+        return move_vector(dim, size, source, result, box.memories)
+
+    return _Plan(box, tuple(granules), _by_result(box.dims), SQUARE_BLOCK_BYTES, move)
+
+
+def _levels(plan: _Plan) -> list[_Level]:
+    """The loops: over blocks, over what fills whole lines of both memories, and inside that."""
+    dims, order = plan.box.dims, plan.order
+    steps = [-(-d.count // g) for d, g in zip(dims, plan.granules, strict=True)]
+    line = _block(plan, LINE_BYTES)
+    whole = _block(plan, plan.block_bytes)
+    block = [-(-n // unit) * unit for n, unit in zip(whole, line, strict=True)]
+    found: list[_Level] = []
+    for sizes in (block, line):
+        found += [
+            _Level(k, sizes[k], -(-steps[k] // sizes[k])) for k in order if sizes[k] < steps[k]
+        ]
+        steps = [min(a, b) for a, b in zip(steps, sizes, strict=True)]
+    found += [_Level(k, 1, steps[k]) for k in order if steps[k] > 1]
+    return _without_needless(found, plan)
+
+
+def _without_needless(levels: Sequence[_Level], plan: _Plan) -> list[_Level]:
+    """The loops, those along one dimension with nothing between them taken together."""
+    found: list[_Level] = []
+    for level in levels:
+        size = level.size
+        if found and found[-1].dim == level.dim:
+            outer = found.pop()
+            size = outer.size * outer.unit // level.unit
+        if all(n.dim != level.dim for n in found):
+            # The outermost ends where the dimension does, and not where a block does.
+            granules = -(-plan.box.dims[level.dim].count // plan.granules[level.dim])
+            size = -(-granules // level.unit)
+        found.append(_Level(level.dim, level.unit, size))
+    return found
+
+
+def _block(plan: _Plan, size: int) -> list[int]:
+    """Along each dimension the granules that stay within `size` bytes of either memory."""
+    found = []
+    memories = plan.box.memories
+    source = memories.source
+    read = memories.width if isinstance(source, int) else source.dtype.bytes
+    for dim, granule in zip(plan.box.dims, plan.granules, strict=True):
+        near = [
+            -(-size // max(abs(stride) * width, 1))
+            for stride, width in ((dim.source, read), (dim.result, memories.width))
+        ]
+        found.append(-(-min(dim.count, max(near)) // granule))
+    return found
+
+
+def _nest(plan: _Plan, levels: Sequence[_Level], threads: int) -> Stmt:
+    """The loops; an index stops before the end where a granule would go beyond it."""
+    dims, box = plan.box.dims, plan.box
+    at: list[Expr] = [number(0)] * len(dims)
+    source, result = box.source, box.result
+    heads: list[tuple[Var, Expr, list[tuple[Var, Expr]]]] = []
+    for k, level in enumerate(levels):
+        dim, granule = dims[level.dim], plan.granules[level.dim]
+        around = [n for n in levels[:k] if n.dim == level.dim]
+        extent = _extent(level, around, -(-dim.count // granule), at[level.dim])
+        var = Var(f"n{k}", INT64)
+        at[level.dim] = plus(at[level.dim], var, level.unit)
+        made: list[tuple[Var, Expr]] = []
+        if all(n.dim != level.dim for n in levels[k + 1 :]):
+            start = times(at[level.dim], granule)
+            if dim.count % granule:
+                start = binary(BinOp.MIN, start, number(dim.count - granule))
+            made += [
+                (Var(f"s{k}", INT64), plus(source, start, dim.source)),
+                (Var(f"r{k}", INT64), plus(result, start, dim.result)),
+            ]
+            source, result = made[0][0], made[1][0]
+        heads.append((var, extent, made))
+    shared = _shared(levels, threads)
+    stmt = plan.move(source, result)
+    for k, (var, extent, made) in reversed(list(enumerate(heads))):
+        for name, value in reversed(made):
+            stmt = Let(name, value, stmt)
+        if k >= shared:
+            stmt = For(var, number(0), extent, ForKind.SERIAL, stmt)
+    return _parallel([(heads[k][0], levels[k].size) for k in range(shared)], stmt)
+
+
+def _extent(level: _Level, around: Sequence[_Level], steps: int, at: Expr) -> Expr:
+    """Rounds of a loop: those of a whole block, or what is left of the dimension."""
+    if not around or steps % around[-1].unit == 0:
+        return number(level.size)
+    left = binary(BinOp.SUB, number(steps), at)
+    if level.unit > 1:
+        left = binary(BinOp.FLOORDIV, plus(left, number(level.unit - 1)), number(level.unit))
+    return binary(BinOp.MIN, number(level.size), left)
+
+
+def _shared(levels: Sequence[_Level], threads: int) -> int:
+    """How many of the outermost loops the threads share: enough for all to have work."""
+    if threads < 2:
+        return 0
+    count = 0
+    while count < len(levels) and prod(n.size for n in levels[:count]) < 8 * threads:
+        if any(n.dim == levels[count].dim for n in levels[:count]):
+            break
+        count += 1
+    return count
+
+
+def _parallel(loops: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
+    """The rounds of some loops as those of one, in parallel."""
+    if not loops:
+        return body
+    n = Var("n", INT64)
+    inner = 1
+    for var, size in reversed(loops):
+        value: Expr = n if inner == 1 else binary(BinOp.FLOORDIV, n, number(inner))
+        if var is not loops[0][0]:
+            value = binary(BinOp.MOD, value, number(size))
+        body = Let(var, value, body)
+        inner *= size
+    return For(n, number(0), number(inner), ForKind.PARALLEL, body)

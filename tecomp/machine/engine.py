@@ -1,0 +1,126 @@
+"""What a core computes with: vectors and caches of a processor, operations of an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tecomp.ir.dtype import DType
+from tecomp.machine.fields import (
+    Count,
+    DTypeName,
+    FromHost,
+    Matches,
+    MemoryName,
+    Name,
+    Rate,
+    Source,
+)
+from tecomp.machine.host import (
+    host_caches,
+    host_cores,
+    host_vector_bytes,
+    host_vector_registers,
+)
+
+TileAxis = Annotated[
+    str, Matches(r"[mnk]((//|%)[1-9]\d*)?", "m, n, k or a part of one such as k//4 and k%4")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What one core computes with, as far as a schedule picks its tiles by it.
+
+    Attributes:
+        count: how many such cores there are.
+        vector_bytes: of a vector register.
+        vector_registers: how many there are.
+        cache_bytes: the data caches that a core has or shares, the smallest first.
+        source: where the numbers come from.
+    """
+
+    count: Annotated[Count, FromHost(host_cores)]
+    vector_bytes: Annotated[Count, FromHost(host_vector_bytes)]
+    vector_registers: Annotated[Count, FromHost(host_vector_registers)]
+    cache_bytes: Annotated[tuple[Count, ...], FromHost(host_caches)]
+    source: Source = ""
+
+    def lanes(self, dtype: str) -> int:
+        """Values of a type that one vector holds.
+
+        >>> Core(2, 32, 16, (32768,)).lanes("float32")
+        8
+        """
+        return max(self.vector_bytes // DType(dtype).bytes, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulUnit:
+    """A unit that does c[m, n] += a[m, k] * b[k, n] for tiles of one size.
+
+    Attributes:
+        kind: `matmul`.
+        name: what the description calls it.
+        m: rows of a and c.
+        n: columns of b and c.
+        k: columns of a, rows of b.
+        inputs: types that a and b may have, both the same.
+        accumulator: type of c.
+        a: axes of a tile of a in memory, the innermost last.
+        b: the same for b.
+        c: the same for c.
+        cycles: of one tile operation for each fidelity, the usual one first.
+        memory: where the operands are.
+        source: where the numbers come from.
+        instances: such units in one core.
+    """
+
+    kind: Literal["matmul"]
+    name: Name
+    m: Count
+    n: Count
+    k: Count
+    inputs: tuple[DTypeName, ...]
+    accumulator: DTypeName
+    a: tuple[TileAxis, ...]
+    b: tuple[TileAxis, ...]
+    c: tuple[TileAxis, ...]
+    cycles: Mapping[str, Rate]
+    memory: MemoryName
+    source: Source
+    instances: Count = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUnit:
+    """A unit that does one operation on all lanes of a vector.
+
+    Attributes:
+        kind: `vector`.
+        name: what the description calls it.
+        width_bytes: of one vector.
+        types: that its lanes may have.
+        cycles: of one vector operation: `default`, and those of other operations by their name in
+            the IR, such as `exp`.
+        memory: where the operands are.
+        source: where the numbers come from.
+        instances: such units in one core.
+    """
+
+    kind: Literal["vector"]
+    name: Name
+    width_bytes: Count
+    types: tuple[DTypeName, ...]
+    cycles: Mapping[str, Rate]
+    memory: MemoryName
+    source: Source
+    instances: Count = 1
+
+    def lanes(self, dtype: str) -> int:
+        """Values of a type that one vector holds."""
+        return max(self.width_bytes // DType(dtype).bytes, 1)
+
+
+Unit = MatmulUnit | VectorUnit

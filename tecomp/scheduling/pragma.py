@@ -1,0 +1,46 @@
+"""The pragmas that a loop can have: a closed set, each with what it may be set to."""
+
+from __future__ import annotations
+
+from tecomp.errors import ScheduleError
+
+STEPS = "auto_unroll_max_step"
+EXPLICIT = "unroll_explicit"
+_KNOWN = f"{STEPS}, {EXPLICIT}"
+
+# What TVM has and what does the same here.
+_INSTEAD = {
+    "import_c": "write the code as te expressions, te.dot and te.reinterpret included",
+    "import_llvm": "write the code as te expressions, te.dot and te.reinterpret included",
+    "parallel_launch_point": "use parallel; threads wait for work from call to call anyway",
+    "parallel_stride_pattern": "use parallel; threads share the iterations in pieces",
+    "parallel_barrier_when_finish": "use parallel, after which all threads have finished",
+    "debug_skip_region": "leave the stage out of the computation to see what it costs",
+    "tensor_core": "use te.dot for the dot products that the machine has",
+}
+
+
+def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
+    """The pragma and its value.
+
+    Raises:
+        ScheduleError: there is none of that name, or it cannot have that value.
+    """
+    if not isinstance(kind, str) or kind not in (STEPS, EXPLICIT):
+        instead = _INSTEAD.get(kind) if isinstance(kind, str) else None
+        raise ScheduleError(
+            f"{where}: there is no pragma {kind!r} here; "
+            + (f"{instead}; " if instead else "") + f"the pragmas are {_KNOWN}"
+        )
+    if kind == EXPLICIT:
+        if value is not None and value not in (True, 1):
+            raise ScheduleError(
+                f"{where}: loops marked unroll are always written out in the IR, so {EXPLICIT} "
+                f"is True, got {value!r}; leave the mark out for a loop that LLVM may unroll"
+            )
+        return kind, 1
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
+        raise ScheduleError(
+            f"{where}: {STEPS} is how many statements may be written out, 0 or more, got {value!r}"
+        )
+    return kind, int(value.__index__())

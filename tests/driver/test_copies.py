@@ -1,0 +1,133 @@
+"""Copies between two layouts: the loops, for several processors, against NumPy's indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import Core, IndexMap
+from tecomp.codegen.call import Kernel
+from tecomp.driver.copies import Copy, Side
+from tecomp.ir.dtype import DType
+from tecomp.ir.evaluate import evaluate
+from tests.strategies.arrays import Guarded
+
+Map = Callable[..., list[Any]]
+
+CORE = Core(1, 32, 16, (32768, 524288))
+MACHINES = [
+    (CORE, "uint8"), (CORE, "uint32"), (Core(1, 16, 16, (32768,)), "uint64"),
+    (Core(4, 64, 32, (32768,)), "uint16"),
+]
+
+MAPS: dict[str, Map] = {
+    "rows": lambda i, j: [i, j],
+    "columns": lambda i, j: [j, i],
+    "sticks": lambda i, j: [j // 64, i, j % 64],
+    "faces": lambda i, j: [i // 32, j // 32, i // 16 % 2, j // 16 % 2, i % 16, j % 16],
+    "pairs": lambda i, j: [i // 2, j, i % 2],
+    "fours": lambda i, j: [i // 4, j, i % 4],
+    "threes": lambda i, j: [j // 3, i, j % 3],
+    "backwards": lambda i, j: [-i + 130, -j + 200],
+    "swizzle": lambda i, j: [i, j // 64, j % 64 ^ (i % 8 * 8)],
+    "gaps": lambda i, j: [i, 2 * j],
+}
+ROWS, COLUMNS, STICKS = (MAPS[name] for name in ("rows", "columns", "sticks"))
+SHAPE = (131, 201)
+
+
+def side(function: Map, shape: tuple[int, ...]) -> Side:
+    """Where the elements of a tensor are."""
+    index_map = IndexMap.from_func(function, ndim=len(shape))
+    return Side(index_map, tuple(int(str(n)) for n in index_map.map_shape(shape)))
+
+
+def places(function: Map, shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], ...]:
+    """The place of every element, by the same function of NumPy's indices."""
+    return tuple(np.broadcast_arrays(*function(*np.indices(shape, sparse=True))))
+
+
+def expected(
+    array: np.ndarray[Any, Any], source: Map, result: Map, extents: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """What a copy of an array in one layout is in another."""
+    found = np.full(extents, 9, array.dtype)
+    found[places(result, SHAPE)] = array[places(source, SHAPE)]
+    return found
+
+
+@pytest.mark.parametrize(("core", "dtype"), MACHINES)
+@pytest.mark.parametrize("result", MAPS)
+def test_every_layout_from_rows_columns_and_sticks(
+    result: str, core: Core, dtype: str
+) -> None:
+    for source in ("rows", "columns", "sticks"):
+        copy = Copy(SHAPE, DType(dtype), side(MAPS[source], SHAPE), side(MAPS[result], SHAPE), 9)
+        random = np.random.default_rng(0)
+        array = Guarded(random.integers(0, 255, copy.source.places, dtype))
+        out = Guarded(np.zeros(copy.result.places, dtype))
+        func = copy.function(core)
+
+        Kernel(func)(array.array.reshape(-1), out.array.reshape(-1))
+
+        wanted = expected(array.array, MAPS[source], MAPS[result], copy.result.places)
+        np.testing.assert_array_equal(out.array, wanted)
+        out.check()
+        if core is not CORE:
+            continue
+        checked = np.zeros_like(wanted)
+        Kernel(func, check_bounds=True)(array.array.reshape(-1), checked.reshape(-1))
+        np.testing.assert_array_equal(checked, wanted)
+
+
+def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
+    shape = (600, 600)
+    copy = Copy(shape, DType("uint32"), side(ROWS, shape), side(COLUMNS, shape))
+    few, many = (copy.function(Core(n, 32, 16, (32768,))) for n in (1, 2))
+
+    assert "parallel" not in str(few)
+    assert str(many).count("in parallel(") == 1
+    array = np.arange(360_000, dtype="uint32")
+    out = np.zeros_like(array)
+    Kernel(many)(array, out)
+    np.testing.assert_array_equal(out.reshape(shape), array.reshape(shape).T)
+
+
+def test_places_without_an_element_stay_if_nothing_fills_them() -> None:
+    copy = Copy(SHAPE, DType("uint8"), side(ROWS, SHAPE), side(STICKS, SHAPE), None)
+    out = np.full(copy.result.places, 7, np.uint8)
+
+    copy.kernel()(np.zeros(SHAPE, np.uint8), out)
+
+    assert out.sum() == 7 * (out.size - 131 * 201)
+
+
+def test_the_interpreter_agrees() -> None:
+    shape = (20, 37)
+    result = side(lambda i, j: [j // 8, i, j % 8], shape)
+    copy = Copy(shape, DType("uint16"), side(ROWS, shape), result)
+    array = np.arange(740, dtype="uint16")
+    compiled, interpreted = np.zeros((2, 20 * 40), "uint16")
+    func = copy.function(CORE)
+
+    Kernel(func)(array, compiled)
+    evaluate(func, [array, interpreted])
+
+    np.testing.assert_array_equal(interpreted, compiled)
+
+
+def test_the_loops_of_sticks(golden: Callable[[object], None]) -> None:
+    shape = (1000, 200)
+    copy = Copy(shape, DType("float16"), side(ROWS, shape), side(STICKS, shape))
+
+    golden(copy.function(CORE))
+
+
+def test_the_loops_of_a_transpose(golden: Callable[[object], None]) -> None:
+    shape = (1000, 2000)
+    copy = Copy(shape, DType("float64"), side(ROWS, shape), side(COLUMNS, shape))
+
+    golden(copy.function(CORE))

@@ -1,0 +1,171 @@
+"""`relayout`, `pack` and `unpack`: what they return, share and refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tecomp import Format, Layout, relayout
+from tecomp.errors import CallError, LayoutError
+from tecomp.ir.dtype import DType
+from tecomp.layout.block_float import BlockFloat
+from tecomp.layout.blocked import blocked
+
+SHAPE = (70, 100)
+ROWS = Layout.row_major(SHAPE, "float32")
+STICKS = Layout.of(SHAPE, "float32", lambda i, j: [j // 32, i, j % 32], pad_value=-1)
+
+
+def test_sticks_and_back() -> None:
+    array = np.arange(7000, dtype="float32").reshape(SHAPE)
+    wide = np.full((70, 128), -1, "float32")
+    wide[:, :100] = array
+    expected = wide.reshape(70, 4, 32).transpose(1, 0, 2)
+
+    sticks = relayout(ROWS, STICKS)(array)
+
+    np.testing.assert_array_equal(sticks, expected)
+    np.testing.assert_array_equal(relayout(STICKS, ROWS)(sticks), array)
+
+
+def test_two_layouts_are_compiled_once() -> None:
+    again = Layout.of(SHAPE, "float32", lambda a, b: [b // 32, a, b % 32], pad_value=-1)
+
+    assert relayout(ROWS, STICKS) is relayout(ROWS, again)
+    assert repr(relayout(STICKS, STICKS)) == (
+        "<Relayout of float32[70, 100]: (i, j) -> (j // 32, i, j % 32) to "
+        "(i, j) -> (j // 32, i, j % 32)>"
+    )
+    assert relayout(ROWS, STICKS).kernel.outputs == ("result",)
+    assert "def relayout(" in relayout(ROWS, STICKS).source()
+    assert "define" in relayout(ROWS, STICKS).source("llvm")
+
+
+def test_arrays_of_any_strides_are_packed() -> None:
+    array = np.arange(7000, dtype="float32").reshape(SHAPE)
+    expected = STICKS.pack(array)
+
+    for same in (
+        np.asfortranarray(array), array[:, ::-1].copy()[:, ::-1],
+        np.repeat(array, 2, axis=1)[:, ::2],
+    ):
+        np.testing.assert_array_equal(STICKS.pack(same), expected)
+    for out in (np.zeros((100, 70), "float32").T, np.zeros((70, 300), "float32")[:, ::3]):
+        assert STICKS.unpack(expected, out) is out
+        np.testing.assert_array_equal(out, array)
+
+
+def test_a_result_is_written_where_it_is_asked_for() -> None:
+    out = np.zeros(STICKS.physical_shape, "float32")
+
+    assert STICKS.pack(np.ones(SHAPE, "float32"), out) is out
+    assert out.sum() == 7000 - STICKS.padding_count
+
+
+def test_scalars_and_empty_tensors() -> None:
+    scalar = Layout.of((), "float32", lambda: [0])
+    empty = Layout.of((0, 3), "float32", lambda i, j: [i, j % 4])
+
+    assert scalar.pack(np.float32(3)).tolist() == [3]
+    assert scalar.unpack(np.array([3], "float32")) == np.float32(3)
+    assert empty.pack(np.zeros((0, 3), "float32")).shape == (0, 4)
+    assert empty.unpack(np.zeros((0, 4), "float32")).shape == (0, 3)
+
+
+def test_a_tensor_with_many_ends_inside_blocks() -> None:
+    shape = (3, 5, 7, 9, 11)
+    layout = Layout.of(
+        shape, "uint8", lambda *i: [*(n // 2 for n in i), *(n % 2 for n in i)], pad_value=7
+    )
+    array = np.random.default_rng(0).integers(0, 255, shape, np.uint8)
+    expected = np.full(tuple(-(-n // 2) * 2 for n in shape), 7, np.uint8)
+    expected[tuple(map(slice, shape))] = array
+    halves = [n for extent in expected.shape for n in (extent // 2, 2)]
+    expected = expected.reshape(halves).transpose(0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+    packed = layout.pack(array)
+
+    np.testing.assert_array_equal(packed, expected)
+    np.testing.assert_array_equal(layout.unpack(packed), array)
+
+
+def test_elements_that_are_stored_differently_are_converted() -> None:
+    tiles = blocked((32, 64), "float32", "AB8a128b")
+    halves = Layout(
+        tiles.shape, tiles.dtype, tiles.index_map, Format.plain("bfloat16"), pad_value=2
+    )
+    array = np.random.default_rng(0).standard_normal((32, 64), np.float32)
+    rounded = array.astype(DType("bfloat16").numpy)
+    expected = np.full((32, 128), 2, rounded.dtype)
+    expected[:, :64] = rounded
+
+    packed = halves.pack(array)
+
+    assert packed.dtype == rounded.dtype
+    np.testing.assert_array_equal(
+        packed.reshape(32, 128).astype("float32"), expected.astype("float32")
+    )
+    np.testing.assert_array_equal(halves.unpack(packed), rounded.astype("float32"))
+
+
+def test_blocks_of_elements_are_read_and_stored_again() -> None:
+    storage = BlockFloat.of(8)
+    shape = (64, 96)
+
+    def faces(i: int, j: int) -> list[int]:
+        return [i // 32, j // 32, i // 16 % 2, j // 16 % 2, i % 16, j % 16]
+
+    plain = Layout.of(shape, "float32", faces)
+    tiles = Layout(shape, DType("float32"), plain.index_map, storage)
+    array = np.random.default_rng(0).standard_normal(shape, np.float32)
+    expected = storage.encode_array(plain.pack(array).reshape(-1))
+
+    packed = tiles.pack(array)
+
+    assert packed.shape == tiles.storage_shape
+    np.testing.assert_array_equal(packed.reshape(-1), expected)
+    values = storage.decode_array(expected, "float32").reshape(plain.physical_shape)
+    np.testing.assert_array_equal(tiles.unpack(packed), plain.unpack(values))
+    np.testing.assert_array_equal(relayout(tiles, tiles)(packed), packed)
+
+
+def message(call: object, *arguments: object) -> str:
+    """What a call is refused with."""
+    with pytest.raises((CallError, LayoutError)) as caught:
+        call(*arguments)  # type: ignore[operator]
+    return str(caught.value.message)
+
+
+def test_two_layouts_of_different_tensors_are_refused() -> None:
+    other = Layout.row_major((70, 101), "float32")
+
+    assert message(relayout, STICKS, other) == (
+        "relayout: the source is of float32[70, 100], the result of float32[70, 101]; give two "
+        "layouts of one tensor"
+    )
+    assert message(relayout, STICKS, Layout.row_major(SHAPE, "int32")) == (
+        "relayout: the source is of float32[70, 100], the result of int32[70, 100]; give two "
+        "layouts of one tensor"
+    )
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    array = np.zeros(SHAPE, "float32")
+
+    assert message(STICKS.pack, np.zeros((100, 70), "float32")) == (
+        "pack: the array is float32[100, 70], but float32[70, 100] belongs there; convert it first"
+    )
+    assert message(STICKS.pack, [[1.0]]) == (
+        "pack: the array is float64[1, 1], but float32[70, 100] belongs there; convert it first"
+    )
+    assert message(STICKS.unpack, STICKS.pack(array), array.astype("float64")) == (
+        "unpack: out is float64[70, 100], but float32[70, 100] belongs there; convert it first"
+    )
+    assert message(relayout(ROWS, STICKS), array.T) == (
+        "argument 0 (source) of relayout: expected float32[70, 100] without gaps in row-major "
+        "order, got strides of (1, 100) elements; pass np.ascontiguousarray(...) of it"
+    )
+    halves = Layout(SHAPE, STICKS.dtype, STICKS.index_map, Format.plain("float16"))
+    assert message(relayout(ROWS, halves), array, "here") == (
+        "relayout: out is str, but float16[4, 70, 32] belongs there; convert it first"
+    )

@@ -1,0 +1,319 @@
+"""A whole description: every table, every kind of mistake, and values that are overridden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tecomp
+from tecomp.errors import TargetError
+from tecomp.machine.descriptor import Limits, Target, Tile, read_target
+from tecomp.machine.engine import MatmulUnit, VectorUnit
+from tecomp.machine.lines import lines_of
+from tecomp.machine.memory import Link
+from tecomp.machine.read import table_of
+from tecomp.machine.rules import LaneReduction, SharedLanes
+
+TARGETS = Path(__file__).parents[2] / "targets"
+TOY = '''name = "toy"
+description = "a machine"
+clock_hz = 1e9
+
+[code]
+kind = "functional"
+
+[grid]
+core.y = 2
+core.x = 4
+
+[stick]
+bytes = 128
+padding = "all"
+source = "assumed"
+
+[tile]
+rows = 32
+columns = 32
+face_rows = 16
+face_columns = 16
+allowed = [[16, 32], [32, 32]]
+source = "assumed"
+
+[formats]
+float32 = ["float32", "bfloat16"]
+
+[memory.global]
+scope = "host"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+
+[memory.lx]
+scope = "core"
+rank = 1
+alignment_bytes = 128
+capacity_bytes = 4096
+reserved_bytes = 96
+instances = 2
+source = "assumed"
+
+[link.dma]
+from = "global"
+to = "lx"
+scope = "core"
+bytes_per_cycle = 32
+source = "assumed"
+
+[engine.matmul]
+kind = "matmul"
+m = 32
+n = 32
+k = 32
+inputs = ["bfloat16"]
+accumulator = "float32"
+a = ["m", "k"]
+b = ["k//2", "n", "k%2"]
+c = ["m", "n"]
+cycles = { high = 64, low = 16 }
+memory = "lx"
+source = "assumed"
+
+[engine.lanes]
+kind = "vector"
+width_bytes = 128
+types = ["float32", "float16"]
+cycles = { default = 1, exp = 4 }
+memory = "lx"
+source = "assumed"
+
+[[rule]]
+kind = "shared_lanes"
+operation = "contraction"
+operands = ["a", "b"]
+by = "dimension"
+source = "assumed"
+
+[[rule]]
+kind = "lane_reduction"
+operation = "reduction"
+result = "sparse"
+source = "assumed"
+
+[limits]
+span_bytes = 65536
+source = "assumed"
+'''
+
+
+def toy() -> Target:
+    return read_target(TOY, "toy.toml")
+
+
+def test_every_table_is_read() -> None:
+    target = toy()
+
+    assert (target.clock_hz, target.code.kind) == (1e9, "functional")
+    assert (dict(target.grid), target.cores) == ({"core.y": 2, "core.x": 4}, 8)
+    assert target.stick is not None
+    assert (target.stick_bytes, target.stick.padding) == (128, "all")
+    assert target.tile == Tile(32, 32, 16, 16, "assumed", ((16, 32), (32, 32)))
+    assert target.formats == {"float32": ("float32", "bfloat16")}
+    assert target.memory("lx").usable_bytes == 8000
+    assert target.links == {"dma": Link("dma", "global", "lx", "core", 32.0, "assumed")}
+    assert target.engine == {
+        "matmul": MatmulUnit(
+            "matmul", "matmul", 32, 32, 32, ("bfloat16",), "float32", ("m", "k"),
+            ("k//2", "n", "k%2"), ("m", "n"), {"high": 64.0, "low": 16.0}, "lx", "assumed",
+        ),
+        "lanes": VectorUnit(
+            "vector", "lanes", 128, ("float32", "float16"), {"default": 1.0, "exp": 4.0}, "lx",
+            "assumed",
+        ),
+    }
+    assert target.rules == (
+        SharedLanes("shared_lanes", "contraction", ("a", "b"), "dimension", "assumed"),
+        LaneReduction("lane_reduction", "reduction", "sparse", "assumed"),
+    )
+    assert target.limits == Limits("assumed", 65536)
+
+
+def test_what_follows_from_tables() -> None:
+    target = toy()
+    unit = target.engine["lanes"]
+
+    assert target.tile is not None
+    assert (target.tile.shape, target.tile.face) == ((32, 32), (16, 16))
+    assert target.tile.shapes == ((32, 32), (16, 32))
+    assert isinstance(unit, VectorUnit)
+    assert [unit.lanes(name) for name in ("float32", "float16")] == [32, 64]
+
+
+def test_cores_of_a_target_without_a_grid() -> None:
+    assert toy().overridden(grid=None).cores == 1
+    assert toy().overridden(
+        grid=None,
+        core={"count": 3, "vector_bytes": 32, "vector_registers": 8, "cache_bytes": [64],
+              "source": "assumed"},
+    ).cores == 3  # fmt: skip
+
+
+def test_a_target_without_sticks() -> None:
+    with pytest.raises(TargetError) as error:
+        _ = toy().overridden(stick=None).stick_bytes
+
+    assert error.value.message == "target toy has no sticks; `target.stick` is None"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("clock_hz = 1e9", "clock_ghz = 1",
+         "toy.toml:3: unknown key `clock_ghz`; did you mean `clock_hz`?"),
+        ("clock_hz = 1e9", "clock_hz = inf",
+         "toy.toml:3: `clock_hz` is inf; expected a number of hertz, above 0"),
+        ('kind = "functional"', 'kind = "real"',
+         "toy.toml:6: [code]: `kind` is 'real'; expected 'host' or 'functional'"),
+        ("core.y = 2", "row = 2",
+         "toy.toml:9: [grid]: unknown key `row`; expected a name such as core.x"),
+        ("core.y = 2", "core.y = 0",
+         'toy.toml:9: [grid]: `core.y` is 0; expected a whole number, at least 1, or "host"'),
+        ("face_rows = 16", "face_rows = 12",
+         "toy.toml:17: [tile]: a tile of 32x32 has no whole faces of 12x16; write faces that divide "
+         "it"),
+        ("[[16, 32], [32, 32]]", "[[16, 32, 1]]",
+         "toy.toml:22: [tile]: `allowed` is [[16, 32, 1]]; expected a list of lists of 2 whole "
+         "numbers, at least 1"),
+        ('float32 = ["float32", "bfloat16"]', 'floa32 = ["float32"]',
+         "toy.toml:26: [formats]: `floa32`: there is no type `floa32`; did you mean `float32`?"),
+        ('float32 = ["float32", "bfloat16"]', 'float32 = "bfloat16"',
+         "toy.toml:26: [formats]: `float32` is 'bfloat16'; expected a list of texts"),
+        ('to = "lx"', 'to = "lxx"',
+         "toy.toml:45: [link.dma]: `to`: there is no memory `lxx`; did you mean `lx`?"),
+        ("bytes_per_cycle = 32", 'bytes_per_cycle = "32 B"',
+         "toy.toml:47: [link.dma]: `bytes_per_cycle` is '32 B'; expected a number of bytes per "
+         "cycle, above 0"),
+        ('"k//2", "n", "k%2"', '"k/2", "n"',
+         "toy.toml:58: [engine.matmul]: `b` is ['k/2', 'n']; expected a list of texts: m, n, k or a "
+         "part of one such as k//4 and k%4"),
+        ('inputs = ["bfloat16"]', 'inputs = ["bf16"]',
+         "toy.toml:55: [engine.matmul]: `inputs`: there is no type `bf16`; did you mean "
+         "`bfloat16`?"),
+        ("cycles = { high = 64, low = 16 }", "cycles = { high = 64, low = 0 }",
+         "toy.toml:60: [engine.matmul.cycles]: `low` is 0; expected a number, above 0"),
+        ('kind = "vector"', 'kind = "vectors"',
+         "toy.toml:65: [engine.lanes]: `kind` is 'vectors'; did you mean `vector`?"),
+        ('kind = "vector"\n', "",
+         "toy.toml:64: [engine.lanes]: missing `kind`; the kinds are matmul, vector"),
+        ('kind = "lane_reduction"', 'kind = "lanes"',
+         "toy.toml:80: [[rule]] 2: `kind` is 'lanes'; did you mean `lane_access`?"),
+        ('result = "sparse"', 'result = "spars"',
+         "toy.toml:82: [[rule]] 2: `result` is 'spars'; expected 'sparse', 'dense' or 'refused'"),
+        ('operands = ["a", "b"]', 'operands = ["a", "d"]',
+         "toy.toml:75: [[rule]] 1: `operands` is ['a', 'd']; expected a list of 'a', 'b', 'inputs' "
+         "or 'out'"),
+        ('by = "dimension"', "bi = 1",
+         "toy.toml:76: [[rule]] 1: unknown key `bi`; the keys are kind, operation, operands, by, "
+         "source, axis"),
+        ("[stick]", "[rule]",
+         "toy.toml: no TOML (Cannot overwrite a value (at line 72, column 7)); see https://toml.io"),
+        ("[limits]\nspan_bytes = 65536", "[[limits]]\nspan_bytes = 65536",
+         "toy.toml:85: [limits]: expected a table, got [{'span_bytes': 65536, 'source': "
+         "'assumed'}]"),
+    ],
+    ids=str.split("clock-unit clock-inf code axis cores faces allowed format-type format-list link "
+                  "rate operand type cycles engine no-kind rule result operands rule-key twice "
+                  "array"),
+)
+def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+    assert old in TOY
+
+    with pytest.raises(TargetError) as error:
+        read_target(TOY.replace(old, new, 1), "toy.toml")
+
+    assert error.value.message == message
+
+
+def test_lines_of_texts_on_several_lines() -> None:
+    text = 'a = """\nb = 1\n"""\n"c d" = [\n  1,\n]\n  [e . "f.g"] # here\nh.i = 2\n'
+
+    assert lines_of(text) == {
+        ("a",): 1, ("c d",): 4, ("e",): 7, ("e", "f.g"): 7, ("e", "f.g", "h"): 8,
+        ("e", "f.g", "h", "i"): 8, ("e", "f.g", "h.i"): 8,
+    }  # fmt: skip
+
+
+def test_values_are_overridden() -> None:
+    target = toy()
+    other = target.overridden(
+        grid={"core.x": 8}, memory={"lx": {"reserved_bytes": None}}, description="another"
+    )
+
+    assert (dict(other.grid), other.description) == ({"core.y": 2, "core.x": 8}, "another")
+    assert other.memory("lx").usable_bytes == 8192
+    assert other.overridden(
+        grid={"core.x": 4}, memory={"lx": {"reserved_bytes": 96}}, description="a machine"
+    ) == target
+
+
+def test_the_host_is_overridden() -> None:
+    cpu = tecomp.Target.load("cpu", core={"count": 5, "vector_bytes": 16}, grid={"core.x": 5})
+
+    assert cpu.core is not None
+    assert (cpu.core.count, cpu.core.vector_bytes, cpu.cores) == (5, 16, 5)
+    assert cpu.core.cache_bytes == tecomp.Target.load("cpu").core.cache_bytes  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"memory": {"lx": {"capacity_kib": 4}}},
+         "target toy, overridden: [memory.lx]: unknown key `capacity_kib`; did you mean "
+         "`capacity_bytes`?"),
+        ({"clock_hz": "1 GHz"},
+         "target toy, overridden: `clock_hz` is '1 GHz'; expected a number of hertz, above 0"),
+        ({"memory": None}, "target toy, overridden: missing `memory`"),
+    ],
+    ids=str.split("unit type missing"),
+)
+def test_overrides_that_are_none(tables: dict[str, object], message: str) -> None:
+    with pytest.raises(TargetError) as error:
+        toy().overridden(**tables)
+
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize("path", sorted(TARGETS.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_target_is_what_its_table_says(path: Path) -> None:
+    target = Target.load(path)
+
+    assert target.overridden() == target
+    assert set(table_of(target)) >= {"name", "description", "memory"}
+
+
+def test_a_target_made_by_hand_can_be_changed() -> None:
+    plain = Target("plain", "", toy().memories, tecomp.Core(1, 16, 8, (64,)))
+
+    changed = plain.overridden(core={"count": 2})
+
+    assert changed.core == tecomp.Core(2, 16, 8, (64,), "not said")
+
+
+def test_the_numbers_of_shipped_targets() -> None:
+    """Some that follow from others."""
+    stick = Target.load("stick128")
+    small, large = (Target.load(name) for name in ("tensix_wh", "tensix_bh"))
+    unit = stick.engine["matmul"]
+
+    assert isinstance(unit, MatmulUnit)
+    assert stick.clock_hz is not None
+    products = unit.m * unit.n * unit.k * unit.instances * stick.cores / unit.cycles["exact"]
+    assert 2 * products * stick.clock_hz == 98.304e12
+    assert stick.memory("lx").usable_bytes == 2_031_616
+    assert [t.cores for t in (stick, small, large)] == [32, 64, 130]
+    assert small.memory("dram").usable_bytes == 12 * 2**30
+    assert large.memory("l1").usable_bytes == 1_572_864 - 98_304
+    for target in (small, large):
+        matmul = target.engine["matmul"]
+        assert isinstance(matmul, MatmulUnit)
+        assert matmul.cycles == {"hifi4": 64, "hifi3": 48, "hifi2": 32, "lofi": 16}

@@ -1,0 +1,127 @@
+"""Random pairs of layouts: what a compiled copy moves, and what it puts where no element is."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tecomp import IndexMap, Layout, relayout
+from tecomp.ir.dtype import DType
+from tests.strategies.arrays import Guarded
+from tests.strategies.draws import Draw
+from tests.strategies.layouts import draw_layout, function_of, places
+
+Array: TypeAlias = NDArray[Any]
+
+TYPES = ("uint8", "float16", "float32", "float64", "bool", "bfloat16", "int64")
+BLOCKS = (2, 3, 4, 8, 16, 32, 64)
+MOST_PLACES = 1 << 20
+
+
+@st.composite
+def blocked(draw: Draw, rank: int) -> str:
+    """Axes cut into blocks of sizes that machines have, some of them with a swizzle, in any order."""
+    names = [f"a{k}" for k in range(rank)]
+    results = []
+    for name in names:
+        cuts = sorted(draw(st.sets(st.sampled_from(BLOCKS), max_size=2)))
+        if len(cuts) == 2 and cuts[1] % cuts[0]:
+            cuts = cuts[1:]
+        low = 1
+        for cut in cuts:
+            results.append(f"{name} // {low} % {cut // low}")
+            low = cut
+        top = f"{name} // {low}"
+        results.append(draw(st.sampled_from((top, top, f"{top} % {draw(st.integers(40, 50))}"))))
+    order = draw(st.permutations(results))
+    if len(order) > 1 and draw(st.booleans()):
+        row, column = order[-2:]
+        period = column.split("%")[-1].strip()
+        if period in ("4", "8"):
+            order[-1] = f"({column}) ^ ({row}) % {period}"
+    return f"lambda {', '.join(names)}: [{', '.join(order)}]"
+
+
+@st.composite
+def tensors(draw: Draw) -> tuple[tuple[int, ...], str, list[str]]:
+    """A shape, a type, and two maps."""
+    rank = draw(st.integers(1, 3))
+    sizes = st.sampled_from((1, 2, 3, 7, 16, 31, 32, 33, 40))
+    shape = tuple(draw(st.lists(sizes, min_size=rank, max_size=rank)))
+    texts = [
+        draw(blocked(rank)) if draw(st.booleans()) else draw_layout(draw, shape, separated=False)
+        for _ in range(2)
+    ]
+    # Paddings of several axes multiply.
+    for text in texts:
+        ends = IndexMap.from_func(function_of(text), ndim=rank).map_shape(shape)
+        assume(prod(int(str(n)) for n in ends) <= MOST_PLACES)
+    return shape, draw(st.sampled_from(TYPES)), texts
+
+
+def random_bits(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
+    """All patterns of bits, those of NaN included; of a bool those that it has."""
+    kind = DType(dtype).numpy
+    most = 2 if dtype == "bool" else 256
+    count = int(np.prod(shape)) * kind.itemsize
+    return np.random.default_rng(seed).integers(
+        0, most, count, np.uint8).view(kind).reshape(shape)
+
+
+def bits(array: Array) -> Array:
+    """The bytes of an array, which are what a copy keeps."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+@settings(max_examples=3 * settings().max_examples)
+@given(tensors(), st.sampled_from((None, 0.0, 1.0)))
+def test_every_element_moves_and_padding_reads_as_the_pad_value(
+    tensor: tuple[tuple[int, ...], str, list[str]], pad: float | None
+) -> None:
+    shape, dtype, texts = tensor
+    src, dst = (
+        Layout.of(shape, dtype, function_of(text), pad_value=pad) for text in texts
+    )
+    array = random_bits(src.physical_shape, dtype)
+    expected = np.full(dst.physical_shape, pad or 0).astype(array.dtype)
+    at, to = (tuple(places([text], shape)) for text in texts)
+    expected[to] = array[at]
+    given, out = Guarded(array), Guarded(random_bits(dst.physical_shape, dtype, 1))
+
+    assert relayout(src, dst)(given.array, out=out.array) is out.array
+
+    assert np.array_equal(bits(out.array), bits(expected))
+    out.check()
+    given.check()
+    back = relayout(dst, src)(out.array)
+    assert np.array_equal(bits(back[at]), bits(array[at]))
+    there_again = relayout(src, dst)(back)
+    assert np.array_equal(bits(there_again), bits(expected))
+
+
+@given(tensors(), st.permutations(range(3)), st.booleans())
+def test_unpack_undoes_pack(
+    tensor: tuple[tuple[int, ...], str, list[str]], order: list[int], has_gaps: bool
+) -> None:
+    shape, dtype, (text, _) = tensor
+    layout = Layout.of(shape, dtype, function_of(text))
+    axes = [k for k in order if k < len(shape)]
+    back = [axes.index(k) for k in range(len(shape))]
+    wide = random_bits(tuple(shape[k] * (1 + has_gaps) for k in axes), dtype)
+    array = wide[tuple(slice(None, None, 1 + has_gaps) for _ in axes)].transpose(back)
+    assert array.shape == shape
+    expected = np.zeros(layout.physical_shape, array.dtype)
+    expected[tuple(places([text], shape))] = np.ascontiguousarray(array).reshape(-1)
+
+    packed = layout.pack(array)
+
+    assert np.array_equal(bits(packed), bits(expected))
+    assert np.array_equal(bits(layout.unpack(packed)), bits(array))
+    out = np.zeros_like(wide)[tuple(slice(None, None, 1 + has_gaps) for _ in axes)].transpose(back)
+    assert layout.unpack(packed, out) is out
+    assert np.array_equal(bits(out), bits(array))

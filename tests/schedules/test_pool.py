@@ -1,0 +1,126 @@
+"""Pooling gives what a loop over windows in NumPy gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import pool
+
+
+def pair(x: Any) -> tuple[int, int]:
+    return x if isinstance(x, tuple) else (x, x)
+
+
+def expected(x: np.ndarray, window: Any, op: str, *, stride: Any = None, padding: Any = 0,
+             dilation: Any = 1, count_padding: bool = True) -> np.ndarray:
+    """Channels last."""
+    (sy, sx), (py, px), (dy, dx) = pair(stride or window), pair(padding), pair(dilation)
+    high, wide = pair(window)
+    pads = ((0, 0), (py, py), (px, px), (0, 0))
+    around = np.pad(x.astype(np.float64), pads, constant_values=-np.inf if op == "max" else 0)
+    inside = np.pad(np.ones(x.shape), pads)
+    rows = (around.shape[1] - dy * (high - 1) - 1) // sy + 1
+    columns = (around.shape[2] - dx * (wide - 1) - 1) // sx + 1
+    out = np.empty((x.shape[0], rows, columns, x.shape[3]))
+    for i in range(rows):
+        for j in range(columns):
+            y = slice(i * sy, i * sy + dy * (high - 1) + 1, dy)
+            z = slice(j * sx, j * sx + dx * (wide - 1) + 1, dx)
+            seen = around[:, y, z]
+            count = high * wide if count_padding else inside[:, y, z].sum((1, 2))
+            out[:, i, j] = seen.max((1, 2)) if op == "max" else seen.sum((1, 2)) / count
+    return out
+
+
+def run(x: np.ndarray, target: tecomp.Target, window: Any, op: Any, layout: Any,
+        **options: Any) -> np.ndarray:
+    """Images with channels last, whatever the layout that is tried."""
+    given = x if layout == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    X = te.placeholder(given.shape, str(x.dtype), name="X")
+    Y = pool.define(X, window, op, layout=layout, **options)
+    kernel = tecomp.build(pool.schedule(Y, target), [X, Y], check_bounds=True)
+    result = kernel.empty(Y)
+    kernel(given, result)
+    return result if layout == "NHWC" else result.transpose(0, 2, 3, 1)
+
+
+def image(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return (np.random.default_rng(0).standard_normal(shape) * 20).astype(dtype)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("op", ["max", "mean"])
+@pytest.mark.parametrize(
+    ("size", "window", "options"),
+    [
+        ((1, 1, 1), 1, {}), ((7, 9, 3), 2, {}), ((13, 37, 17), 3, {"stride": 2, "padding": 1}),
+        ((12, 20, 33), (2, 3), {"stride": (1, 2), "padding": (1, 0)}),
+        ((15, 14, 8), 3, {"stride": 1, "padding": 1, "dilation": 2}),
+        ((20, 20, 5), 5, {"stride": 3}),
+    ],
+)
+def test_windows(size: tuple[int, int, int], window: Any, options: dict[str, Any], op: str,
+                 layout: str, target: tecomp.Target) -> None:
+    x = image(2, *size)
+
+    result = run(x, target, window, op, layout, **options)
+    np.testing.assert_allclose(result, expected(x, window, op, **options), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_a_mean_of_what_is_inside(layout: str, target: tecomp.Target) -> None:
+    x = image(1, 11, 12, 7)
+    options: dict[str, Any] = {"stride": 2, "padding": 1, "count_padding": False}
+
+    result = run(x, target, 3, "mean", layout, **options)
+    np.testing.assert_allclose(result, expected(x, 3, "mean", **options), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
+def test_types(dtype: str, target: tecomp.Target) -> None:
+    x = image(1, 8, 9, 20, dtype=dtype)
+
+    result = run(x, target, 3, "max", "NHWC", stride=2, padding=1)
+    np.testing.assert_array_equal(result, expected(x, 3, "max", stride=2, padding=1))
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("op", ["max", "mean"])
+def test_whole_images(layout: Any, op: Any, target: tecomp.Target) -> None:
+    x = image(2, 7, 6, 19)
+    axes = (1, 2) if layout == "NHWC" else (2, 3)
+    X = te.placeholder(x.shape, name="X")
+    Y = pool.whole(X, op, layout=layout)
+    kernel = tecomp.build(pool.schedule(Y, target), [X, Y], check_bounds=True)
+    result = kernel.empty(Y)
+    kernel(x, result)
+
+    wanted = getattr(x, op)(axes, keepdims=True)
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
+    X = te.placeholder((1, te.var("h"), te.var("w"), te.var("c")), name="X")
+    Y = pool.define(X, 3, stride=2, padding=1)
+    kernel = tecomp.build(pool.schedule(Y, target), [X, Y])
+    for size in ((5, 5, 1), (8, 30, 35)):
+        x = image(1, *size)
+        wanted = expected(x, 3, "max", stride=2, padding=1)
+        result = np.full(wanted.shape, np.nan, np.float32)
+        kernel(x, result)
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_too_much_padding_is_refused() -> None:
+    with pytest.raises(ValueError, match="padding") as error:
+        pool.define(te.placeholder((1, 8, 8, 4), name="X"), 2, padding=2)
+
+    assert str(error.value) == (
+        "pool.define: padding=(2, 2) is more than half of window=(2, 2); take less, or a larger "
+        "window"
+    )

@@ -1,0 +1,122 @@
+"""Pragmas: the set is closed, and the one that does something writes out short loops."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.scheduling.schedule import Schedule
+from tests.scheduling.conftest import Refusal
+
+A = te.placeholder((8, 30), name="A")
+k = te.reduce_axis((0, 30), name="k")
+R = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="R")
+C = te.compute((8, 30), lambda i, j: A[i, j] + 1.0, name="C")
+
+
+def loops(s: Schedule, *args: Any) -> list[str]:
+    """How the loops run, in order."""
+    text = str(tecomp.lower(s, args, stop_after="nest"))
+    return re.findall(r"for \w+ in (\w+)\(", text)
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted"),
+    [
+        (0, ["range", "range", "range"]),
+        (2, ["range", "range", "range"]),
+        (3, ["range", "range", "unrolled"]),
+        (29, ["range", "range", "unrolled"]),
+        (30, ["range", "unrolled", "unrolled"]),
+        (1000, ["range", "unrolled", "unrolled"]),
+    ],
+)
+def test_loops_inside_are_written_out_up_to_a_number_of_statements(
+    most: int, wanted: list[str]
+) -> None:
+    s = te.create_schedule(C)
+    s[C].split(C.op.axis[1], factor=3)
+    s[C].pragma(C.op.axis[0], "auto_unroll_max_step", most)
+
+    assert loops(s, A, C) == wanted
+
+
+def test_a_vector_is_one_statement() -> None:
+    s = te.create_schedule(C)
+    _, inner = s[C].split(C.op.axis[1], factor=15)
+    s[C].vectorize(inner)
+    s[C].pragma(C.op.axis[0], "auto_unroll_max_step", 2)
+
+    assert loops(s, A, C) == ["range", "unrolled", "vectorized"]
+
+
+def test_loops_without_a_fixed_number_of_iterations_stay() -> None:
+    s = te.create_schedule(C)
+    outer, _ = s[C].split(C.op.axis[1], factor=7)
+    s[C].pragma(outer, "auto_unroll_max_step", 100)
+
+    assert loops(s, A, C) == ["range", "range", "range"]
+
+
+def test_numbers_stay_the_same() -> None:
+    s = te.create_schedule(R)
+    outer, _ = s[R].split(k, factor=5)
+    s[R].pragma(R.op.axis[0], "auto_unroll_max_step", 64)
+    s[R].pragma(outer, "unroll_explicit", True)
+    a, r = np.arange(240, dtype="float32").reshape(8, 30), np.zeros(8, "float32")
+
+    tecomp.build(s, [A, R], check_bounds=True)(a, r)
+
+    np.testing.assert_array_equal(r, a.sum(1))
+
+
+ALL = "the pragmas are auto_unroll_max_step, unroll_explicit"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        ("import_llvm", "define", "s[R].pragma(i, 'import_llvm'): there is no pragma 'import_llvm' "
+         f"here; write the code as te expressions, te.dot and te.reinterpret included; {ALL}"),
+        ("debug_skip_region", None, "s[R].pragma(i, 'debug_skip_region'): there is no pragma "
+         "'debug_skip_region' here; leave the stage out of the computation to see what it costs; "
+         f"{ALL}"),
+        ("vectorise", None,
+         f"s[R].pragma(i, 'vectorise'): there is no pragma 'vectorise' here; {ALL}"),
+        (None, None, f"s[R].pragma(i, None): there is no pragma None here; {ALL}"),
+        ("unroll_explicit", False, "s[R].pragma(i, 'unroll_explicit'): loops marked unroll are "
+         "always written out in the IR, so unroll_explicit is True, got False; leave the mark out "
+         "for a loop that LLVM may unroll"),
+        ("auto_unroll_max_step", None, "s[R].pragma(i, 'auto_unroll_max_step'): "
+         "auto_unroll_max_step is how many statements may be written out, 0 or more, got None"),
+        ("auto_unroll_max_step", -1, "s[R].pragma(i, 'auto_unroll_max_step'): "
+         "auto_unroll_max_step is how many statements may be written out, 0 or more, got -1"),
+    ],
+)
+def test_what_is_refused(kind: Any, value: Any, message: str, refusal: Refusal) -> None:
+    s = te.create_schedule(R)
+
+    error = refusal(s, lambda: s[R].pragma(R.op.axis[0], kind, value))
+
+    assert error.message == message
+
+
+def test_of_another_stage(refusal: Refusal) -> None:
+    s = te.create_schedule(R)
+
+    error = refusal(s, lambda: s[R].pragma(C.op.axis[0], "unroll_explicit"))
+
+    assert error.message == "s[R].pragma: axis i does not belong to R; its loops are now i, k"
+
+
+def test_pragmas_end_with_their_loop() -> None:
+    s = te.create_schedule(R)
+    s[R].pragma(R.op.axis[0], "unroll_explicit")
+    s[R].split(R.op.axis[0], factor=2)
+
+    assert not s.state.stage(R.op).pragmas
