@@ -8,6 +8,7 @@ from typing import Any, overload
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
@@ -22,6 +23,7 @@ from tecomp.scheduling.state import (
     State,
     initial_stage,
 )
+from tecomp.scheduling.tensorize import tensorize
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace
 
@@ -332,6 +334,10 @@ class Stage:
             transform_layout, "transform_layout", mapping_function, **kwargs
         )
         return made
+
+    def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
+        """Compute a loop and all inside it by an operation of the machine; see `tensorize`."""
+        self._apply(tensorize, "tensorize", var, tensor_intrin)
 
     def _mark(self, name: str, axis: IterVar, kind: ForKind) -> None:
         def primitive(state: State, key: Operation, marked: IterVar) -> tuple[State, None]:
