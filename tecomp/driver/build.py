@@ -16,8 +16,6 @@ from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make
 from tecomp.driver.packing import Packing
 from tecomp.errors import CallError
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate, Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.schedule import Schedule
@@ -118,7 +116,8 @@ def build(
         args: tensors and size variables, in the order in which the kernel takes them.
         target: the machine: its name, a description, or a path to one.
         name: of the kernel.
-        check_bounds: check every access while it runs; for finding errors in this compiler.
+        check_bounds: check every access while it runs, and that nothing is written around the
+            memories of an accelerator; for finding errors in this compiler.
         fast_math: let sums be reordered, divisions become multiplications, and `min` and `max` of
             NaN and a number be either; changes results.
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
@@ -129,8 +128,8 @@ def build(
     Raises:
         LowerError: the schedule has no code that keeps its meaning.
         TargetError: the target lacks a memory, a rank, or an axis of its grid, that the schedule
-            uses.
-        CapacityError: a buffer alone is larger than its memory.
+            uses, or cores share what is in the memory of one.
+        CapacityError: what is needed at one time does not fit into a memory.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4,), name="A")
@@ -147,19 +146,5 @@ def build(
     )
     if isinstance(schedule, Schedule):
         check_grid(schedule.state, machine)
-    made, lowered = make(asked, check_memories)
+    made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)
-
-
-def check_memories(func: PrimFunc, target: Target) -> None:
-    """Every buffer lives in a memory that the target has, at a rank that this memory has.
-
-    Raises:
-        TargetError: one does not; names the buffer, the memory and the rank.
-    """
-    for param in func.params:
-        if isinstance(param, Buffer):
-            target.check_buffer(param)
-    for node in walk(func.body):
-        if isinstance(node, Allocate):
-            target.check_buffer(node.buffer)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from tecomp.codegen.compile import Compiled, Interface, compile_function
 from tecomp.codegen.emit import Options
 from tecomp.codegen.kept import Recent, code_key, digest, kept_code, made_by
 from tecomp.codegen.store import Store, current_store
+from tecomp.driver.memories import in_memories
 from tecomp.driver.sources import SOURCES
 from tecomp.errors import Location
 from tecomp.ir.codec import NotPlainError, Word, decode, encode
@@ -66,8 +67,17 @@ class Build:
     options: Options
 
     def lowered(self) -> Lowered:
-        """The function after each pass."""
-        return lower_all(self.schedule, self.args, self.name)
+        """The function after each pass; the last one puts buffers into the target's memories.
+
+        Raises:
+            LowerError: the schedule has no code that keeps its meaning.
+            TargetError: the target cannot run the function.
+        """
+        lowered = lower_all(self.schedule, self.args, self.name)
+        if self.target is None:
+            return lowered
+        return in_memories(self.schedule, self.args, lowered, self.target,
+                           guards=self.options.check_bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +91,14 @@ class Made:
 MADE: Recent[Made] = Recent()
 
 
-def make(
-    build: Build, check: Callable[[PrimFunc, Target], None] | None = None
-) -> tuple[Made, Lowered | None]:
+def make(build: Build) -> tuple[Made, Lowered | None]:
     """The code of a schedule, and its lowered functions where they had to be made for it.
 
     Args:
         build: what is asked for.
-        check: raises an error if the target cannot run the function.
 
     Raises:
-        TecompError: lowering, `check` or code generation refuses it.
+        TecompError: lowering, the target or code generation refuses it.
     """
     store = current_store()
     keys = list(program_keys(build)) if store is not None else []
@@ -102,8 +109,6 @@ def make(
         if found is not None:
             return found, None
     lowered = build.lowered()
-    if check is not None and build.target is not None:
-        check(lowered.final, build.target)
     compiled = compile_function(lowered.final, **asdict(build.options))
     made = Made(compiled, _signature(build.args, lowered))
     if store is not None and keys:

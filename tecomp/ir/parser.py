@@ -249,20 +249,21 @@ class _Body:
     def loop(self, node: ast.For, name: str) -> Stmt:
         match node.iter:
             case ast.Call(func=ast.Name(id=word)) as call if word in _LOOPS:
-                more = self.source.arguments(call, 1, None, ("extent", "dtype"))
+                more = self.source.arguments(call, 1, None, ("extent", "dtype", "thread"))
             case _:
                 self.source.refuse(node.iter, f"expected one of {', '.join(_LOOPS)}")
         first = parse_expr(self.source, call.args[0])
         extent = parse_expr(self.source, more["extent"]) if "extent" in more else first
         start = first if "extent" in more else Const(0, extent.dtype)
         dtype = self.source.dtype(more["dtype"]) if "dtype" in more else extent.dtype
+        thread = self.source.string(more["thread"]) if "thread" in more else ""
         var = Var(name, dtype)
         with self.source.bound({name: var}):
-            return For(var, start, extent, _LOOPS[word], self.block(node.body))
+            return For(var, start, extent, _LOOPS[word], self.block(node.body), thread)
 
     def scope(self, node: ast.With, call: ast.Call, name: str) -> Stmt:
         word = call.func.id if isinstance(call.func, ast.Name) else ""
-        known = {"Let": ("dtype",), "BufferRealize": ("bounds", "aligns")}.get(word, ())
+        known = {"Let": ("dtype",), "BufferRealize": ("bounds", "aligns", "ahead")}.get(word, ())
         more = self.source.arguments(call, 1, None, known)
         if word == "Let":
             value = parse_expr(self.source, call.args[0])
@@ -276,7 +277,8 @@ class _Body:
         if word == "BufferRealize":
             bounds = tuple(map(self.range, entries(self.source, more.get("bounds"))))
             aligns = tuple(map(self.align, entries(self.source, more.get("aligns"))))
-            return BufferRealize(buffer, bounds, body, aligns)
+            ahead = parse_expr(self.source, more["ahead"]) if "ahead" in more else None
+            return BufferRealize(buffer, bounds, body, aligns, ahead)
         return Allocate(buffer, body) if word == "Allocate" else DeclBuffer(buffer, body)
 
     def inside(self, node: ast.With, name: str, meaning: Var | Buffer) -> Stmt:

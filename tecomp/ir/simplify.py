@@ -187,7 +187,8 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
             start = yield expression(facts, part.min)
             extent = yield expression(facts, part.extent)
             ranges.append(Range(start, extent))
-        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns)
+        ahead = None if stmt.ahead is None else (yield expression(facts, stmt.ahead))
+        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead)
     return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
 
 
@@ -222,7 +223,9 @@ def _loop(facts: Facts, loop: For) -> Task:
     if facts.is_exact(count) and facts.at_most(count, 0):
         return EMPTY
     state = facts.enter()
-    if not count.terms and count.const == 1:
+    is_one = not count.terms and count.const == 1
+    # The value of a loop over cores says which core it is, which is the first one without a loop.
+    if is_one and (not loop.thread or (isinstance(start, Const) and start.value == 0)):
         facts.values[loop.loop_var] = start
         body = yield _statement(facts, loop.body)
         facts.leave(state)
@@ -234,7 +237,7 @@ def _loop(facts: Facts, loop: For) -> Task:
         return EMPTY
     if start is loop.min and extent is loop.extent and body is loop.body:
         return loop
-    return For(loop.loop_var, start, extent, loop.kind, body)
+    return For(loop.loop_var, start, extent, loop.kind, body, loop.thread)
 
 
 def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:

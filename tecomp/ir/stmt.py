@@ -96,7 +96,10 @@ class ForKind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Stmt):
-    """`loop_var` runs from `min` over `extent` values."""
+    """`loop_var` runs from `min` over `extent` values.
+
+    `thread` is the axis of the grid of cores whose cores run one value each, such as `core.x`.
+    """
 
     binds: ClassVar[tuple[str, ...]] = ("loop_var",)
 
@@ -105,6 +108,7 @@ class For(Stmt):
     extent: Expr
     kind: ForKind
     body: Stmt
+    thread: str = ""
 
     def bound(self) -> tuple[Var, ...]:
         """The variables that this node binds."""
@@ -120,7 +124,7 @@ class For(Stmt):
         yield from comma([*arguments, "" if zero else "extent="])
         yield Operand(self.extent)
         yield from _declared(self.loop_var, self.extent)
-        yield "):"
+        yield f", thread={quoted(self.thread)}):" if self.thread else "):"
         yield from _block(self.body)
         yield Release(self.loop_var)
 
@@ -176,13 +180,16 @@ class BufferRealize(Stmt):
     """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
 
     Exists before flattening only; `storage` turns it into an `Allocate`. `aligns` are the
-    (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor.
+    (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor. `ahead`
+    is the variable of a loop around whose next iteration's part is to be computed before this one's
+    is used, in a second copy.
     """
 
     buffer: Buffer
     bounds: tuple[Range, ...]
     body: Stmt
     aligns: tuple[tuple[int, int, int], ...] = ()
+    ahead: Expr | None = None
 
     def bound(self) -> tuple[Var, ...]:
         """The variables that this node binds."""
@@ -191,7 +198,8 @@ class BufferRealize(Stmt):
     def pieces(self) -> Pieces:
         """`with BufferRealize(Buffer(...), bounds=((min, extent), ...)) as A:`."""
         aligns = f", aligns={self.aligns}" if self.aligns else ""
-        arguments = (", bounds=", *tuple_of(self.bounds), aligns)
+        ahead = () if self.ahead is None else (", ahead=", Operand(self.ahead))
+        arguments = (", bounds=", *tuple_of(self.bounds), aligns, *ahead)
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
 

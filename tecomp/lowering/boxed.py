@@ -37,6 +37,7 @@ class BoxedLoops:
         region: the elements to compute.
         is_box: whether these are all that the start and extent of each axis enclose.
         kinds: how loops run.
+        threads: the axes of the grid of cores that loops are bound to.
         producers: puts the stages that are computed after a number of loops before a statement.
     """
 
@@ -47,6 +48,7 @@ class BoxedLoops:
     region: Any
     is_box: bool
     kinds: Mapping[IterVar, ForKind]
+    threads: Mapping[IterVar, str]
     producers: Producers
 
     def build(self, scope: Scope, first_reduction: int | None) -> Stmt:
@@ -88,7 +90,8 @@ class BoxedLoops:
                 at_once(self.definition.stage, {leaf: var})
             )
             body = self._inside(position + 1, {**values, leaf: var}, inside, first_reduction)
-            rest = For(var, Const(0), extent, self._kind(leaf), body)
+            thread = self.threads.get(leaf, "")
+            rest = For(var, Const(0), extent, self._kind(leaf), body, thread)
         if position == first_reduction:
             initial = self._initial(leaves[position:], values, scope)
             rest = seq(initial, _guarded(self._some_values(reduction=True), rest))
@@ -119,7 +122,8 @@ class BoxedLoops:
         statement = _guarded(conditions, self.body.initial(roots))
         for leaf, var in reversed(loops):
             kind = self._kind(leaf) if self.frame.data_loops_suffice else ForKind.SERIAL
-            statement = For(var, Const(0), index_value(extents[leaf]), kind, statement)
+            thread = self.threads.get(leaf, "") if self.frame.data_loops_suffice else ""
+            statement = For(var, Const(0), index_value(extents[leaf]), kind, statement, thread)
         return statement
 
     def _wanted(

@@ -8,7 +8,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.ir.expr import Expr, Var
 from tecomp.ir.stmt import ForKind
 from tecomp.scheduling.state import StageState
-from tecomp.scheduling.threads import is_parallel
+from tecomp.scheduling.threads import is_grid_axis, is_parallel
 
 _CALLS = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorize"}
 
@@ -19,6 +19,11 @@ def loop_kinds(stage: StageState) -> dict[IterVar, ForKind]:
     for leaf, tag in stage.threads.items():
         kinds.setdefault(leaf, ForKind.PARALLEL if is_parallel(tag) else ForKind.SERIAL)
     return kinds
+
+
+def grid_axes(stage: StageState) -> dict[IterVar, str]:
+    """The axis of the grid of cores of every loop that is bound to one."""
+    return {leaf: tag for leaf, tag in stage.threads.items() if is_grid_axis(tag)}
 
 
 def at_once(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:

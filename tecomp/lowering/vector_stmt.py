@@ -350,7 +350,7 @@ def _inner_loop(loop: _Loop, stmt: For, at: _At) -> Task:
     body = yield _statement(loop, stmt.body, at)
     facts.leave(state)
     lanes.forget()
-    return For(stmt.loop_var, start, extent, stmt.kind, body)
+    return For(stmt.loop_var, start, extent, stmt.kind, body, stmt.thread)
 
 
 def _hull(loop: _Loop, stmt: For) -> For | None:
@@ -366,7 +366,7 @@ def _hull(loop: _Loop, stmt: For) -> For | None:
     ))
     extent = loop.lanes.simple(binary(BinOp.SUB, high, low))
     body = IfThenElse(inside, stmt.body)
-    return For(stmt.loop_var, loop.lanes.simple(low), extent, stmt.kind, body)
+    return For(stmt.loop_var, loop.lanes.simple(low), extent, stmt.kind, body, stmt.thread)
 
 
 def _extreme(loop: _Loop, expr: Expr, *, greatest: bool) -> Task:

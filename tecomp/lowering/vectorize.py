@@ -113,7 +113,7 @@ def _serial(work: _Pass, loop: For) -> Task:
     work.loops.discard(loop.loop_var)
     work.facts.leave(state)
     kind = ForKind.SERIAL if _is_vector(loop) else loop.kind
-    return For(loop.loop_var, loop.min, loop.extent, kind, body)
+    return For(loop.loop_var, loop.min, loop.extent, kind, body, loop.thread)
 
 
 def _vectorized(work: _Pass, loop: For) -> Stmt:

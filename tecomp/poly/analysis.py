@@ -112,10 +112,26 @@ class Group:
             axis = self.axes.index(number)
             origin = (0,) * len(self.axes)
             return origin, (*origin[:axis], unit, *origin[axis + 1 :])
-        if not self._is_small and self._is_affine:
-            return self.set.first_collision()
+        if not self._is_small:
+            if self._is_affine:
+                return self.set.first_collision()
+            if self._bit_indices is not None:
+                return None
         shape, places = self._elements
         return elements.first_collision(places, shape)
+
+    @cached_property
+    def _bit_indices(self) -> tuple[Expr, ...] | None:
+        """The indices as exclusive ors of bits of the place; if there are any, none collide."""
+        shape = constant_shape(self.extents)
+        if shape is None or self._depends_on_more:
+            return None
+        return bits.invert(self.exprs, self.variables, shape, self.places)
+
+    @property
+    def _depends_on_more(self) -> bool:
+        own = set(self.variables)
+        return any(var not in own for expr in self.exprs for var in free_variables(expr))
 
     def count_places(self) -> int:
         """How many places hold an element, for constant extents."""
@@ -142,8 +158,7 @@ class Group:
             if is_full:
                 return indices, ()
             return indices, self._possible((self.set.misses(self.places, self.ends),))
-        shape = elements.few_enough(self.exprs, self.variables, self.extents)
-        found = bits.invert(self.exprs, self.variables, shape, self.places)
+        found = self._bit_indices
         if found is None:
             return None
         return found, () if is_full else self._misses(found)

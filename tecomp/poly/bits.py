@@ -52,6 +52,39 @@ def invert(
     return tuple(indices)
 
 
+def greatest(expr: Expr, axes: Sequence[Var], extents: Sequence[int]) -> int | None:
+    """The greatest value of `expr`, whose bits are exclusive ors of bits of the indices.
+
+    None if it is something else, or an extent is no power of two: then bits depend on each other.
+    """
+    if any(n & (n - 1) for n in extents):
+        return None
+    unknowns: dict[Var, Bits] = {}
+    first = 1
+    for axis, n in zip(axes, extents, strict=True):
+        width = n.bit_length() - 1
+        unknowns[axis] = [1 << (first + k) for k in range(width)]
+        first += width
+    rows = _bits(expr, unknowns)
+    if rows is None:
+        return None
+    total = 0
+    fixed: list[tuple[int, int]] = []  # what has been made 1, and one of its unknowns
+    for k in reversed(range(len(rows))):
+        row = rows[k]
+        for other, pivot in fixed:
+            if row & pivot:
+                row ^= other ^ _ONE
+        if row & ~_ONE:
+            pivot = (row & ~_ONE) & -(row & ~_ONE)
+            fixed = [(o ^ row ^ _ONE, p) if o & pivot else (o, p) for o, p in fixed]
+            fixed.append((row, pivot))
+            total |= 1 << k
+        elif row & _ONE:
+            total |= 1 << k
+    return total
+
+
 def _eliminate(rows: list[tuple[int, int]]) -> dict[int, int]:
     """Rows that are about one unknown only, by that unknown."""
     pivots: list[tuple[int, int, int]] = []

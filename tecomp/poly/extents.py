@@ -17,11 +17,15 @@ from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
+from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
+from tecomp.poly.cuts import Box, TooManyError, fused, linear_boxes
 from tecomp.poly.forms import Bounds, Form, Opaque, Part, Reader, Span
 from tecomp.poly.layout_sets import LayoutSet
+
+_MOST_BOXES = 128
 
 
 def bounds_of(shape: Sequence[Extent]) -> list[Bounds]:
@@ -150,10 +154,30 @@ def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
                 greatest = LayoutSet((expr,), some, sizes).greatest(0)
             return 0 if greatest is None else simplified(plus(greatest, 1))
         except NotAffine:
-            pass
+            greatest = greatest_by_bits(expr, some, sizes)
+            if greatest is not None:
+                return greatest + 1
     constant = elements.few_enough([expr], some, sizes)
     (values,) = elements.over_box([expr], some, constant)
     return int(values.max()) + 1
+
+
+def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> int | None:
+    """The greatest value of bit operations: of bits by themselves, or of each value of a part."""
+    sizes = constant_shape(shape)
+    if sizes is None or any(var not in set(axes) for var in free_variables(expr)):
+        return None
+    found = bits.greatest(expr, axes, sizes)
+    if found is not None:
+        return found
+    form = Reader({axis: k for k, axis in enumerate(axes)}, bounds_of(sizes)).form(expr)
+    if form is None:
+        return None
+    try:
+        boxes = linear_boxes(fused(Box.of([form], [(0, n) for n in sizes])), _MOST_BOXES)
+    except TooManyError:
+        return None
+    return max(high for box in boxes if (high := box.reader.range(box.forms[0])[1]) is not None)
 
 
 def value_range(

@@ -29,6 +29,7 @@ def scan(
     body: Body,
     *,
     kinds: Mapping[Any, ForKind] | None = None,
+    threads: Mapping[Any, str] | None = None,
     isolated: isl.Set | None = None,
     context: isl.Set | None = None,
 ) -> Stmt:
@@ -40,15 +41,16 @@ def scan(
         body: makes the innermost statement from the value of each dimension and the set of the
             points that this copy of the statement is for.
         kinds: how the loop of a dimension runs, if not serially.
+        threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
         isolated: points that are to have loops of their own.
         context: what is known about the parameters; a set of the parameters alone.
     """
     if not space.dims:
         return _guarded(points, space, body, context)
     if isolated is not None and _depends_on_parameters_alone(isolated, points):
-        return _chosen(points, space, body, kinds, isolated, context)
+        return _chosen(points, space, body, kinds, threads, isolated, context)
     if isolated is None and (box := _constant_box(points, context)) is not None:
-        return _box_loops(box, points, space, body, kinds or {})
+        return _box_loops(box, points, space, body, kinds or {}, threads or {})
     statement = points.set_tuple_name("S")
     identity = isl.MultiPwAff.identity(statement.get_space().map_from_set())
     order = isl.MultiUnionPwAff.from_multi_pw_aff(identity.reset_tuple_id(isl.dim_type.out))
@@ -79,7 +81,7 @@ def scan(
     tree = build.node_from_schedule(node.get_schedule())
     if failures:
         raise failures[0]
-    return _Emitter(space, body, kinds or {}, copies).emit(tree, {})
+    return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
 
 
 def _constant_box(
@@ -109,11 +111,12 @@ def _box_loops(
     space: Space,
     body: Body,
     kinds: Mapping[Any, ForKind],
+    threads: Mapping[Any, str],
 ) -> Stmt:
     loops: list[tuple[Var, Var, int, int]] = []
     values: dict[Var, Expr] = {}
     for dim, (low, extent) in zip(space.dims, box, strict=True):
-        if extent == 1:
+        if extent == 1 and (low == 0 or dim not in threads):
             values[dim] = Const(low)
             continue
         values[dim] = var = Var(dim.name)
@@ -121,7 +124,8 @@ def _box_loops(
     statement = body(values, points)
     for dim, var, low, extent in reversed(loops):
         kind = kinds.get(dim, ForKind.SERIAL)
-        statement = For(var, Const(low), Const(extent), kind, statement)
+        thread = threads.get(dim, "")
+        statement = For(var, Const(low), Const(extent), kind, statement, thread)
     return statement
 
 
@@ -140,6 +144,7 @@ def _chosen(
     space: Space,
     body: Body,
     kinds: Mapping[Any, ForKind] | None,
+    threads: Mapping[Any, str] | None,
     isolated: isl.Set,
     context: isl.Set | None,
 ) -> Stmt:
@@ -154,7 +159,7 @@ def _chosen(
         def copy(values: Mapping[Var, Expr], here: isl.Set) -> Stmt:
             return body(values, here.intersect_params(inside))
 
-        return scan(points, space, copy, kinds=kinds, context=inside)
+        return scan(points, space, copy, kinds=kinds, threads=threads, context=inside)
 
     condition = set_to_condition(where.from_params(), space.names)
     return IfThenElse(condition, form(around.intersect(where)), form(around.subtract(where)))
@@ -176,11 +181,17 @@ class _Emitter:
     """Turns one AST into statements."""
 
     def __init__(
-        self, space: Space, body: Body, kinds: Mapping[Any, ForKind], copies: list[isl.Set]
+        self,
+        space: Space,
+        body: Body,
+        kinds: Mapping[Any, ForKind],
+        threads: Mapping[Any, str],
+        copies: list[isl.Set],
     ) -> None:
         self.space = space
         self.body = body
         self.kinds = kinds
+        self.threads = threads
         self.copies = copies
         self.params = {k: v for k, v in space.names.items() if k.startswith("p")}
 
@@ -210,10 +221,11 @@ class _Emitter:
     def _loop(self, node: isl.AstNode, values: Mapping[str, Expr]) -> Stmt:
         iterator = node.for_get_iterator().get_id().get_name()
         first = self._expr(node.for_get_init(), values)
-        if node.for_is_degenerate():
-            return self.emit(node.for_get_body(), {**values, iterator: first})
         # isl calls the iterator of dimension k `ck`.
         dim = self.space.dims[int(iterator[1:])]
+        thread = self.threads.get(dim, "")
+        if node.for_is_degenerate():
+            return self.emit(node.for_get_body(), {**values, iterator: first})
         var = Var(dim.name)
         step = self._expr(node.for_get_inc(), values)
         assert isinstance(step, Const)
@@ -224,7 +236,7 @@ class _Emitter:
             inside = {**values, iterator: first + var * step}
             count, minimum = (count + (step - 1)) // step, Const(0)
         body = self.emit(node.for_get_body(), inside)
-        return For(var, minimum, count, self.kinds.get(dim, ForKind.SERIAL), body)
+        return For(var, minimum, count, self.kinds.get(dim, ForKind.SERIAL), body, thread)
 
     def _expr(self, expr: isl.AstExpr, values: Mapping[str, Expr]) -> Expr:
         return ast_expr(expr, {**self.params, **values})

@@ -163,6 +163,7 @@ def test_a_buffer_is_refused_at_one_byte_more() -> None:
             tecomp.build(s, [A, C], target="stick128")
 
         assert error.value.message == (
-            f"B: int8[{room + 1}] takes {room + 1} bytes, but memory `lx` of target stick128 holds "
-            f"{room}; use smaller tiles, or compute it closer to where it is used"
+            f"main: memory `lx` of each core of target stick128 holds {room} bytes, but {room + 1} "
+            f"are needed at one time (B: int8[{room + 1}], {room + 1} bytes); use smaller tiles, or "
+            "compute it closer to where it is used"
         )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import islpy as isl
 import numpy as np
 import pytest
 
@@ -121,6 +122,59 @@ def test_published(
     nests = check(mapping, shape) if math.prod(shape) < 100000 else of(shape, mapping).dma()
 
     assert [str(nest) for nest in nests] == printed
+
+
+def as_set(nest: DmaNest) -> isl.Set:
+    """The pairs of device and host offsets of a nest."""
+    names = [f"n{k}" for k in range(len(nest.ranges))]
+    inside = " and ".join(
+        f"0 <= {name} < {count}" for name, count in zip(names, nest.ranges, strict=True)
+    )
+    device, host = (
+        " + ".join([str(offset), *(f"{s}{n}" for n, s in zip(names, strides, strict=True))])
+        for offset, strides in (
+            (nest.device_offset, nest.device_strides), (nest.host_offset, nest.host_strides)
+        )
+    )
+    return isl.Set(
+        f"{{ [d, h] : exists {', '.join(names)} : {inside} and d = {device} and h = {host} }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("formula", "shape", "mapping"),
+    [
+        (
+            "1024*64*floor(j/64) + 64*i + j mod 64", (1000, 200),
+            lambda i, j: [j // 64, i % 1024, j % 64],
+        ),
+        (
+            "125*1024*floor(i/32) + 1024*floor(j/32) + 32*(i mod 32) + j mod 32", (4090, 4000),
+            lambda i, j: [i // 32, j // 32, i % 32, j % 32],
+        ),
+        (
+            "1792*floor((i mod 360)/120) + 896*floor((i mod 120)/64) + 64*floor(i/360) "
+            "+ (i mod 120) mod 64", (4800, 1),
+            lambda i, j: [i % 360 // 120, i % 120 // 64, i // 360, i % 120 % 64],
+        ),
+    ],
+    ids=["sticks", "tiles", "two remainders"],
+)
+def test_nests_are_proven_to_be_exact(
+    formula: str, shape: tuple[int, int], mapping: Callable[..., Sequence[Any]]
+) -> None:
+    """By integer sets: no two nests meet, and together they are the layout."""
+    wanted = isl.Set(
+        f"{{ [d, h] : exists i, j : 0 <= i < {shape[0]} and 0 <= j < {shape[1]} "
+        f"and h = {shape[1]}i + j and d = {formula} }}"
+    )
+    total = isl.Set("{ [d, h] : false }")
+    for nest in of(shape, mapping).dma():
+        part = as_set(nest)
+        assert total.intersect(part).is_empty()
+        total = total.union(part)
+
+    assert total.is_equal(wanted)
 
 
 def test_a_sum_of_digits_is_one_loop() -> None:

@@ -144,5 +144,45 @@ def building(case: Case) -> Bind:
     return lambda *_: partial(build, part)
 
 
+def _layout(case: Case, function: str = "map") -> tecomp.Layout:
+    options = case.options
+    return tecomp.Layout.of(
+        options["shape"], "float16", options[function], grid_axes=options.get("grid", ())
+    )
+
+
+def deciding(case: Case) -> Bind:
+    """All questions about a new layout."""
+
+    def ask() -> int:
+        layout = _layout(case)
+        assert layout.inverse is not None
+        return layout.padding_count
+
+    return lambda _: ask
+
+
+def nesting(case: Case) -> Bind:
+    """DMA nests of a layout that exists."""
+    layout = _layout(case)
+    return lambda _: lambda: len(layout.dma())
+
+
+def counting(case: Case) -> Bind:
+    """Runs of a copy between two layouts that exist."""
+    source, target = _layout(case), _layout(case, "to")
+    return lambda _: lambda: source.runs_to(target).count
+
+
+def loading(case: Case) -> Bind:
+    """A target, which nobody has asked for in this process."""
+    return lambda _: lambda: tecomp.Target.load(case.options["target"]).cores
+
+
+QUESTIONS: dict[str, Callable[[Case], Bind]] = {
+    "layout": deciding, "dma": nesting, "runs": counting, "target": loading,
+}
+
+
 if __name__ == "__main__":
-    serve({**dict.fromkeys(OPERATORS, prepared), "build": building}, "tecomp")
+    serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "build": building}, "tecomp")

@@ -1,0 +1,253 @@
+"""The memories of a target: what is in them, and whether it fits and belongs there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+
+from tecomp.driver.smaller import smaller_tile
+from tecomp.errors import CapacityError, TargetError
+from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import children, walk
+from tecomp.ir.stmt import Allocate, Buffer, BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tecomp.lowering.arenas import Arena, bytes_of, is_sized, plan_arenas
+from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.place_buffers import place_buffers
+from tecomp.machine.descriptor import Target
+from tecomp.machine.memory import Memory
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.context import isl_work
+from tecomp.poly.shares import Shared, Use, shared
+from tecomp.scheduling.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A buffer that is in a memory for the whole run.
+
+    Attributes:
+        buffer: an argument, or what all cores of a memory of cores have their parts of.
+        memory: where it is.
+        bytes: that one instance of the memory holds of it.
+    """
+
+    buffer: Buffer
+    memory: Memory
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is in the memories of a target.
+
+    Attributes:
+        residents: for the whole run.
+        arenas: of parts of the program.
+        func: which the arenas belong to: the function after the last pass before this one.
+    """
+
+    residents: tuple[Resident, ...]
+    arenas: tuple[Arena, ...]
+    func: PrimFunc
+
+    def peak(self, name: str) -> int:
+        """The most bytes of a memory that are in use at one time."""
+        fixed = sum(each.bytes for each in self.residents if each.memory.name == name)
+        return fixed + max((a.peak for a in self.arenas if a.memory.name == name), default=0)
+
+
+def in_memories(
+    schedule: Schedule, args: Sequence[object], lowered: Lowered, target: Target, *, guards: bool
+) -> Lowered:
+    """`lowered` with a pass that places buffers, where the target has memories of some capacity.
+
+    Raises:
+        TargetError: the target lacks a memory, or cores share what is in the memory of one.
+        CapacityError: what is needed at one time does not fit.
+    """
+    check_memories(lowered.final, target)
+    if all(memory.capacity_bytes is None for memory in target.memories.values()):
+        return lowered
+    found = plan(lowered, target)
+    _check_capacities(schedule, args, lowered, found, target)
+    placed = place_buffers(found.func, found.arenas, guards=guards)
+    return Lowered({**lowered.functions, "place_buffers": placed})
+
+
+def check_memories(func: PrimFunc, target: Target) -> None:
+    """Every buffer lives in a memory that the target has, at a rank that this memory has.
+
+    Raises:
+        TargetError: one does not; names the buffer, the memory and the rank.
+    """
+    allocated = (node.buffer for node in walk(func.body) if isinstance(node, Allocate))
+    for buffer in (*(param for param in func.params if isinstance(param, Buffer)), *allocated):
+        # Whether it fits is asked for all that is needed at one time, and for parts of cores.
+        with suppress(CapacityError):
+            target.check_buffer(buffer)
+
+
+def plan(lowered: Lowered, target: Target) -> Layout:
+    """Where everything is.
+
+    Raises:
+        TargetError: cores share what is in the memory of one.
+    """
+    func = _distinct(lowered.final)
+    return Layout(tuple(_residents(lowered, target)), plan_arenas(func, target.memories), func)
+
+
+def _distinct(func: PrimFunc) -> PrimFunc:
+    """`func` with no loop or allocation that stands in it twice, as copies of unrolled code do."""
+    bound = [v for node in walk(func.body) if isinstance(node, Stmt)
+             for v in getattr(node, "bound", tuple)()]
+    return func if len(set(bound)) == len(bound) else parse(str(func))
+
+
+def _residents(lowered: Lowered, target: Target) -> Iterator[Resident]:
+    func = lowered.functions["flatten_buffer"]
+    uses = _uses_by_core(func)
+    crossing = {each.data for each in _allocated_around_cores(func)}
+    params = [param for param in func.params if isinstance(param, Buffer)]
+    for buffer in (*params, *_allocated_around_cores(func)):
+        memory = target.memory(buffer.scope)
+        if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
+            part = _part_of_a_core(buffer, memory, uses.get(buffer.data, []), func, target)
+            yield Resident(buffer, memory, part)
+        elif buffer.data not in crossing and memory.capacity_bytes is not None and is_sized(buffer):
+            yield Resident(buffer, memory, bytes_of(buffer, memory))
+
+
+def _part_of_a_core(
+    buffer: Buffer, memory: Memory, uses: Sequence[Use], func: PrimFunc, target: Target
+) -> int:
+    """The bytes of a buffer that a core has, each of which is its own."""
+    where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
+    axes = _axes(func)
+    cure = (
+        f"copy it to a memory of the chip first, or compute it inside the loop bound to "
+        f"{axes[-1] if axes else 'the grid'}"
+    )
+    if not axes:
+        return bytes_of(buffer, memory) if is_sized(buffer) else 0
+    try:
+        with isl_work("build", TargetError):
+            found = shared(uses)
+    except NotAffine as error:
+        raise TargetError(
+            f"{where}, but which core uses what depends on `{error.expr}`; {cure}"
+        ) from None
+    if found.cores is not None:
+        raise TargetError(f"{where}, but {_clash(buffer, found, axes)}; {cure}")
+    return prod(found.span) * buffer.dtype.bytes
+
+
+def _clash(buffer: Buffer, found: Shared, axes: Sequence[str]) -> str:
+    assert found.cores is not None
+    element = ", ".join(map(str, found.index))
+    one, other = (
+        " ".join(f"{axis}={value}" for axis, value in zip(axes, core, strict=True))
+        for core in found.cores
+    )
+    return f"element [{element}] of {buffer.name} is used by {one} and by {other}"
+
+
+def _axes(func: PrimFunc) -> tuple[str, ...]:
+    """The axes of the grid that loops are bound to."""
+    return tuple(dict.fromkeys(
+        node.thread for node in walk(func.body) if isinstance(node, For) and node.thread
+    ))
+
+
+def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
+    """Buffers that exist before a loop over cores begins that uses them."""
+    found: list[Buffer] = []
+    for node in walk(func.body):
+        if isinstance(node, Allocate):
+            inner = (loop for loop in walk(node.body) if isinstance(loop, For) and loop.thread)
+            if any(buffer.data is node.buffer.data for loop in inner for buffer in _buffers(loop)):
+                found.append(node.buffer)
+    return found
+
+
+def _buffers(root: Stmt) -> Iterator[Buffer]:
+    return (n.buffer for n in walk(root) if isinstance(n, BufferLoad | BufferStore))
+
+
+_Around = tuple[tuple[tuple[Var, Expr, Expr], ...], tuple[Expr, ...], Mapping[str, Expr]]
+
+
+def _uses_by_core(func: PrimFunc) -> dict[Var, list[Use]]:
+    """Every access of a function, with the loops around it."""
+    axes = _axes(func)
+    found: dict[Var, list[Use]] = {}
+    todo: list[tuple[Stmt, _Around]] = [(func.body, ((), (), {}))]
+    while todo:
+        node, (loops, conditions, cores) = todo.pop()
+        core = tuple(cores.get(axis, Const(0)) for axis in axes)
+        for buffer, indices in _accesses(node):
+            use = Use(loops, conditions, core, indices)
+            found.setdefault(buffer.data, []).append(use)
+        match node:
+            case For(var, low, extent):
+                bound = {**cores, node.thread: var} if node.thread else cores
+                todo.append((node.body, ((*loops, (var, low, extent)), conditions, bound)))
+            case IfThenElse(condition, then, other):
+                todo.append((then, (loops, (*conditions, condition), cores)))
+                if other is not None:
+                    todo.append((other, (loops, (*conditions, Not(condition)), cores)))
+            case _:
+                todo += [(child, (loops, conditions, cores)) for child in children(node)
+                         if isinstance(child, Stmt)]
+    return found
+
+
+def _accesses(node: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
+    if isinstance(node, BufferStore):
+        yield node.buffer, node.indices
+    for child in children(node):
+        if not isinstance(child, Stmt):
+            yield from ((p.buffer, p.indices) for p in walk(child) if isinstance(p, BufferLoad))
+
+
+def _check_capacities(
+    schedule: Schedule, args: Sequence[object], lowered: Lowered, found: Layout, target: Target
+) -> None:
+    for memory in target.memories.values():
+        limit = memory.usable_bytes
+        need = found.peak(memory.name)
+        if limit is None or need <= limit:
+            continue
+        each = " of each core" if memory.scope == "core" else ""
+        named = "; ".join(_largest(lowered, found, memory))
+
+        def needed(other: Lowered, name: str = memory.name) -> int:
+            return plan(other, target).peak(name)
+
+        raise CapacityError(
+            f"{lowered.final.name}: memory `{memory.name}`{each} of target {target.name} holds "
+            f"{limit} bytes, but {need} are needed at one time ({named}); "
+            f"{smaller_tile(schedule, args, lowered.final.name, needed, limit)}"
+        )
+
+
+def _largest(lowered: Lowered, found: Layout, memory: Memory) -> list[str]:
+    """The largest buffers that are in a memory together, each with its shape and its bytes."""
+    arenas = [arena for arena in found.arenas if arena.memory is memory]
+    parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]
+    if arenas:
+        fullest = max(arenas, key=lambda arena: arena.peak)
+        parts += [(each.buffer, each.bytes) for each in fullest.placed]
+    shapes = {
+        node.buffer.data: node.buffer.shape
+        for node in walk(lowered.functions["lower_storage"].body) if isinstance(node, Allocate)
+    }
+    shapes.update((p.data, p.shape) for p in lowered.signature.params if isinstance(p, Buffer))
+    texts = []
+    for buffer, size in sorted(parts, key=lambda part: -part[1])[:3]:
+        shape = ", ".join(map(str, shapes.get(buffer.data, buffer.shape)))
+        texts.append(f"{buffer.name}: {buffer.dtype.scalar}[{shape}], {size} bytes")
+    return texts

@@ -1,0 +1,306 @@
+"""Memories of a machine: what is placed where, what fits, and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.codegen.call import Kernel
+from tecomp.driver.build import ScheduledKernel
+from tecomp.driver.memories import plan
+from tecomp.errors import CallError, CapacityError, TargetError
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import Allocate, For
+from tecomp.lowering.arenas import plan_arenas
+from tecomp.lowering.pipeline import lower_all
+from tecomp.lowering.place_buffers import place_buffers
+from tecomp.machine.descriptor import Target, read_target
+
+TOY = '''name = "toy"
+description = "a machine"
+
+[grid]
+core.x = 64
+
+[memory.global]
+scope = "host"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+
+[memory.ddr]
+scope = "chip"
+rank = 1
+alignment_bytes = 64
+capacity_bytes = DDR
+source = "assumed"
+
+[memory.lx]
+scope = "core"
+rank = 1
+alignment_bytes = 128
+capacity_bytes = LX
+source = "assumed"
+
+[memory.rows]
+scope = "core"
+rank = 2
+alignment_bytes = 64
+capacity_bytes = 1024
+source = "assumed"
+'''
+VALUES = np.arange(4096, dtype="float32").reshape(64, 64)
+
+
+def toy(lx: int = 1 << 20, ddr: int = 1 << 30) -> Target:
+    return read_target(TOY.replace("LX", f"{lx}").replace("DDR", f"{ddr}"), "toy.toml")
+
+
+def doubled(factor: int = 8, scope: str = "global") -> tuple[te.Schedule, list[te.Tensor]]:
+    """B = 2 A, `factor` rows a core: rows come into lx, and go from lx."""
+    A = te.placeholder((64, 64), name="A")
+    B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
+    s = te.create_schedule(B)
+    s[A].set_scope(scope)
+    i, _ = s[B].op.axis
+    copy = s.cache_read(A, "lx", [B])
+    result = s.cache_write(B, "lx")
+    outer, _ = s[B].split(i, factor=factor)
+    s[B].bind(outer, te.thread_axis("core.x"))
+    s[copy].compute_at(s[B], outer)
+    s[result].compute_at(s[B], outer)
+    s[result].vectorize(s[result].op.axis[1])
+    return s, [A, B]
+
+
+def in_chain(count: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    """A chain of tensors of 1024 bytes in lx, each computed from the one before."""
+    A = te.placeholder((256,), name="A")
+    made = [A]
+    for k in range(count):
+        before = made[-1]
+        made.append(te.compute((256,), lambda i, t=before: t[i] + 1.0, name=f"T{k}"))
+    B = te.compute((256,), lambda i: made[-1][255 - i], name="B")
+    s = te.create_schedule(B)
+    for tensor in made[1:]:
+        s[tensor].set_scope("lx")
+    return s, [A, B]
+
+
+def between(scope: str, turned: bool) -> tuple[te.Schedule, list[te.Tensor]]:
+    """B in `scope`, made by cores row by row and read row by row or column by column."""
+    A = te.placeholder((64, 64), name="A")
+    B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((64, 64), lambda i, j: B[j, i] if turned else B[i, j], name="C")
+    s = te.create_schedule(C)
+    s[B].set_scope(scope)
+    for tensor in (B, C):
+        s[tensor].bind(s[tensor].op.axis[0], te.thread_axis("core.x"))
+    return s, [A, C]
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_numbers(agrees: Callable[..., ScheduledKernel], check_bounds: bool) -> None:
+    s, (A, B) = doubled()
+
+    kernel = agrees(s, [A, B], {A: VALUES, B: VALUES * 2}, target=toy(), check_bounds=check_bounds)
+
+    loops = [n for n in walk(kernel.func.body) if isinstance(n, For) and n.thread == "core.x"]
+    assert len(loops) == 1
+    made = [node.buffer for node in walk(loops[0].body) if isinstance(node, Allocate)]
+    margin = 128 if check_bounds else 0
+    assert [(b.name, b.shape, b.dtype) for b in made] == [
+        ("lx.arena", (4096 + 2 * margin,), "uint8")
+    ]
+
+
+def test_the_placed_program(golden: Callable[[object], None]) -> None:
+    s, args = doubled()
+
+    golden(tecomp.build(s, args, target=toy(), check_bounds=True).func)
+
+
+def test_exactly_the_capacity_fits() -> None:
+    s, args = doubled()
+    tecomp.build(s, args, target=toy(4096))
+
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, args, target=toy(4095))
+
+    assert error.value.message == (
+        "main: memory `lx` of each core of target toy holds 4095 bytes, but 4096 are needed at "
+        "one time (A_lx: float32[8, 64], 2048 bytes; B_lx: float32[8, 64], 2048 bytes); "
+        "s[B].split(i, factor=4) instead of 8 needs 2048"
+    )
+
+
+def test_what_the_message_says_fits() -> None:
+    tecomp.build(*doubled(4), target=toy(2048))
+
+
+def test_a_program_without_tiles_is_told_so() -> None:
+    s, args = in_chain(1)
+
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, args, target=toy(1023))
+
+    assert error.value.message == (
+        "main: memory `lx` of each core of target toy holds 1023 bytes, but 1024 are needed at "
+        "one time (T0: float32[256], 1024 bytes); use smaller tiles, or compute it closer to "
+        "where it is used"
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_buffers_that_are_not_needed_together_share_their_place(
+    agrees: Callable[..., ScheduledKernel], count: int
+) -> None:
+    s, (A, B) = in_chain(count)
+    a = np.arange(256, dtype="float32")
+
+    agrees(s, [A, B], {A: a, B: a[::-1] + count}, target=toy(min(count, 2) * 1024))
+
+    with pytest.raises(CapacityError):
+        tecomp.build(s, [A, B], target=toy(min(count, 2) * 1024 - 1))
+
+
+def test_arguments_count() -> None:
+    s, args = doubled(scope="ddr")
+    tecomp.build(s, args, target=toy(ddr=64 * 64 * 4))
+
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, args, target=toy(ddr=64 * 64 * 4 - 1))
+
+    assert error.value.message == (
+        "main: memory `ddr` of target toy holds 16383 bytes, but 16384 are needed at one time "
+        "(A: float32[64, 64], 16384 bytes); use smaller tiles, or compute it closer to where it "
+        "is used"
+    )
+
+
+def test_offsets_are_aligned() -> None:
+    func = parse('''def main(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", (3,), scope="lx")) as X:
+        with Allocate(Buffer("float32", (5,), scope="lx")) as Y:
+            for i in range(3):
+                X[i] = A[i]
+                Y[i] = X[i]
+                A[i] = Y[i] + X[i]
+''')
+
+    (arena,) = plan_arenas(func, toy().memories)
+
+    assert {each.buffer.name: (each.offset, each.end) for each in arena.placed} == {
+        "X": (128, 140), "Y": (0, 20),
+    }
+
+
+def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
+    func = parse('''def main(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", (3, 5), scope="rows", axis_separators=(0,))) as X:
+        for i in range(3):
+            X[i, 4] = A[i]
+            A[i] = X[i, 4]
+''')
+
+    (arena,) = plan_arenas(func, toy().memories)
+
+    assert arena.peak == 3 * 64
+    assert place_buffers(func, [arena]) is func
+
+
+@pytest.mark.parametrize(("index", "shown"), [(32, 128), (63, 252), (-1, -4), (-32, -128)])
+def test_a_write_around_an_arena_is_found(index: int, shown: int) -> None:
+    func = parse(f'''def main(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", (32,), scope="lx")) as X:
+        X[{index}] = A[0]  # no byte of 1.0 is a guard
+''')
+    kernel = Kernel(place_buffers(func, plan_arenas(func, toy().memories), guards=True))
+
+    with pytest.raises(CallError) as error:
+        kernel(np.ones(8, "float32"))
+
+    assert error.value.message == (
+        f"index {shown} is out of bounds for the 128 bytes of the arena in memory `lx`"
+    )
+
+
+def test_cores_may_have_parts_of_a_buffer_in_their_memories(
+    agrees: Callable[..., ScheduledKernel],
+) -> None:
+    s, (A, C) = between("lx", turned=False)
+
+    kernel = agrees(s, [A, C], {A: VALUES, C: VALUES * 2}, target=toy(256))
+
+    assert plan(kernel.lowered, toy(256)).peak("lx") == 256
+    with pytest.raises(CapacityError):
+        tecomp.build(s, [A, C], target=toy(255))
+
+
+def test_cores_do_not_read_the_memories_of_others() -> None:
+    s, args = between("lx", turned=True)
+
+    with pytest.raises(TargetError) as error:
+        tecomp.build(s, args, target=toy())
+
+    assert error.value.message == (
+        "B: memory `lx` of target toy belongs to one core, but element [63] of B is used by "
+        "core.x=0 and by core.x=63; copy it to a memory of the chip first, or compute it inside "
+        "the loop bound to core.x"
+    )
+
+
+def test_cores_share_memories_of_the_chip(agrees: Callable[..., ScheduledKernel]) -> None:
+    s, (A, C) = between("ddr", turned=True)
+
+    agrees(s, [A, C], {A: VALUES, C: VALUES.T * 2}, target=toy())
+
+
+def test_who_uses_what_has_to_be_known() -> None:
+    A = te.placeholder((64,), name="A")
+    index = te.placeholder((64,), "int32", name="index")
+    B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((64,), lambda i: B[index[i]], name="C")
+    s = te.create_schedule(C)
+    s[B].set_scope("lx")
+    s[C].bind(s[C].op.axis[0], te.thread_axis("core.x"))
+
+    with pytest.raises(TargetError) as error:
+        tecomp.build(s, [A, index, C], target=toy())
+
+    assert error.value.message == (
+        "B: memory `lx` of target toy belongs to one core, but which core uses what depends on "
+        "`index[i]`; copy it to a memory of the chip first, or compute it inside the loop bound "
+        "to core.x"
+    )
+
+
+def test_a_loop_over_cores_is_printed_and_parsed() -> None:
+    s, args = doubled()
+    func = tecomp.lower(s, args)
+
+    assert 'in parallel(8, thread="core.x"):' in str(func)
+    assert parse(str(func)) == func
+    assert parse(str(func).replace("core.x", "core.y")) != func
+
+
+def test_a_loop_over_cores_stays_one_loop() -> None:
+    """Core 7 has a tail, for which isl would end the loop before."""
+    A = te.placeholder((60,), name="A")
+    B = te.compute((60,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    outer, inner = s[B].split(B.op.axis[0], factor=8)
+    s[B].bind(outer, te.thread_axis("core.x"))
+    s[B].vectorize(inner)
+
+    loops: list[Any] = [
+        node for node in walk(lower_all(s, [A, B]).final.body) if isinstance(node, For)
+    ]
+
+    assert [(loop.thread, loop.extent.value) for loop in loops] == [("core.x", 8)]
