@@ -28,7 +28,7 @@ from tecomp.ir.expr import BinOp, Const, Expr, Var, binary
 from tecomp.ir.stmt import Allocate, Buffer, For, ForKind, Let, Stmt, seq
 
 LINE_BYTES = 64
-ROW_BLOCK_BYTES = 2048
+ROW_BLOCK_BYTES = 1024
 """Of either memory in a block where rows are moved: enough for its pages to be opened once."""
 SQUARE_BLOCK_BYTES = 256
 """Of a row of either memory in a block where squares are turned: the block stays in the cache."""
