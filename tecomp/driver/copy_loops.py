@@ -33,8 +33,9 @@ ROW_BLOCK_BYTES = 1024
 SQUARE_BLOCK_BYTES = 256
 """Of a row of either memory in a block where squares are turned: the block stays in the cache."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
-_TILE_ROW_BYTES = 2048
+_TILE_ROW_BYTES = 1024
 _LEAST_STREAM_BYTES = 1024
+"""Of the result in one stretch, where it is stored past the caches."""
 _MOST_STEP = 4
 _WIDEST = 8
 """Bytes of the widest integer."""
@@ -197,7 +198,9 @@ def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
     def move(source: Expr, result: Expr) -> Stmt:
         return move_square(box.dims[row], box.dims[column], side, source, result, box.memories)
 
-    return _Plan(box, granules, _by_result(box.dims, column, row), SQUARE_BLOCK_BYTES, move)
+    # Lines of the result are filled one by one; where that is a tile, lines of the source are read so.
+    last = (row, column) if box.memories.result.scope == "local" else (column, row)
+    return _Plan(box, granules, _by_result(box.dims, *last), SQUARE_BLOCK_BYTES, move)
 
 
 def _staged(box: Box, row: int, column: int) -> _Plan:
