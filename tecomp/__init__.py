@@ -38,6 +38,8 @@ from tecomp.lowering.pipeline import lower, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
+from tecomp.plugin.conformance import check_target
+from tecomp.plugin.intrinsics import intrinsics
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
 
@@ -74,8 +76,10 @@ __all__ = [
     "__version__",
     "apply_buffer_transforms",
     "build",
+    "check_target",
     "evaluate",
     "flatten_buffer",
+    "intrinsics",
     "list_targets",
     "lower",
     "lower_all",

@@ -9,7 +9,9 @@ import click
 import tecomp
 from tecomp import demo as demonstration
 from tecomp.codegen.store import Store, current_store
-from tecomp.errors import CacheError
+from tecomp.errors import CacheError, TargetError
+from tecomp.machine.registry import broken_plugins
+from tecomp.plugin.skeleton import write_skeleton
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,9 +24,46 @@ def main() -> None:
 def targets() -> None:
     """List the machines that are described."""
     for name in tecomp.list_targets():
-        memories = tecomp.Target.load(name).memories.values()
+        try:
+            memories = tecomp.Target.load(name).memories.values()
+        except TargetError as error:
+            click.echo(f"{name:<12}{error.message}")
+            continue
         spaces = ", ".join(f"{memory.name} (rank {memory.rank})" for memory in memories)
         click.echo(f"{name:<12}{spaces}")
+    for complaint in broken_plugins():
+        click.echo(complaint, err=True)
+
+
+@main.command()
+@click.argument("name")
+def check_target(name: str) -> None:
+    """Check that programs run on all that a target describes.
+
+    NAME is an installed target, or the path of a TOML file. The exit status is 0 only if all is
+    well.
+    """
+    try:
+        checks = tecomp.check_target(name)
+    except TargetError as error:
+        raise click.ClickException(error.message) from error
+    for check in checks:
+        click.echo(f"{'ok' if check.passed else 'FAILED':<8}{check.title}: {check.detail}")
+    if failed := sum(not check.passed for check in checks):
+        raise click.ClickException(f"{name} failed {failed} of {len(checks)} checks")
+
+
+@main.command()
+@click.argument("name")
+def new_target(name: str) -> None:
+    """Write a package that describes a machine, in a new folder called NAME."""
+    try:
+        files = write_skeleton(name, Path.cwd())
+    except TargetError as error:
+        raise click.ClickException(error.message) from error
+    for path in files:
+        click.echo(path.relative_to(Path.cwd()))
+    click.echo(f"next: pip install -e {name} && tecomp check-target {name}")
 
 
 @main.group(invoke_without_command=True)

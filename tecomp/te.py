@@ -62,6 +62,14 @@ from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import (
+    Operand,
+    TensorIntrin,
+    decl_buffer,
+    decl_tensor_intrin,
+    for_range,
+    stmt_seq,
+)
 from tecomp.ir.expr import Expr, Var, const
 from tecomp.poly.index_map import AXIS_SEPARATOR
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
@@ -71,10 +79,12 @@ __all__ = [
     "AXIS_SEPARATOR",
     "Expr",
     "IterVar",
+    "Operand",
     "Schedule",
     "Select",
     "Stage",
     "Tensor",
+    "TensorIntrin",
     "Var",
     "abs",
     "acos",
@@ -95,6 +105,8 @@ __all__ = [
     "cos",
     "cosh",
     "create_schedule",
+    "decl_buffer",
+    "decl_tensor_intrin",
     "div",
     "dot",
     "erf",
@@ -106,6 +118,7 @@ __all__ = [
     "floordiv",
     "floormod",
     "fmod",
+    "for_range",
     "hypot",
     "if_then_else",
     "indexdiv",
@@ -139,6 +152,7 @@ __all__ = [
     "sinh",
     "size_var",
     "sqrt",
+    "stmt_seq",
     "sum",
     "tan",
     "tanh",

@@ -24,6 +24,7 @@ LAYERS = [
     {"driver"},
     {"layout"},
     {"te"},
+    {"plugin"},
     {"__init__"},
     {"demo"},
     {"cli"},

@@ -187,7 +187,8 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
             start = yield expression(facts, part.min)
             extent = yield expression(facts, part.extent)
             ranges.append(Range(start, extent))
-        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns)
+        ahead = None if stmt.ahead is None else (yield expression(facts, stmt.ahead))
+        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead)
     return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
 
 

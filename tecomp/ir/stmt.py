@@ -180,13 +180,16 @@ class BufferRealize(Stmt):
     """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
 
     Exists before flattening only; `storage` turns it into an `Allocate`. `aligns` are the
-    (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor.
+    (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor. `ahead`
+    is the variable of a loop around whose next iteration's part is to be computed before this one's
+    is used, in a second copy.
     """
 
     buffer: Buffer
     bounds: tuple[Range, ...]
     body: Stmt
     aligns: tuple[tuple[int, int, int], ...] = ()
+    ahead: Expr | None = None
 
     def bound(self) -> tuple[Var, ...]:
         """The variables that this node binds."""
@@ -195,7 +198,8 @@ class BufferRealize(Stmt):
     def pieces(self) -> Pieces:
         """`with BufferRealize(Buffer(...), bounds=((min, extent), ...)) as A:`."""
         aligns = f", aligns={self.aligns}" if self.aligns else ""
-        arguments = (", bounds=", *tuple_of(self.bounds), aligns)
+        ahead = () if self.ahead is None else (", ahead=", Operand(self.ahead))
+        arguments = (", bounds=", *tuple_of(self.bounds), aligns, *ahead)
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
 

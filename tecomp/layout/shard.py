@@ -16,6 +16,7 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.collapse import Intervals
 from tecomp.layout.layout import Index, Layout, check_shape
+from tecomp.layout.machines import check_room, element_of, grid_of, tile_of
 from tecomp.layout.shard_axes import Cut, keep
 from tecomp.layout.shard_checks import (
     ALLOWED_TILES,
@@ -33,6 +34,7 @@ from tecomp.layout.shard_checks import (
 from tecomp.layout.shard_padding import CorePadding, core_padding, count_on_cores
 from tecomp.layout.shard_text import parse_shard, shard_text
 from tecomp.layout.virtual_grid import GridMap
+from tecomp.machine.descriptor import Target
 from tecomp.poly.index_map import IndexMap
 
 
@@ -132,6 +134,54 @@ class ShardLayout(Layout):
         )
         if capacity_bytes is not None:
             self.check_capacity(capacity_bytes)
+
+    @classmethod
+    def for_target(
+        cls,
+        target: Target,
+        shape: Sequence[int],
+        dtype: str,
+        linear: Linear | None = None,
+        *,
+        grid: Sequence[int] | None = None,
+        tiled: bool = True,
+        memory_space: str = "l1",
+        element: str | None = None,
+        **others: Any,
+    ) -> ShardLayout:
+        """The layout on the cores of a target, in its tiles, where it has room for it.
+
+        Args:
+            target: the machine.
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            linear: as for the constructor.
+            grid: cores along each collapsed axis; all that the target has by default.
+            tiled: whether it is in tiles.
+            memory_space: the memory that holds it.
+            element: one of the formats that the target stores the type in; by default the first.
+            others: as for the constructor.
+
+        Raises:
+            LayoutError: the target has fewer cores, no tiles, or no such format for the type.
+            TargetError: it has no such memory.
+            CapacityError: a shard, or in memory of all cores the tensor, is too large for it.
+
+        >>> layout = ShardLayout.for_target(Target.load("tensix_wh"), (512, 1024), "bfloat16")
+        >>> layout.grid, layout.memref_shape, layout.face
+        ((8, 8), (2, 4), (16, 16))
+        """
+        target.memory(memory_space)
+        given: dict[str, Any] = {"element": element_of(target, dtype, element)}
+        if tiled:
+            tile = tile_of(target)
+            given |= {"tile": tile.shape, "face": tile.face, "allowed_tiles": tile.shapes}
+        layout = cls(
+            shape, dtype, linear, grid=grid_of(target, grid), memory_space=memory_space,
+            **(given | others),
+        )
+        check_room(layout, target)
+        return layout
 
     def _collision(self) -> tuple[Index, Index] | None:
         """Cutting a box loses nothing, so elements meet if they do so before."""

@@ -12,6 +12,7 @@ from typing import Any, overload
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.layout import Layout
+from tecomp.layout.machines import check_room, element_of
 from tecomp.layout.stick_forms import (
     PAD_ALL_DIMS,
     STICK_BYTES,
@@ -24,6 +25,7 @@ from tecomp.layout.stick_forms import (
     ordered,
 )
 from tecomp.layout.stick_types import DataFormats
+from tecomp.machine.descriptor import Target
 from tecomp.poly.index_map import IndexMap
 
 Dense = StickFormat.Dense
@@ -140,6 +142,37 @@ class StickLayout(Layout):
         super().__init__(
             sticks.size, sticks.dtype, index_map, sticks.device_dtype.storage, pad_value, memory
         )
+
+    @classmethod
+    def for_target(
+        cls, target: Target, *args: Any, memory: str = "global", **fields: Any
+    ) -> StickLayout:
+        """The layout with the sticks of a target, and the dimensions padded that it pads.
+
+        Args:
+            target: a machine with sticks.
+            args: as the constructor takes them.
+            memory: which of its memories holds the tensor.
+            fields: as the constructor takes them, but for `stick_bytes`.
+
+        Raises:
+            LayoutError: the target does not store the type as sticks do.
+            TargetError: it has no sticks, or no such memory.
+            CapacityError: the tensor does not fit into the memory.
+
+        >>> stick128 = Target.load("stick128")
+        >>> StickLayout.for_target(stick128, (512, 256), "float16", memory="ddr").device_size
+        [4, 512, 64]
+        """
+        given: dict[str, Any] = {"stick_bytes": target.stick_bytes, "memory": memory}
+        target.memory(memory)
+        is_padded = len(args) > 2 or "pad_all_dims" in fields
+        if target.stick is not None and not is_padded and _form(args, fields) is generic:
+            given["pad_all_dims"] = target.stick.padding == "all"
+        layout = cls(*args, **(fields | given))
+        element_of(target, layout.dtype, layout.storage.name)
+        check_room(layout, target)
+        return layout
 
     @property
     def device_size(self) -> list[int]:

@@ -120,7 +120,7 @@ class _Layouts:
         bounds = node.bounds
         for index_map in self.maps[node.buffer.data]:
             bounds = tuple(image_box(index_map, bounds, ranges))
-        return BufferRealize(self.buffer(node.buffer), bounds, node.body, node.aligns)
+        return replace(node, buffer=self.buffer(node.buffer), bounds=bounds)
 
     def padding(self, data: Var, pad: PadValue) -> tuple[Var, PadValue]:
         """`pad` with the condition under which a place holds no element."""

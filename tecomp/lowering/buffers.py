@@ -25,8 +25,8 @@ def with_buffer(node: Any, buffer: Buffer) -> Any:
             return Allocate(buffer, body)
         case DeclBuffer(_, body):
             return DeclBuffer(buffer, body)
-        case BufferRealize(_, bounds, body, aligns):
-            return BufferRealize(buffer, bounds, body, aligns)
+        case BufferRealize():
+            return replace(node, buffer=buffer)
     return node
 
 

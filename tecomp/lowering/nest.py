@@ -28,6 +28,7 @@ from tecomp.ir.stmt import (
 )
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.boxed import BoxedLoops
+from tecomp.lowering.doubled import check_doubled, loop_ahead
 from tecomp.lowering.footprint import (
     Region,
     check_consumers,
@@ -36,6 +37,7 @@ from tecomp.lowering.footprint import (
     with_reduction,
 )
 from tecomp.lowering.frame import frame_of
+from tecomp.lowering.initial import initialise
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
@@ -43,6 +45,7 @@ from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
+from tecomp.lowering.tensorize import Tensorizer, tensorizer
 from tecomp.lowering.unroll import unrolled_within
 from tecomp.lowering.whole_tiles import (
     Bounds,
@@ -58,7 +61,6 @@ from tecomp.poly.regions import (
     box_around,
     first_dims,
     fix,
-    full_tiles,
     is_box,
     where_equal,
 )
@@ -75,6 +77,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     checker = ReadChecker(program)
     checker.run()
     check_consumers(program)
+    check_doubled(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
@@ -122,10 +125,12 @@ class _Nests:
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
+        operation = tensorizer(self.program, definition)
         # A loop over cores stays one loop: tails are inside of it.
         bound = grid_axes(stage)
         cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
         cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
+                       *([] if operation is None else [operation.position]),
                        *([] if first_reduction is None else [first_reduction])})
         shape = [self.program.extent(axis.extent) for axis in definition.axis]
         bounds = box_around(region.points, region.unclipped, scope, shape)
@@ -133,7 +138,9 @@ class _Nests:
         body = StageBody(self.program, definition, self.checker.checks)
         work = StageWork(
             definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
-            frame.data_loops_suffice and first_step_stores(self.program, definition, attached),
+            operation is None and frame.data_loops_suffice
+            and first_step_stores(self.program, definition, attached),
+            operation,
         )
         points, _ = with_reduction(self.program, definition, region.points, scope)
         axes = (*definition.axis, *definition.reduce_axis)
@@ -142,8 +149,21 @@ class _Nests:
             all_leaves = frame.leaf_points(points, axes, stage.leaves, scope)
             data_leaves = frame.leaf_points(region.points, definition.axis, data, scope)
         except NotAffine:
+            if operation is not None:
+                raise operation.not_affine() from None
             return self._boxed(work, scope)
+        if operation is not None:
+            work = replace(work, operation=self._measured(work, operation, all_leaves, scope))
         return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+
+    def _measured(
+        self, work: StageWork, operation: Tensorizer, points: Any, scope: Scope
+    ) -> Tensorizer:
+        """`operation` with what the loops that it takes the place of run through, at any time."""
+        outer = work.leaves[: operation.position]
+        values: dict[IterVar, Expr] = {leaf: Var(leaf.name) for leaf in outer}
+        inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
+        return operation.measured(self._own_points(work, values, inside), inside)
 
     def _boxed(self, work: StageWork, scope: Scope) -> Stmt:
         """The loops of a stage whose loops are no affine functions of its axes."""
@@ -153,7 +173,7 @@ class _Nests:
         ) -> Stmt:
             made = self._producers(work, position, values, inside)
             requests = self._ahead(work, position, values, inside)
-            done = seq(requests, self._with_producers(work, made, inside, statement))
+            done = seq(requests, self._with_producers(work, made, values, inside, statement))
             return unrolled_within(done, work.most_steps(position))
 
         loops = BoxedLoops(
@@ -207,15 +227,11 @@ class _Nests:
             rest_data = fix(data, data_values, inside)
             return self._at_cut(work, stop, now, rest, rest_data, inside)
 
-        tiled = [
-            (k - start, extent)
-            for k, extent in work.tiles()
-            if start <= k < stop
-        ]
         return scan(
             band, scope.space(dims), inner,
             kinds=self._kinds(work), threads=grid_axes(work.definition.stage),
-            isolated=full_tiles(band, tiled), context=scope.context,
+            context=scope.context,
+            isolated=work.full_part(walked, start, stop, only_data=before_reduction),
         )
 
     def _at_cut(
@@ -232,77 +248,38 @@ class _Nests:
         producers = self._producers(work, position, values, scope)
         work = replace(work, memory={**work.memory, **_memory_of(producers)})
         parts: list[Stmt] = []
-        if position == work.first_reduction and not work.starts_inside:
-            parts.append(self._initialise(work, position, values, data, scope))
-        if position < len(work.leaves):
+        operation = work.operation
+        if position == work.starts_at:
+            parts.append(initialise(work, position, values, data, scope))
+        if operation is not None and position == operation.position:
+            inside = self._own_points(work, values, scope)
+            parts.append(operation.computed(
+                inside, scope, accumulates=work.starts_at is not None))
+        elif position < len(work.leaves):
             rest = replace(work, cuts=tuple(cut for cut in work.cuts if cut > position))
             parts.append(self._band(rest, position, values, points, data, scope))
         else:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
-        done = seq(requests, self._with_producers(work, producers, scope, seq(*parts)))
+        done = seq(requests, self._with_producers(work, producers, values, scope, seq(*parts)))
         return unrolled_within(done, work.most_steps(position))
 
     def _with_producers(
-        self, work: StageWork, producers: Sequence[_Producer], scope: Scope, statement: Stmt
+        self,
+        work: StageWork,
+        producers: Sequence[_Producer],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        statement: Stmt,
     ) -> Stmt:
         """`statement` after the stages that are computed there."""
         memory = {**work.memory, **_memory_of(producers)}
         for definition, region, bounds in reversed(producers):
             nest = seq(self.stage(definition, region, memory, scope), statement)
+            ahead = loop_ahead(definition, values)
             is_passed = definition.is_argument
-            statement = nest if is_passed else _realize(definition, bounds, nest)
+            statement = nest if is_passed else _realize(definition, bounds, nest, ahead)
         return statement
-
-    def _initialise(
-        self,
-        work: StageWork,
-        position: int,
-        values: Mapping[IterVar, Expr],
-        data: Any,
-        scope: Scope,
-    ) -> Stmt:
-        """Loops that store the initial values of a reduction."""
-        dims = tuple(leaf for leaf in work.leaves[position:] if not is_reduction(leaf))
-        if not work.frame.data_loops_suffice:
-            return self._initialise_roots(work, values, scope)
-
-        def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
-            del copy
-            now = {**values, **{dim: point[dim] for dim in dims}}
-            return work.body.initial(work.frame.root_values(now))
-
-        return scan(
-            data, scope.space(dims), store, kinds=self._kinds(work),
-            threads=grid_axes(work.definition.stage), context=scope.context,
-            isolated=full_tiles(data, self._init_tiles(work, dims)),
-        )
-
-    def _init_tiles(self, work: StageWork, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
-        position = {leaf: k for k, leaf in enumerate(dims)}
-        return [
-            (position[work.leaves[k]], extent)
-            for k, extent in work.tiles()
-            if work.leaves[k] in position
-        ]
-
-    def _initialise_roots(
-        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> Stmt:
-        """Initial values where a loop runs over data and reduction at once: by root axes."""
-        axes = work.definition.axis
-        space = scope.space(axes)
-        pairs = [
-            (value, values[leaf])
-            for leaf, value in work.frame.values_of_data(tuple(values))
-        ]
-        points = where_equal(work.region, space, pairs)
-
-        def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
-            del copy
-            return work.body.initial({axis: point[axis] for axis in axes})
-
-        return scan(points, space, store, context=scope.context)
 
     def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
         return loop_kinds(work.definition.stage)
@@ -333,14 +310,20 @@ class _Nests:
             found.append((definition, region, bounds))
         return found
 
+    def _own_points(
+        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Any:
+        """The values of data and reduction axes inside loops with these values."""
+        points, space = with_reduction(self.program, work.definition, work.region, scope)
+        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
+        return where_equal(points, space, pairs)
+
     def _instances(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
     ) -> dict[Operation, Any]:
         """Where bodies are evaluated: of the stage, and of all computed inside this position."""
-        points, space = with_reduction(self.program, work.definition, work.region, scope)
-        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
         instances: dict[Operation, Any] = {
-            work.definition.stage.key: where_equal(points, space, pairs)
+            work.definition.stage.key: self._own_points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)
         for definition in reversed([d for d in self.program.definitions.values()
@@ -369,9 +352,12 @@ def _memory_of(producers: Sequence[_Producer]) -> dict[Operation, Bounds]:
 
 
 def _realize(
-    definition: Definition, bounds: Sequence[tuple[Expr, Extent]], body: Stmt
+    definition: Definition,
+    bounds: Sequence[tuple[Expr, Extent]],
+    body: Stmt,
+    ahead: Var | None = None,
 ) -> Stmt:
     ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
     for buffer in reversed(definition.buffers):
-        body = BufferRealize(buffer, ranges, body, definition.stage.aligns)
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead)
     return body

@@ -56,9 +56,9 @@ def _whole(extent: int | Expr) -> Range:
 
 def _realized(node: object, pads: Mapping[Var, PadValue]) -> Stmt | None:
     match node:
-        case BufferRealize(buffer, bounds, body, aligns) if buffer.data in pads:
+        case BufferRealize(buffer, bounds, body) if buffer.data in pads:
             fill = _fill(buffer, pads[buffer.data], list(bounds))
-            return BufferRealize(buffer, bounds, seq(fill, body), aligns)
+            return replace(node, body=seq(fill, body))
     return None
 
 

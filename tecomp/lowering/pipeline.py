@@ -12,6 +12,7 @@ from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
+from tecomp.lowering.doubled import double_buffers
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.nest import build_nest
 from tecomp.lowering.padding import fill_padding
@@ -37,6 +38,8 @@ PASSES = (
     Pass("apply_buffer_transforms", apply_buffer_transforms),
     # Places that hold no element get their pad value.
     Pass("fill_padding", fill_padding),
+    # What the next iteration needs is computed before this one's is used, where that was asked for.
+    Pass("double_buffers", double_buffers),
     # Regions that exist for a while become allocations of their own size.
     Pass("lower_storage", lower_storage),
     # One index for each physical axis.
@@ -150,7 +153,8 @@ def lower(
         args: tensors and size variables, in the order of the function's parameters.
         name: of the function.
         stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
-            `lower_storage`, `flatten_buffer`, `vectorize_loops`, `unroll_loops` or `simplify`.
+            `double_buffers`, `lower_storage`, `flatten_buffer`, `vectorize_loops`, `unroll_loops`
+            or `simplify`.
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.
 

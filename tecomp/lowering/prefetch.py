@@ -15,12 +15,12 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
 from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
-from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
 from tecomp.lowering.footprint import read_elements
 from tecomp.lowering.program import Program
-from tecomp.lowering.work import StageWork
+from tecomp.lowering.work import StageWork, loop_variable
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.regions import Scope, box_around
 from tecomp.scheduling.state import Ahead
@@ -105,12 +105,8 @@ def _iterations_later(ahead: Ahead, values: Mapping[IterVar, Expr]) -> dict[Var,
     """What the loop's variable is then; None where the loop has a single iteration here."""
     if not ahead.offset:
         return {}
-    others = {
-        var for leaf, value in values.items() if leaf is not ahead.axis
-        for var in free_variables(value)
-    }
-    own = [var for var in free_variables(values[ahead.axis]) if var not in others]
-    return {own[0]: own[0] + ahead.offset} if own else None
+    own = loop_variable(ahead.axis, values)
+    return None if own is None else {own: own + ahead.offset}
 
 
 def _elements_a_line(program: Program, key: Operation, buffer: Buffer) -> list[int]:

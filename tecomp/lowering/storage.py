@@ -38,10 +38,15 @@ def lower_storage(func: PrimFunc) -> PrimFunc:
 def _allocated(node: Stmt, ranges: Ranges) -> Stmt | None:
     if not isinstance(node, BufferRealize):
         return None
-    shape = tuple(_extent(part, ranges) for part in node.bounds)
-    local = replace(node.buffer, shape=shape, strides=_strides(node, shape))
+    local = local_buffer(node, ranges)
     starts = [part.min for part in node.bounds]
-    return Allocate(local, _rebased(node.body, node.buffer, local, starts))
+    return Allocate(local, rebased(node.body, node.buffer, local, starts))
+
+
+def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
+    """The buffer that has just the region of `node`."""
+    shape = tuple(_extent(part, ranges) for part in node.bounds)
+    return replace(node.buffer, shape=shape, strides=_strides(node, shape))
 
 
 def _extent(part: Range, ranges: Ranges) -> Extent:
@@ -52,11 +57,16 @@ def _extent(part: Range, ranges: Ranges) -> Extent:
     return binary(BinOp.MAX, part.extent, 0)
 
 
-def _rebased(body: Stmt, whole: Buffer, local: Buffer, starts: list[Expr]) -> Stmt:
-    """`body` with accesses to `whole` made to `local`, which begins at `starts`."""
+def rebased(
+    body: Stmt, whole: Buffer, local: Buffer, starts: list[Expr], copy: tuple[Expr, ...] = ()
+) -> Stmt:
+    """`body` with accesses to `whole` made to `local`, which begins at `starts`.
+
+    Its first axes, before those of `whole`, are at `copy`.
+    """
 
     def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(
+        return copy + tuple(
             index if isinstance(start, Const) and start.value == 0
             else binary(BinOp.SUB, index, start)
             for index, start in zip(indices, starts, strict=True)

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import ForKind
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.frame import StageFrame
 from tecomp.lowering.program import Definition
+from tecomp.lowering.tensorize import Tensorizer
 from tecomp.lowering.whole_tiles import Memory
+from tecomp.poly.regions import first_dims, full_tiles
 from tecomp.scheduling.pragma import STEPS
-from tecomp.scheduling.state import Ahead, StageState
+from tecomp.scheduling.state import Ahead, StageState, is_reduction
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class StageWork:
         attached: stages computed inside, by the position after their loop.
         memory: for each tensor that exists there, the elements that its memory has.
         starts_inside: whether the first step of a reduction stores its initial value.
+        operation: of the machine, that takes the place of inner loops.
     """
 
     definition: Definition
@@ -42,11 +47,56 @@ class StageWork:
     attached: Mapping[int, tuple[Definition, ...]]
     memory: Memory
     starts_inside: bool
+    operation: Tensorizer | None = None
 
     @property
     def leaves(self) -> tuple[IterVar, ...]:
         """The loops, outermost first."""
         return self.definition.stage.leaves
+
+    @property
+    def starts_at(self) -> int | None:
+        """The position at which initial values of a reduction are stored; None if on the way."""
+        if self.operation is None or self.first_reduction is None:
+            return None if self.starts_inside else self.first_reduction
+        if self.first_reduction < self.operation.position:
+            return self.first_reduction
+        reduce = self.definition.reduce
+        return self.operation.position if reduce is not None and reduce.init else None
+
+    @property
+    def resets(self) -> bool:
+        """Whether an operation of the machine stores the initial values."""
+        if self.operation is None or self.operation.intrin.reset is None:
+            return False
+        reduce = self.definition.reduce
+        return reduce is not None and not reduce.init
+
+    def full_part(self, points: Any, start: int, stop: int, *, only_data: bool) -> Any:
+        """The part of `points`, values of the loops from `start`, in which tiles are full.
+
+        Args:
+            points: with a dimension for each loop from `start` on.
+            start: position of the first of them.
+            stop: position after the loops that are made now.
+            only_data: whether `points` have the data loops alone.
+        """
+        loops = [
+            (k, leaf) for k, leaf in enumerate(self.leaves)
+            if k >= start and not (only_data and is_reduction(leaf))
+        ]
+        made = sum(k < stop for k, _ in loops)
+        if self.operation is not None and stop == self.operation.position:
+            extents = [self.frame.frames[leaf].extent for _, leaf in loops]
+            tiled = [
+                (n, extent) for n, extent in enumerate(extents)
+                if n >= made and isinstance(extent, int) and extent > 1
+            ]
+            full = full_tiles(points, tiled)
+            return None if full is None else first_dims(full, made).coalesce()
+        place = {k: n for n, (k, _) in enumerate(loops)}
+        own = [(place[k], extent) for k, extent in self.tiles() if start <= k < stop and k in place]
+        return full_tiles(first_dims(points, made), own)
 
     def tiles(self) -> list[tuple[int, int]]:
         """Position and extent of the loops that want to run through their whole extent."""
@@ -72,6 +122,20 @@ class StageWork:
         loop = self.leaves[position - 1] if position else None
         pragmas = self.definition.stage.pragmas
         return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
+
+
+def loop_variable(axis: IterVar, values: Mapping[IterVar, Expr]) -> Var | None:
+    """The variable of the loop over `axis`; None where it has a single iteration.
+
+    Args:
+        axis: a loop of a stage.
+        values: the loops that are open, in terms of variables.
+    """
+    others = {
+        var for leaf, value in values.items() if leaf is not axis for var in free_variables(value)
+    }
+    own = [var for var in free_variables(values[axis]) if var not in others]
+    return own[0] if own else None
 
 
 def positions_of_hints(stage: StageState) -> list[int]:

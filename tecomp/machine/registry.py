@@ -1,17 +1,18 @@
 """Target descriptions that installed packages offer, through entry points `tecomp.targets`.
 
 An entry point is a function of no arguments that returns paths of TOML files; the target of
-`cpu.toml` is called `cpu`.
+`cpu.toml` is called `cpu`. A package that cannot be loaded takes away its own targets only.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 
 from tecomp.errors import TargetError
@@ -19,54 +20,118 @@ from tecomp.errors import TargetError
 GROUP = "tecomp.targets"
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one entry point gives.
+
+    Attributes:
+        entry: the entry point.
+        paths: of the descriptions.
+        failure: why there are none, if it cannot be loaded.
+    """
+
+    entry: EntryPoint
+    paths: tuple[Path, ...] = ()
+    failure: str = ""
+
+    @property
+    def owner(self) -> str:
+        """The distribution that has it; the entry point's name where that is not known.
+
+        Finding it out takes a millisecond, so only messages ask.
+        """
+        return str(self.entry.dist.name) if self.entry.dist is not None else self.entry.name
+
+
 def list_targets() -> tuple[str, ...]:
     """Names of the targets that are installed, in alphabetical order."""
     return tuple(sorted(_descriptions()))
+
+
+def broken_plugins() -> tuple[str, ...]:
+    """What is wrong with each package whose targets cannot be loaded."""
+    return tuple(_complaint(offer) for offer in _installed() if offer.failure)
 
 
 def find_description(name: str) -> Path:
     """The file that describes the target `name`.
 
     Raises:
-        TargetError: no installed package has one.
+        TargetError: no installed package has one, two have, or the one that does cannot be loaded.
     """
     found = _descriptions()
     if name in found:
-        return found[name]
+        paths = found[name]
+        if len(paths) > 1:
+            owners = " and by ".join(f"`{offer.owner}`" for offer in paths.values())
+            raise TargetError(
+                f"target `{name}` is offered by {owners}; uninstall one of them, or pass the path "
+                "of the TOML file"
+            )
+        return next(iter(paths))
+    failed = [offer for offer in _installed() if offer.failure]
+    own = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
+    if own:
+        raise TargetError(
+            f"target `{name}`: {_complaint(own[0])}; mend or uninstall it, or pass the path of the "
+            "TOML file"
+        )
     near = get_close_matches(name, found, n=1)
     hint = f"did you mean `{near[0]}`? " if near else ""
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"
+    others = "".join(f"; {_complaint(offer)}" for offer in failed)
     raise TargetError(
         f"there is no target `{name}`; {hint}installed targets: {known}; or pass the path of a "
-        "TOML file"
+        f"TOML file{others}"
     )
 
 
-def _descriptions() -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    owner: dict[str, str] = {}
-    for name, path in _offers(entry_points, tuple(map(_state, sys.path))):
-        # A package that is installed twice, such as from a checkout, is one package.
-        if found.get(path.stem, path) != path:
-            raise TargetError(
-                f"target `{path.stem}` is offered by `{owner[path.stem]}` and by "
-                f"`{name}`; uninstall one of them, or pass the path of the TOML file"
-            )
-        found[path.stem], owner[path.stem] = path, name
+def _complaint(offer: Offer) -> str:
+    return f"plug-in `{offer.entry.name}` of `{offer.owner}` cannot be loaded ({offer.failure})"
+
+
+def _descriptions() -> Mapping[str, Mapping[Path, Offer]]:
+    """For each target the files that describe it, and who offers them."""
+    found: dict[str, dict[Path, Offer]] = {}
+    for offer in _installed():
+        for path in offer.paths:
+            # A package that is installed twice, such as from a checkout, is one package.
+            found.setdefault(path.stem, {}).setdefault(path, offer)
     return found
+
+
+def _installed() -> tuple[Offer, ...]:
+    return _offers(entry_points, tuple(map(_state, sys.path)))
 
 
 @lru_cache(maxsize=8)
 def _offers(
     find: Callable[..., EntryPoints], places: tuple[tuple[str, int], ...]
-) -> tuple[tuple[str, Path], ...]:
-    """Entry points and the paths that they give, found once for each state of `sys.path`.
+) -> tuple[Offer, ...]:
+    """What entry points give, found once for each state of `sys.path`.
 
     Looking through all that is installed takes milliseconds.
     """
     del places
     entries = sorted(find(group=GROUP), key=lambda entry: (entry.name, entry.value))
-    return tuple((entry.name, Path(path)) for entry in entries for path in entry.load()())
+    return tuple(map(_offer, entries))
+
+
+def _offer(entry: EntryPoint) -> Offer:
+    try:
+        return Offer(entry, tuple(_paths(entry.load()())))
+    # Whatever somebody else's package raises, the targets of others stay.
+    except Exception as error:
+        return Offer(entry, failure=f"{type(error).__name__}: {error}")
+
+
+def _paths(given: object) -> Iterator[Path]:
+    if isinstance(given, str) or not isinstance(given, list | tuple):
+        raise TypeError(f"expected a list of paths, got {given!r}")
+    for path in given:
+        if not str(path).endswith(".toml"):
+            raise TypeError(f"expected paths of TOML files, got {path!r}")
+        yield Path(path)
 
 
 def _state(folder: str) -> tuple[str, int]:

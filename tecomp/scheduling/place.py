@@ -106,6 +106,32 @@ def storage_align(
     return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
 
 
+def double_buffer(state: State, key: Operation) -> tuple[State, None]:
+    """Keep two copies of a stage that is computed inside a loop, one for the next iteration.
+
+        for i in range(I):        ->    P[0] = f(0)
+            P = f(i)                    for i in range(I):
+            C[i] = g(P)                     if i + 1 < I: P[(i + 1) % 2] = f(i + 1)
+                                            C[i] = g(P[i % 2])
+
+    Raises:
+        ScheduleError: the stage is an output, or has several.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].double_buffer"
+    _computed(stage, "double_buffer")
+    if stage.is_output:
+        raise ScheduleError(
+            f"{where}: {stage.name} is an output, whose memory the caller passes; "
+            f"use s.cache_write({stage.name}, ...) and place the cache"
+        )
+    if stage.compute.num_outputs > 1:
+        raise ScheduleError(
+            f"{where}: {stage.name} has several outputs; use it for stages with a single one"
+        )
+    return state.update(replace(stage, is_doubled=True)), None
+
+
 def check_scope(scope: object, where: str) -> None:
     """Refuse what is no name of a memory.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
 from tecomp.compute.operation import Operation
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ParseError, ScheduleError
 from tecomp.ir.expr import Expr
 from tecomp.ir.parser import parse_index_map, parse_pad_value
@@ -19,12 +20,22 @@ from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
 from tecomp.scheduling.trace import VERSION
 
 
-def replay(text: str, outputs: Handle | Sequence[Handle]) -> Schedule:
+def replay(
+    text: str,
+    outputs: Handle | Sequence[Handle],
+    intrinsics: Mapping[str, TensorIntrin] | None = None,
+) -> Schedule:
     """The schedule whose `trace.to_json()` is `text`, for the computation that makes `outputs`.
+
+    Args:
+        text: the trace.
+        outputs: as for `te.create_schedule`.
+        intrinsics: what `tensorize` was given, by the names in the trace (`trace.intrinsics`).
 
     Raises:
         ParseError: `text` is no trace.
-        ScheduleError: the computation has no such stages, or a primitive refuses.
+        ScheduleError: the computation has no such stages, an intrinsic is not given, or a primitive
+            refuses.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -41,7 +52,7 @@ def replay(text: str, outputs: Handle | Sequence[Handle]) -> Schedule:
         raise ScheduleError(
             f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}"
         )
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(intrinsics or {})
     for step in _field(document, "steps", list):
         _run(schedule, values, step)
     return schedule
@@ -86,6 +97,7 @@ CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
     "cache_read", "cache_write", "rfactor", "prefetch", "pragma",
+    "double_buffer", "tensorize",
 })
 
 
@@ -120,12 +132,12 @@ def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
     match value:
         case {"axis": name}:
             return _field(values, name)
+        case {"intrinsic": name}:
+            return _intrinsic(values, name)
         case {"float": text}:
             return float(text)
-        case {"stage": name}:
-            return schedule.tensor(name)
-        case {"tensor": name, "output": output}:
-            return schedule.tensor(name, output)
+        case {"stage": name} | {"tensor": name}:
+            return schedule.tensor(name, value.get("output", 0))
         case {"map": text}:
             return IndexMap.lift(parse_index_map(text))
         case {"value": text}:
@@ -135,6 +147,15 @@ def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
         case list():
             return [_decode(schedule, values, item) for item in value]
     return value
+
+
+def _intrinsic(values: dict[str, Any], name: str) -> TensorIntrin:
+    found = values.get(name)
+    if not isinstance(found, TensorIntrin):
+        raise ScheduleError(
+            f"replay: the trace uses the intrinsic {name}; pass it in intrinsics="
+        )
+    return found
 
 
 def _expression(schedule: Schedule, text: str) -> Expr:

@@ -8,6 +8,7 @@ from typing import Any, overload
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
@@ -22,6 +23,7 @@ from tecomp.scheduling.state import (
     State,
     initial_stage,
 )
+from tecomp.scheduling.tensorize import tensorize
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace
 
@@ -302,6 +304,10 @@ class Stage:
         """Make the stride of `axis` equal `offset` modulo `factor`; see `place.storage_align`."""
         self._apply(place.storage_align, "storage_align", axis, factor, offset)
 
+    def double_buffer(self) -> None:
+        """Compute the next iteration's elements before this one's; see `place.double_buffer`."""
+        self._apply(place.double_buffer, "double_buffer")
+
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.
 
@@ -328,6 +334,10 @@ class Stage:
             transform_layout, "transform_layout", mapping_function, **kwargs
         )
         return made
+
+    def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
+        """Compute a loop and all inside it by an operation of the machine; see `tensorize`."""
+        self._apply(tensorize, "tensorize", var, tensor_intrin)
 
     def _mark(self, name: str, axis: IterVar, kind: ForKind) -> None:
         def primitive(state: State, key: Operation, marked: IterVar) -> tuple[State, None]:

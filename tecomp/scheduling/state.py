@@ -10,6 +10,7 @@ from typing import TypeAlias
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.rewrite import free_variables
@@ -94,6 +95,14 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
+class Tensorized:
+    """The loop `axis` and all inside it are one operation of the machine."""
+
+    axis: IterVar
+    intrin: TensorIntrin
+
+
+@dataclass(frozen=True, slots=True)
 class StageState:
     """One operation and what was decided about it.
 
@@ -105,7 +114,9 @@ class StageState:
         marks: how marked leaves run.
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
+        is_doubled: whether the next iteration's elements are computed before this one's are used.
         prefetches: what is fetched to the caches before it is read.
+        tensorized: the loops that an operation of the machine takes the place of.
         pragmas: values of the pragmas of leaves.
     """
 
@@ -121,7 +132,9 @@ class StageState:
     layout: Layout = Layout()
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
+    is_doubled: bool = False
     prefetches: tuple[Ahead, ...] = ()
+    tensorized: Tensorized | None = None
     pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
 
     @property

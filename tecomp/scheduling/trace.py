@@ -7,7 +7,7 @@ import keyword
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ import numpy as np
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr
 from tecomp.ir.rewrite import free_variables
@@ -105,6 +106,7 @@ class Trace:
     said: frozenset[str]
     sizes: frozenset[str]
     steps: tuple[Step, ...] = ()
+    intrinsics: Mapping[str, TensorIntrin] = field(default_factory=dict)
 
     @classmethod
     def start(cls, state: State) -> Trace:
@@ -154,6 +156,7 @@ class Trace:
             axes=writer.axes,
             said=frozenset(writer.said),
             steps=(*self.steps, step),
+            intrinsics=writer.intrinsics,
         )
 
     def to_json(self) -> str:
@@ -163,11 +166,12 @@ class Trace:
         return json.dumps(document, indent=1)
 
     def to_python(self) -> str:
-        """A function that makes the schedule from its outputs; it needs `te` only."""
+        """A function that makes the schedule from its outputs and its intrinsics, with `te`."""
         outputs = ", ".join(self.outputs)
+        given = ", ".join([outputs, *self.intrinsics])
         ops = ", ".join(f"{name}.op" for name in self.outputs)
         lines = [
-            f"def schedule({outputs}):",
+            f"def schedule({given}):",
             f"    s = te.create_schedule({ops if len(self.outputs) == 1 else f'[{ops}]'})",
         ]
         for step in self.steps:
@@ -206,7 +210,10 @@ class _Writer:
     def __init__(
         self, trace: Trace, before: State, after: State, stage: Operation | None
     ) -> None:
-        self.names = _Names(trace.operations, {*trace.axes.values(), *trace.sizes})
+        self.names = _Names(
+            trace.operations, {*trace.axes.values(), *trace.sizes, *trace.intrinsics}
+        )
+        self.intrinsics = dict(trace.intrinsics)
         self.axes = dict(trace.axes)
         self.said = set(trace.said)
         self.needs: list[Need] = []
@@ -229,11 +236,8 @@ class _Writer:
         match value:
             case IterVar():
                 return self._axis(value)
-            case Tensor():
-                name = self.operation(value.op)
-                return {"tensor": name, "output": value.value_index}
-            case Operation():
-                return {"stage": self.operation(value)}
+            case Tensor() | Operation() | TensorIntrin():
+                return self._named(value)
             case list() | tuple():
                 return [self.encode(item) for item in value]
             case float() if not math.isfinite(value):
@@ -248,6 +252,21 @@ class _Writer:
                 self._sizes(value)
                 return {"expr": str(value)}
         raise AssertionError(f"{value!r} is no argument of a primitive")
+
+    def _named(self, value: Tensor | Operation | TensorIntrin) -> Json:
+        if isinstance(value, TensorIntrin):
+            return {"intrinsic": self._intrinsic(value)}
+        if isinstance(value, Operation):
+            return {"stage": self.operation(value)}
+        return {"tensor": self.operation(value.op), "output": value.value_index}
+
+    def _intrinsic(self, intrin: TensorIntrin) -> str:
+        for name, known in self.intrinsics.items():
+            if known is intrin:
+                return name
+        name = self.names.fresh(intrin.name)
+        self.intrinsics[name] = intrin
+        return name
 
     def _axis(self, axis: IterVar) -> Json:
         if axis in self.axes:
@@ -302,7 +321,7 @@ class _Writer:
 
 def _python(value: Json) -> str:
     match value:
-        case {"axis": name} | {"stage": name}:
+        case {"axis": name} | {"stage": name} | {"intrinsic": name}:
             return str(name)
         case {"tensor": name, "output": output}:
             return str(name) if output == 0 else f'{name}.op.output({output})'

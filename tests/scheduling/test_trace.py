@@ -71,6 +71,7 @@ def places(s: Schedule) -> None:
     s[P].compute_at(s[C], s[C].op.axis[0])
     s[P].set_scope("local")
     s[P].storage_align(P.op.axis[0], 8, 1)
+    s[P].double_buffer()
 
 
 def inlined(s: Schedule) -> None:

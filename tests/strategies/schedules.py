@@ -36,6 +36,7 @@ REFUSED_CALLS = (
     r"starts from init=, which every partial result would add again",
     r"runs over data and reduction at once, so its iterations",
     r"the axes must be loops directly inside one another",
+    r"double_buffer: \S+ (is an output|has several outputs)",
 )
 REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
@@ -50,6 +51,10 @@ REFUSED_HINTS = (
     r"^s\[\S+\]\.prefetch\(.*\): nothing inside that loop reads",
     r"^s\[\S+\]\.prefetch\(.*\): \S+ is computed inside that loop",
     r"^s\[\S+\]\.prefetch\(.*\): the iterations of \S+ run at once",
+    r"^s\[\S+\]\.double_buffer: \S+ is not computed inside a loop",
+    r"^s\[\S+\]\.double_buffer: the caller passes the memory",
+    r"^s\[\S+\]\.double_buffer: the iterations of \S+ of \S+ run at the same time",
+    r"^s\[\S+\]\.double_buffer: \S+ cannot be computed an iteration ahead: it reads",
 )
 
 
@@ -223,6 +228,8 @@ class _Scheduler(Draws):
         parent = self.pick([s for s in self.computed if self.key(s) in below])
         if (leaf := self.leaf(parent)) is not None:
             self.attempt("compute_at", stage.compute_at, parent, leaf)
+            if self.chance(15):
+                self.attempt("double_buffer", stage.double_buffer)
 
     def compute_inline(self, _: Stage) -> None:
         passed = {tensor.op for tensor in self.case.outputs}

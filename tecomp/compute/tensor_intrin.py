@@ -1,0 +1,306 @@
+"""Operations of a machine: what each computes, and the statements that do it on views of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tecomp.compute.arithmetic import Value, value_of
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.shape import name_of
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.equal import same
+from tecomp.ir.expr import BufferLoad, Expr, Var, as_expr, cast, index_value
+from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.stmt import Buffer, BufferStore, Extent, For, ForKind, Stmt, seq
+
+_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
+          "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand as the statements of an intrinsic see it: indexed as in its definition.
+
+    Where the elements lie, with which strides and in which layout, is decided by the schedule that
+    uses the intrinsic.
+
+    Attributes:
+        buffer: stands for the memory.
+    """
+
+    buffer: Buffer
+
+    @property
+    def name(self) -> str:
+        """What the definition calls it."""
+        return self.buffer.name
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tile."""
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.buffer.dtype
+
+    @property
+    def scope(self) -> str:
+        """The memory that it has to be in; empty if any will do."""
+        return self.buffer.scope
+
+    def __getitem__(self, indices: object) -> Expr:
+        """The element at `indices`."""
+        return BufferLoad(self.buffer, self._place(indices))
+
+    def store(self, indices: object, value: Value) -> Stmt:
+        """The statement that stores `value`, converted to the type of an element."""
+        stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
+            value, self.dtype)
+        return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
+
+    def _place(self, indices: object) -> tuple[Expr, ...]:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.shape):
+            raise DefinitionError(
+                f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
+                f"{len(given)} indices; write one for each"
+            )
+        return tuple(cast(INT64, index_value(index)) for index in given)
+
+
+Statements: TypeAlias = "Stmt | tuple[Stmt | None, Stmt | None, Stmt | None]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorIntrin:
+    """An operation of a machine; made by `decl_tensor_intrin`.
+
+    Attributes:
+        name: what messages and traces call it.
+        op: what it computes.
+        buffers: stand for the operands in the statements: inputs in order, then the output.
+        scalar_params: numbers in `op` that take a value from the schedule.
+        body: computes the tile from nothing.
+        reset: stores what a reduction starts from.
+        update: combines the reduction over the tile into what is there.
+        scopes: for each operand the memory that it has to be in; empty if any will do.
+    """
+
+    name: str
+    op: ComputeOp
+    buffers: tuple[Buffer, ...]
+    scalar_params: tuple[Var, ...]
+    body: Stmt | None
+    reset: Stmt | None
+    update: Stmt | None
+    scopes: tuple[str, ...] = field(default=())
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the definition reads."""
+        return self.op.input_tensors
+
+    def __repr__(self) -> str:
+        return f"TensorIntrin({self.name}: {self.op})"
+
+
+def length(axis: IterVar) -> int:
+    """The extent of an axis of an intrinsic, which is a number."""
+    extent = axis.extent
+    assert isinstance(extent, int)
+    return extent
+
+
+def decl_buffer(
+    shape: Sequence[Extent], dtype: str = "float32", name: str = "buffer", *, scope: str = ""
+) -> Buffer:
+    """What an intrinsic asks of an operand: the memory that it is in, for `binds`."""
+    return Buffer(name, tuple(shape), DType(dtype), scope)
+
+
+def decl_tensor_intrin(
+    op: Operation | Tensor,
+    fcompute: Callable[..., Statements],
+    name: str = "tensor_intrin",
+    binds: Mapping[Tensor, Buffer] | None = None,
+    scalar_params: Sequence[Var] | None = None,
+    default_buffer_params: Mapping[str, str] | None = None,
+) -> TensorIntrin:
+    """Declare an operation that `s[T].tensorize` can put in the place of loops.
+
+    Args:
+        op: what it computes: a `te.compute` of placeholders, with extents that are numbers.
+        fcompute: called once with a list of input operands, a list of output operands and, if there
+            are any, the scalar parameters. Gives the statement that computes the tile; or
+            `(body, reset, update)` for a reduction whose loops are split: what computes it from
+            nothing, what stores its initial value, and what adds the tile to what is there. Each
+            of them may be None.
+        name: what messages call it.
+        binds: for tensors of `op` a `te.decl_buffer` with the memory that they have to be in.
+        scalar_params: variables in `op` that stand for numbers of the program.
+        default_buffer_params: `{"scope": name}` for the operands that `binds` does not name.
+
+    Raises:
+        DefinitionError: `op` is no computation of placeholders with constant extents, or `fcompute`
+            uses something else than its operands.
+        TypeMismatchError: `fcompute` gives something else than statements.
+
+    Example:
+        >>> from tecomp import te
+        >>> a = te.placeholder((16,), name="a")
+        >>> b = te.compute((16,), lambda i: a[i] * 2.0, name="b")
+        >>> def twice(ins, outs):
+        ...     return te.for_range(0, 16, lambda i: outs[0].store(i, ins[0][i] + ins[0][i]))
+        >>> te.decl_tensor_intrin(b.op, twice, name="twice")
+        TensorIntrin(twice: b[i] = a[i] * float32(2.0))
+    """
+    name = name_of(name, "te.decl_tensor_intrin")
+    where = f"te.decl_tensor_intrin {name}"
+    compute = _checked(op, where)
+    params = dict(default_buffer_params or {})
+    if unknown := sorted(set(params) - {"scope"}):
+        raise DefinitionError(
+            f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
+            "from the schedule, so that only scope can be asked for"
+        )
+    tensors = (*compute.input_tensors, *compute.outputs)
+    asked = dict(binds or {})
+    if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
+        raise DefinitionError(f"{where}: binds has {strange[0]}, which {compute.name} has not")
+    scopes = tuple(
+        asked[t].scope if t in asked else params.get("scope", "") for t in tensors
+    )
+    buffers = tuple(
+        Buffer(t.name, t.shape, t.dtype, scope)
+        for t, scope in zip(tensors, scopes, strict=True)
+    )
+    scalars = tuple(scalar_params or ())
+    operands = [Operand(buffer) for buffer in buffers]
+    count = len(compute.input_tensors)
+    given = fcompute(operands[:count], operands[count:], *([list(scalars)] if scalars else []))
+    body, reset, update = _statements(given, where)
+    for statement in (body, reset, update):
+        _check_statement(statement, buffers, scalars, where)
+    return TensorIntrin(name, compute, buffers, scalars, body, reset, update, scopes)
+
+
+def for_range(
+    begin: Value, end: Value, body: Callable[[Var], Stmt], name: str = "i", kind: str = "serial"
+) -> Stmt:
+    """A loop from `begin` to before `end`; `body` gives its statement for the variable.
+
+    Args:
+        begin: first value.
+        end: after the last value.
+        body: called once.
+        name: of the variable.
+        kind: `serial`, `parallel`, `vectorized` or `unrolled`.
+
+    Raises:
+        DefinitionError: there is no such kind.
+    """
+    if kind not in _KINDS:
+        raise DefinitionError(
+            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
+        )
+    first, last = (cast(INT64, index_value(_index(n))) for n in (begin, end))
+    var = Var(name, INT64)
+    return For(var, first, last - first, _KINDS[kind], body(var))
+
+
+def stmt_seq(*statements: Stmt) -> Stmt:
+    """The statements one after another."""
+    return seq(*statements)
+
+
+def _index(value: Value) -> Any:
+    return value if isinstance(value, int) else value_of(value)
+
+
+def _checked(op: object, where: str) -> ComputeOp:
+    compute = op.op if isinstance(op, Tensor) else op
+    if not isinstance(compute, ComputeOp):
+        raise DefinitionError(f"{where}: expected the operation of a te.compute, got {op!r}")
+    if compute.num_outputs > 1:
+        raise DefinitionError(
+            f"{where}: {compute.name} makes {compute.num_outputs} tensors; an intrinsic makes one"
+        )
+    for tensor in compute.input_tensors:
+        if isinstance(tensor.op, ComputeOp):
+            raise DefinitionError(
+                f"{where}: {compute.name} reads {tensor.name}, which is computed too; write the "
+                "intrinsic as one te.compute of placeholders"
+            )
+    extents = [axis.extent for axis in (*compute.axis, *compute.reduce_axis)]
+    sizes = [n for tensor in compute.input_tensors for n in tensor.shape]
+    if not all(isinstance(n, int) and n > 0 for n in (*extents, *sizes)):
+        raise DefinitionError(
+            f"{where}: the extents of {compute.name} are {list(extents)}; those of an intrinsic "
+            "are positive numbers"
+        )
+    _check_reads(compute, where)
+    first = compute.body[0]
+    if isinstance(first, Reduce) and (first.init or not _is_true(first.condition)):
+        raise DefinitionError(f"{where}: the reduction of an intrinsic has no where= and no init=")
+    return compute
+
+
+def _check_reads(compute: ComputeOp, where: str) -> None:
+    for tensor in compute.input_tensors:
+        found: list[TensorLoad] = []
+        for node in distinct_nodes(*compute.body):
+            is_read = isinstance(node, TensorLoad) and node.tensor == tensor
+            if is_read and not any(same(node, other) for other in found):
+                found.append(node)
+        if len(found) > 1:
+            raise DefinitionError(
+                f"{where}: {compute.name} reads {tensor.name} at {len(found)} places; make them "
+                "two placeholders"
+            )
+
+
+def _is_true(condition: Expr) -> bool:
+    return getattr(condition, "value", None) is True
+
+
+def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None]:
+    parts = given if isinstance(given, tuple) else (given, None, None)
+    if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
+        raise TypeMismatchError(
+            f"{where}: fcompute gives a statement, or (body, reset, update), not {given!r}"
+        )
+    body, reset, update = parts
+    if body is None and update is None:
+        raise DefinitionError(f"{where}: fcompute gives neither a body nor an update")
+    return body, reset, update
+
+
+def _check_statement(
+    statement: Stmt | None, buffers: tuple[Buffer, ...], scalars: tuple[Var, ...], where: str
+) -> None:
+    if statement is None:
+        return
+    known = {buffer.data for buffer in buffers}
+    made = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")
+            and hasattr(node, "buffer")}  # fmt: skip
+    for node in walk(statement):
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
+            raise DefinitionError(
+                f"{where}: fcompute uses {node.buffer.name}, which is no operand; use those "
+                "that it is given"
+            )
+    for var in free_variables(statement):
+        if var not in set(scalars):
+            raise DefinitionError(
+                f"{where}: fcompute uses the variable {var.name}, which nothing binds; name it in "
+                "scalar_params"
+            )

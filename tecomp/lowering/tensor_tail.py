@@ -1,0 +1,154 @@
+"""The last tile of an axis that an operation does not divide: masked, padded, or refused.
+
+Elements of the result beyond the end are not stored. Steps of a reduction beyond the end must
+change nothing: what is read there is 0 by a mask, or what the padding of a layout holds, and the
+operation has to combine that to the value that a reduction starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor_intrin import TensorIntrin
+from tecomp.errors import LowerError
+from tecomp.ir.equal import same
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Const, Expr, Var, const
+from tecomp.ir.rewrite import free_variables, top_down, walk
+from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.tensor_match import own_loads
+from tecomp.lowering.tensor_place import Masks
+from tecomp.lowering.whole_tiles import with_padding
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.index_map import IndexMap
+from tecomp.poly.tiles import Access, Tile, is_apart, is_held, overrun, touched_condition
+from tecomp.scheduling.state import AtRoot
+
+
+def masks_of(
+    program: Program,
+    definition: Definition,
+    intrin: TensorIntrin,
+    where: str,
+    tile: Tile,
+    accesses: Sequence[Access],
+    loads: Sequence[TensorLoad],
+) -> Masks:
+    """For the operands of a tile of which a part is missing, which of their elements there are.
+
+    Args:
+        program: the definitions.
+        definition: the stage.
+        intrin: the operation.
+        where: begins messages.
+        tile: the tile.
+        accesses: of the operands, the output last.
+        loads: the reads that are the inputs; none where the reduction only starts.
+
+    Returns:
+        By the number of the operand: variables for its indices, and the condition.
+
+    Raises:
+        LowerError: what is read beyond the end of a reduction would change the result.
+    """
+    reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
+    padded = {
+        k: value for k, load in enumerate(loads)
+        if (value := _padding(program, load, accesses[k], tile)) is not None
+    }
+    if loads and reduced and not overrun(tile, reduced).is_empty():
+        _check_neutral(definition, intrin, where, tile, accesses, padded)
+    masks: dict[int, tuple[tuple[Var, ...], Expr]] = {}
+    for k, access in enumerate(accesses):
+        if k in padded or not (access.own or access.others):
+            continue
+        names = tuple(Var(f"u{n}") for n in range(len(access.own)))
+        masks[k] = names, touched_condition(access, tile, names)
+    return masks
+
+
+def _padding(program: Program, load: TensorLoad, access: Access, tile: Tile) -> Const | None:
+    """What lies beyond the end of a tensor, where a layout says so and a tile stays inside of it.
+
+    Tensors that are computed once are stored as a whole, with all of their padding.
+    """
+    definition = program.definitions.get(program.producer(load.tensor))
+    if definition is None or not isinstance(definition.stage.attach, AtRoot):
+        return None
+    layout = definition.stage.layout
+    value = None if layout.pad_value is None else layout.pad_value.value
+    if not isinstance(value, Const):
+        return None
+    shape = [(Const(0), program.extent(axis.extent)) for axis in definition.axis]
+    places: list[Expr] = list(definition.axis)
+    for index_map in layout.maps:
+        places = list(IndexMap.lift(index_map).map_indices(places))
+    try:
+        roomy = with_padding(definition, shape, tile.scope)
+        fits = is_held(access, tile, definition.axis, shape, roomy, places)
+    except NotAffine:
+        return None
+    return value if fits else None
+
+
+def _check_neutral(
+    definition: Definition, intrin: TensorIntrin, where: str, tile: Tile,
+    accesses: Sequence[Access], padded: Mapping[int, Const],
+) -> None:
+    reduce = intrin.op.body[0]
+    assert isinstance(reduce, Reduce)
+    beyond: dict[int, Expr] = {}
+    operands = own_loads(intrin)
+    for k, load in enumerate(operands):
+        if is_apart(accesses[k], tile, intrin.op.reduce_axis):
+            beyond[k] = padded.get(k, const(0, load.dtype))
+
+    def rule(node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        k = next(k for k, load in enumerate(operands) if same(node, load))
+        return beyond.get(k, node)
+
+    identity = reduce.combiner.identity[0]
+    value = top_down(reduce.source[0], rule)
+    found, neutral = _value(value), _value(identity)
+    if found is not None and neutral is not None and np.array_equal(found, neutral):
+        return
+    read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in beyond.items())
+    raise LowerError(
+        f"{where}: {', '.join(_missing(definition, tile))}; beyond the end {intrin.name} has "
+        f"{read or 'no operand that ends there'}, and its {reduce.combiner.name} of "
+        f"{reduce.source[0]} would not stay as it is; split by a divisor, or read copies in a "
+        f"layout with pad_value= such that each step gives {identity}"
+    )
+
+
+def _value(expr: Expr) -> Any:
+    """The number that an expression of numbers is; None if it depends on anything else."""
+    if any(isinstance(node, TensorLoad | Var) for node in walk(expr)):
+        return None
+    out = Buffer("out", (1,), expr.dtype)
+    array = np.zeros((1, *([expr.dtype.lanes] if expr.dtype.lanes > 1 else [])), expr.dtype.numpy)
+    evaluate(PrimFunc("value", (out,), BufferStore(out, expr, (Const(0),))), [array])
+    return array
+
+
+def _missing(definition: Definition, tile: Tile) -> list[str]:
+    """The axes of the reduction that the tiles do not divide, with their extents."""
+    found = []
+    for axis, place in zip(definition.reduce_axis, tile.places[len(definition.axis) :],
+                           strict=True):  # fmt: skip
+        count = 1
+        used = free_variables(place)
+        for own, extent in zip(tile.axes, tile.extents, strict=True):
+            count *= extent if own in used else 1
+        extents = axis.extent
+        if count > 1 and (not isinstance(extents, int) or extents % count):
+            found.append(f"tiles of {count} do not divide axis {axis.name} of extent {extents}")
+    return found or [f"a part of the tiles of {definition.stage.name} is not to be computed"]

@@ -1,0 +1,273 @@
+"""What a target has to pass: it loads quickly, and programs run on all that it describes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tecomp import te
+from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
+from tecomp.driver.build import build
+from tecomp.errors import CapacityError, TargetError, TecompError
+from tecomp.ir.dtype import DType
+from tecomp.ir.stmt import Buffer
+from tecomp.layout.tile_formats import format_named
+from tecomp.machine.descriptor import Target, read_target
+from tecomp.machine.engine import MatmulUnit
+from tecomp.machine.memory import Memory
+from tecomp.machine.registry import find_description
+from tecomp.plugin.intrinsics import intrinsics
+from tecomp.scheduling.schedule import Schedule
+
+LOADS_IN = 0.010
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a target has to do.
+
+    Attributes:
+        title: what.
+        detail: what was found.
+        passed: whether it does.
+    """
+
+    title: str
+    detail: str
+    passed: bool
+
+
+def check_target(name: str | Path) -> tuple[Check, ...]:
+    """Check that a target can be used: its description, and small programs that are built and run.
+
+    Args:
+        name: of an installed target, or the path of a TOML file.
+
+    Returns:
+        What was checked; a target conforms if all have passed.
+
+    Raises:
+        TargetError: there is no such target, or its description is malformed.
+
+    >>> all(check.passed for check in check_target("cpu"))
+    True
+    """
+    path = Path(name) if str(name).endswith(".toml") else find_description(str(name))
+    target = Target.load(path)
+    return (
+        _ran("it loads in less than 10 ms", partial(_speed, path)),
+        _ran("it is called as its file", partial(_name, target, path)),
+        _ran("its description can be changed", partial(_change, target)),
+        *(
+            _ran(f"{title} `{memory.name}`", partial(run, target, memory))
+            for memory in target.memories.values()
+            for title, run in (
+                ("a program keeps a tensor in", _memory), ("no byte too many goes into", _capacity),
+            )
+        ),
+        *(
+            _ran(f"a loop runs on the cores of `{axis}`", partial(_axis, target, axis))
+            for axis in target.grid
+        ),
+        _ran("loops run on all cores", partial(_grid, target)),
+        _ran("its formats are known", partial(_formats, target)),
+        _ran("the operands of its engine fit", partial(_engine, target)),
+        _ran("its operations compute what they say", partial(_operations, target)),
+    )
+
+
+class _FailedError(Exception):
+    """A check did not pass; the argument says why."""
+
+
+def _ran(title: str, run: Callable[[], str]) -> Check:
+    try:
+        return Check(title, run(), passed=True)
+    except _FailedError as error:
+        return Check(title, str(error), passed=False)
+    except TecompError as error:
+        return Check(title, error.message, passed=False)
+
+
+def _speed(path: Path) -> str:
+    """Time of the processor, the best of several, since others use this machine too."""
+    best = float("inf")
+    for _ in range(10):
+        start = time.process_time()
+        read_target(path.read_text(encoding="utf-8"), path.name)
+        best = min(best, time.process_time() - start)
+    if best >= LOADS_IN:
+        raise _FailedError(f"{best * 1e3:.1f} ms; leave out what no program asks for")
+    return f"{best * 1e3:.1f} ms"
+
+
+def _name(target: Target, path: Path) -> str:
+    if target.name != path.stem:
+        raise _FailedError(f"`name` is `{target.name}`, the file {path.name}; rename one of them")
+    return path.name
+
+
+def _change(target: Target) -> str:
+    if target.overridden() != target:
+        raise _FailedError("what is read is not what was described; report this to tecomp")
+    return f"{len(target.rules)} rules, {len(target.engine)} units, {len(target.links)} links"
+
+
+def _dtype(target: Target) -> str:
+    return next(iter(target.formats), "float32")
+
+
+def _increments(shape: tuple[int, ...], dtype: str) -> tuple[Tensor, Tensor]:
+    A = te.placeholder(shape, dtype, name="A")  # noqa: N806  (tensors, as in the literature)
+    B = te.compute(shape, lambda *i: A[i] + te.const(1, dtype), name="B")  # noqa: N806
+    return A, B
+
+
+def _runs(target: Target, s: Schedule, tensors: tuple[Tensor, Tensor]) -> None:
+    """The program adds 1, also as the target runs it."""
+    source, result = tensors
+    kernel = build(s, list(tensors), target=target, name="conformance")
+    shape = _shape(source)
+    kind = DType(source.dtype).numpy
+    a = (np.arange(prod(shape)) % 7).reshape(shape).astype(kind)
+    b = np.zeros(shape, kind)
+    kernel(a, b)
+    wrong = np.argwhere(b != (a + np.ones((), kind)).astype(kind))
+    if wrong.size:
+        where = tuple(map(int, wrong[0]))
+        raise _FailedError(f"{result.name}{list(where)} is {b[where]}, NumPy has {a[where] + 1}")
+
+
+def _memory(target: Target, memory: Memory) -> str:
+    """A copy of the argument, one axis to each physical one, is read from that memory."""
+    shape = (4,) * memory.rank
+    tensors = _increments(shape, _dtype(target))
+    s = te.create_schedule(tensors[1].op)
+    copied = s.cache_read(tensors[0], memory.name, [tensors[1]])
+    if memory.rank > 1:
+        s[copied].transform_layout(lambda *i: list(_separated(i)))
+    _runs(target, s, tensors)
+    return "1 physical axis" if memory.rank == 1 else f"{memory.rank} physical axes"
+
+
+def _separated(index: tuple[object, ...]) -> Iterator[object]:
+    for k, each in enumerate(index):
+        if k:
+            yield te.AXIS_SEPARATOR
+        yield each
+
+
+def _capacity(target: Target, memory: Memory) -> str:
+    room = memory.usable_bytes
+    if room is None:
+        return "no limit of its own"
+    separators = tuple(range(memory.rank - 1))
+    ones = (1,) * (memory.rank - 1)
+    byte = DType("int8")
+    target.check_buffer(Buffer("full", (*ones, room), byte, memory.name, separators))
+    try:
+        target.check_buffer(Buffer("larger", (*ones, room + 1), byte, memory.name, separators))
+    except CapacityError:
+        return f"{room} bytes"
+    raise _FailedError(f"{room + 1} bytes went into {room}; report this to tecomp")
+
+
+def _axis(target: Target, axis: str) -> str:
+    cores = target.grid[axis]
+    for rounds in (cores, cores + 1):
+        tensors = _increments((rounds,), _dtype(target))
+        s = te.create_schedule(tensors[1].op)
+        s[tensors[1]].bind(s[tensors[1]].op.axis[0], te.thread_axis(axis))
+        if rounds == cores:
+            _runs(target, s, tensors)
+            continue
+        try:
+            build(s, list(tensors), target=target)
+        except TargetError:
+            return f"{cores} cores"
+    raise _FailedError(f"{cores + 1} rounds went onto {cores} cores; report this to tecomp")
+
+
+def _grid(target: Target) -> str:
+    tensors = _increments(tuple(n + 1 for n in target.grid.values()) or (3,), _dtype(target))
+    s = te.create_schedule(tensors[1].op)
+    stage = s[tensors[1]]
+    parts = [
+        stage.split(loop, nparts=cores)
+        for loop, cores in zip(stage.op.axis, target.grid.values(), strict=False)
+    ]
+    stage.reorder(*(outer for outer, _ in parts), *(inner for _, inner in parts))
+    for (outer, _), axis in zip(parts, target.grid, strict=True):
+        stage.bind(outer, te.thread_axis(axis))
+    _runs(target, s, tensors)
+    return f"{target.cores} cores"
+
+
+def _formats(target: Target) -> str:
+    names = sorted({name for names in target.formats.values() for name in names})
+    for name in names:
+        format_named(name)
+    return ", ".join(names) or "none"
+
+
+def _operations(target: Target) -> str:
+    """Each in the place of the loops of its own definition."""
+    offered = intrinsics(target)
+    for name, intrin in offered.items():
+        if intrin.scalar_params:
+            continue
+        plain, own = (_operation(target, intrin, is_own=own) for own in (False, True))
+        if not np.allclose(plain, own, rtol=1e-2, atol=1e-2):
+            where = tuple(map(int, np.argwhere(~np.isclose(plain, own, 1e-2, 1e-2))[0]))
+            raise _FailedError(
+                f"`{name}` gives {own[where]} at {list(where)}, its definition {plain[where]}"
+            )
+    return ", ".join(offered) or "none"
+
+
+def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
+    """What an operation, or else its definition, makes of small numbers."""
+    result = intrin.op.output(0)
+    s = te.create_schedule(intrin.op)
+    stage = s[result]
+    if is_own:
+        *ins, out = intrin.scopes or ("",) * len(intrin.buffers)
+        reader = s.cache_write(result, out) if out else result
+        for tensor, scope in zip(intrin.inputs, ins, strict=True):
+            if scope:
+                s.cache_read(tensor, scope, [reader])
+        stage = s[reader]
+        stage.tensorize(stage.op.axis[0], intrin)
+    arrays = [np.zeros(_shape(t), DType(t.dtype).numpy) for t in (*intrin.inputs, result)]
+    for k, array in enumerate(arrays[:-1]):
+        array[...] = (np.arange(array.size) % (5 + k)).reshape(array.shape)
+    build(s, [*intrin.inputs, result], target=target, name="operation")(*arrays)
+    return arrays[-1].astype("float64")
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(int(n) for n in tensor.shape if isinstance(n, int))
+
+
+def _engine(target: Target) -> str:
+    for unit in target.engine.values():
+        memory = target.memory(unit.memory)
+        if not isinstance(unit, MatmulUnit) or memory.usable_bytes is None:
+            continue
+        factors = (unit.m * unit.k + unit.k * unit.n) * max(DType(t).bytes for t in unit.inputs)
+        size = factors + unit.m * unit.n * DType(unit.accumulator).bytes
+        if size > memory.usable_bytes:
+            raise _FailedError(
+                f"a tile operation of `{unit.name}` has {size} bytes of operands, memory "
+                f"`{memory.name}` {memory.usable_bytes}; make the tile smaller"
+            )
+    return ", ".join(target.engine) or "none"

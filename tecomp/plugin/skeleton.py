@@ -1,0 +1,163 @@
+"""A new package that describes a machine, to be filled in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tecomp.errors import TargetError
+from tecomp.machine.registry import list_targets
+
+_PROJECT = """\
+[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "NAME-target"
+version = "0.1.0"
+description = "NAME, described for tecomp"
+requires-python = ">=3.11"
+dependencies = ["tecomp"]
+
+# How tecomp finds it: a function that returns the paths of the TOML files.
+[project.entry-points."tecomp.targets"]
+NAME = "NAME_target:descriptions"
+
+[tool.setuptools]
+packages = ["NAME_target"]
+[tool.setuptools.package-data]
+NAME_target = ["*.toml"]
+"""
+
+_CODE = '''\
+"""NAME, described for tecomp."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def descriptions() -> list[Path]:
+    """Paths of the TOML files, for the entry point `tecomp.targets`."""
+    return sorted(Path(__file__).parent.glob("*.toml"))
+'''
+
+_TARGET = """\
+# NAME. Say where each number comes from, in `source` or beside it; mark what is a guess.
+
+name = "NAME"
+description = "what NAME is, in one sentence"
+clock_hz = 1_000_000_000          # guess
+
+[code]
+kind = "functional"               # programs run on this processor, as NAME would run them
+
+[grid]
+core.x = 4                        # cores along each axis that loops can be bound to
+
+[formats]                         # in which formats a type of the host is stored
+float32 = ["float32"]
+
+[memory.global]
+scope = "host"                    # the arrays of the caller
+rank = 1
+alignment_bytes = 64
+source = "memory of the host"
+
+[memory.scratch]
+scope = "core"                    # each core has one
+rank = 1                          # indices that an address has
+alignment_bytes = 64              # guess
+capacity_bytes = 1_048_576        # guess
+source = "guess"
+
+[link.load]
+from = "global"
+to = "scratch"
+scope = "core"
+bytes_per_cycle = 32              # guess
+source = "guess"
+
+[link.store]
+from = "scratch"
+to = "global"
+scope = "core"
+bytes_per_cycle = 32              # guess
+source = "guess"
+
+[engine.lanes]
+kind = "vector"
+width_bytes = 64                  # guess
+types = ["float32"]
+cycles = { default = 1 }          # guess
+memory = "scratch"
+source = "guess"
+"""
+
+_TEST = '''\
+"""NAME passes what every target has to pass."""
+
+from __future__ import annotations
+
+import tecomp
+
+
+def test_conformance() -> None:
+    checks = tecomp.check_target("NAME")
+
+    assert [check for check in checks if not check.passed] == []
+'''
+
+_README = """\
+# NAME
+
+NAME as a target of tecomp.
+
+    pip install -e .
+    tecomp check-target NAME
+
+`NAME_target/NAME.toml` describes it; the keys are explained in tecomp's docs/targets.md.
+"""
+
+
+def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
+    """Write a package with a target that runs, in a new folder.
+
+    Args:
+        name: of the target, and of the folder.
+        parent: where the folder goes.
+
+    Returns:
+        The files.
+
+    Raises:
+        TargetError: the name is not fit for a package, a target has it, or the folder is there.
+    """
+    if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
+        raise TargetError(
+            f"new-target: `{name}` cannot name a package; write lower-case letters, digits and _, "
+            "a letter first"
+        )
+    if name in list_targets():
+        raise TargetError(f"new-target: a target `{name}` is installed already; take another name")
+    folder = parent / name
+    files = {
+        "pyproject.toml": _PROJECT,
+        "README.md": _README,
+        f"{name}_target/__init__.py": _CODE,
+        f"{name}_target/{name}.toml": _TARGET,
+        f"tests/test_{name}.py": _TEST,
+    }
+    try:
+        folder.mkdir()
+        for path, text in files.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text.replace("NAME", name), encoding="utf-8")
+    except FileExistsError as error:
+        raise TargetError(
+            f"new-target: {folder} is there already; remove it, or take another name"
+        ) from error
+    except OSError as error:
+        raise TargetError(f"new-target: {folder} cannot be written ({error})") from error
+    return tuple(folder / path for path in files)

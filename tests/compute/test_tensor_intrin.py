@@ -1,0 +1,142 @@
+"""Declarations of a machine's operations, and what is refused in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tecomp
+from tecomp import te
+
+
+def doubled(shape: tuple[Any, ...] = (8,)) -> tuple[te.Tensor, te.Tensor]:
+    a = te.placeholder(shape, name="a")
+    return a, te.compute(shape, lambda *i: a(*i) * 2.0, name="b")
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(tecomp.TecompError) as caught:
+        call()
+    return caught.value.message
+
+
+def store(ins: Any, outs: Any) -> Any:
+    return outs[0].store(0, ins[0][0])
+
+
+def test_operands_are_those_of_the_definition() -> None:
+    a, b = doubled((4, 6))
+    seen: list[te.Operand] = []
+
+    def statement(ins: Any, outs: Any) -> Any:
+        seen.extend([*ins, *outs])
+        return outs[0].store((0, 1), ins[0][2, 3])
+
+    intrin = te.decl_tensor_intrin(
+        b, statement, "twice", binds={a: te.decl_buffer(a.shape, scope="local")},
+        default_buffer_params={"scope": "global"},
+    )
+
+    assert [(o.name, o.shape, o.dtype, o.scope) for o in seen] == [
+        ("a", (4, 6), "float32", "local"), ("b", (4, 6), "float32", "global"),
+    ]
+    assert str(intrin.body) == "b[0, 1] = a[2, 3]"
+    assert (intrin.reset, intrin.update, intrin.scopes) == (None, None, ("local", "global"))
+    assert repr(intrin) == "TensorIntrin(twice: b[i0, i1] = a[i0, i1] * float32(2.0))"
+
+
+def test_numbers_are_stored_in_the_type_of_the_operand() -> None:
+    a = te.placeholder((2,), "int8", name="a")
+    b = te.compute((2,), lambda i: a[i] + a[i], name="b")
+
+    intrin = te.decl_tensor_intrin(
+        b, lambda ins, outs: te.stmt_seq(
+            outs[0].store(0, 1), outs[0].store(1, ins[0][0].astype("int32"))), "two",
+    )
+
+    assert str(intrin.body) == 'b[0] = int8(1)\nb[1] = cast("int8", cast("int32", a[0]))'
+
+
+def test_loops() -> None:
+    _, b = doubled()
+
+    intrin = te.decl_tensor_intrin(
+        b, lambda ins, outs: te.for_range(
+            2, 8, lambda i: outs[0].store(i, ins[0][i]), "lane", "vectorized"), "part",
+    )
+
+    assert str(intrin.body) == "for lane in vectorized(2, extent=6):\n    b[lane] = a[lane]"
+
+
+def test_what_is_no_definition() -> None:
+    a, b = doubled()
+    n = te.var("n")
+    assert refused(lambda: te.decl_tensor_intrin(a.op, store)).startswith(
+        "te.decl_tensor_intrin tensor_intrin: expected the operation of a te.compute, got "
+    )
+    chained = te.compute((8,), lambda i: b[i] + 1.0, name="c")
+    assert refused(lambda: te.decl_tensor_intrin(chained, store, "x")) == (
+        "te.decl_tensor_intrin x: c reads b, which is computed too; write the intrinsic as one "
+        "te.compute of placeholders"
+    )
+    assert refused(lambda: te.decl_tensor_intrin(doubled((n,))[1], store, "x")) == (
+        "te.decl_tensor_intrin x: the extents of b are [n]; those of an intrinsic are positive "
+        "numbers"
+    )
+    k = te.reduce_axis((0, 8), name="k")
+    summed = te.compute((1,), lambda i: te.sum(a[k], axis=k, init=1.0), name="s")
+    assert refused(lambda: te.decl_tensor_intrin(summed, store, "x")) == (
+        "te.decl_tensor_intrin x: the reduction of an intrinsic has no where= and no init="
+    )
+    pair = te.compute((8,), lambda i: (a[i], a[i]), name="p")
+    assert refused(lambda: te.decl_tensor_intrin(pair[0], store, "x")) == (
+        "te.decl_tensor_intrin x: p makes 2 tensors; an intrinsic makes one"
+    )
+    twice = te.compute((4,), lambda i: a[i] + a[i + 4], name="t")
+    assert refused(lambda: te.decl_tensor_intrin(twice, store, "x")) == (
+        "te.decl_tensor_intrin x: t reads a at 2 places; make them two placeholders"
+    )
+
+
+def test_what_are_no_statements() -> None:
+    _, b = doubled()
+    where = "te.decl_tensor_intrin x: "
+    given: Any = 3
+    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: given, "x")) == (
+        where + "fcompute gives a statement, or (body, reset, update), not 3"
+    )
+    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: (None, None, None), "x")) == (
+        where + "fcompute gives neither a body nor an update"
+    )
+    other = te.decl_tensor_intrin(doubled()[1], store, "y")
+    foreign: Any = other.body
+    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: foreign, "x")) == (
+        where + "fcompute uses b, which is no operand; use those that it is given"
+    )
+    n = te.var("n")
+    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store(n, 1), "x")) == (
+        where + "fcompute uses the variable n, which nothing binds; name it in scalar_params"
+    )
+    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store((0, 1), 1), "x")) == (
+        "operand b[...]: it has 1 axes and is given 2 indices; write one for each"
+    )
+    assert refused(lambda: te.for_range(0, 4, lambda i: te.stmt_seq(), "i", "spiral")) == (
+        "te.for_range: there is no kind 'spiral'; loops are serial, parallel, vectorized, unrolled"
+    )
+
+
+def test_what_cannot_be_asked_of_operands() -> None:
+    a, b = doubled()
+    strange = te.placeholder((8,), name="z")
+    assert refused(
+        lambda: te.decl_tensor_intrin(b, store, "x", default_buffer_params={"offset_factor": "1"})
+    ) == (
+        "te.decl_tensor_intrin x: default_buffer_params has offset_factor; strides and offsets "
+        "come from the schedule, so that only scope can be asked for"
+    )
+    assert refused(
+        lambda: te.decl_tensor_intrin(b, store, "x", binds={strange: te.decl_buffer((8,))})
+    ) == "te.decl_tensor_intrin x: binds has z, which b has not"
+    del a

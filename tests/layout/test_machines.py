@@ -1,0 +1,96 @@
+"""Layouts for a target: its sticks, tiles, grid and formats, and what does not go there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tecomp import Layout, ShardLayout, Target, TecompError
+from tecomp.errors import CapacityError, LayoutError, TargetError
+from tecomp.layout.stick import StickLayout
+
+STICK = Target.load("stick128")
+WORMHOLE = Target.load("tensix_wh")
+BLACKHOLE = Target.load("tensix_bh")
+
+
+def test_sticks_are_those_of_the_target() -> None:
+    half = STICK.overridden(stick={"bytes": 64, "padding": "stick"})
+
+    assert StickLayout.for_target(STICK, (5, 100, 150), "float16") == StickLayout(
+        (5, 100, 150), "float16"
+    )
+    assert StickLayout.for_target(half, (5, 100, 150), "float16").device_size == [100, 5, 5, 32]
+    assert StickLayout.for_target(half, (5, 100, 150), "float16", True).device_size == [
+        128, 5, 32, 32,
+    ]  # fmt: skip
+    ordered = StickLayout.for_target(STICK, (5, 100, 192), "float16", [1, 0, 2], memory="ddr")
+    assert (ordered.device_size, ordered.memory) == ([5, 3, 100, 64], "ddr")
+
+
+def test_shards_are_on_the_cores_of_the_target() -> None:
+    layout = ShardLayout.for_target(BLACKHOLE, (640, 832), "float32", element="bfp_bf8")
+
+    assert (layout.grid, layout.tile, layout.face) == ((10, 13), (32, 32), (16, 16))
+    assert (layout.memref_shape, layout.shard_bytes) == ((2, 2), 4 * 1088)
+    plain = ShardLayout.for_target(WORMHOLE, (64, 64), "float32", grid=(2, 1), tiled=False)
+    assert (plain.memref_shape, plain.tile, plain.storage.name) == ((32, 64), None, "float32")
+    small = ShardLayout.for_target(WORMHOLE, (64, 64), "bfloat16", tile=(16, 32), grid=(1, 1))
+    assert small.memref_shape == (4, 2)
+
+
+def test_what_fits_to_the_byte() -> None:
+    room = WORMHOLE.memory("l1").usable_bytes
+    assert room is not None
+
+    assert ShardLayout.for_target(
+        WORMHOLE, (64, room), "uint8", tiled=False, grid=(64, 1)
+    ).shard_bytes == room  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: StickLayout.for_target(WORMHOLE, (4, 4), "float16"), TargetError,
+         "target tensix_wh has no sticks; `target.stick` is None"),
+        (lambda: StickLayout.for_target(STICK, (4, 4), "float16", memory="l1"), TargetError,
+         "target stick128 has no memory `l1`; its memories are global, ddr, lx"),
+        (lambda: StickLayout.for_target(STICK, (1024, 1024), "float16", memory="lx"),
+         CapacityError,
+         "layout: float16[1024, 1024] as dlfloat16 takes 2,097,152 B of `lx` of a core, target "
+         "stick128 has 2,031,616 B; cut it into smaller parts, or take another memory"),
+        (lambda: StickLayout.for_target(Target.load("vtcm2d"), (4, 4), "float16"), LayoutError,
+         "layout: target vtcm2d does not store float16 as dlfloat16; its formats for it are float16"),
+        (lambda: ShardLayout.for_target(STICK, (4, 4), "float16", memory_space="lx"), LayoutError,
+         "shard layout: target stick128 has no tiles; pass tiled=False"),
+        (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", grid=(16, 8)), LayoutError,
+         "layout: the grid <16x8> has 128 cores, target tensix_wh has 64; take a smaller grid"),
+        (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float64"), LayoutError,
+         "layout: target tensix_wh stores no float64; its types are float32, bfloat16, float16, "
+         "int32, uint32, uint16, uint8, bool"),
+        (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", element="bfp_bf8"),
+         LayoutError,
+         "layout: target tensix_wh does not store float16 as bfp_bf8; its formats for it are "
+         "float16, bfp_f8, bfp_f4, bfp_f2"),
+        (lambda: ShardLayout.for_target(
+            WORMHOLE, (64, 1_498_113), "uint8", tiled=False, grid=(64, 1)
+        ), CapacityError,
+         "layout: uint8[64, 1498113] as uint8 takes 1,498,113 B of `l1` of a core, target tensix_wh "
+         "has 1,498,112 B; cut it into smaller parts, or take another memory"),
+        (lambda: ShardLayout.for_target(
+            WORMHOLE, (2**17, 2**17), "uint8", memory_space="dram"
+        ), CapacityError,
+         "layout: uint8[131072, 131072] as uint8 takes 17,179,869,184 B of `dram`, target tensix_wh "
+         "has 12,884,901,888 B; cut it into smaller parts, or take another memory"),
+    ],
+    ids=str.split("no-sticks no-memory scratchpad format no-tiles cores type element shard dram"),
+)
+def test_what_the_target_has_no_room_for(
+    make: Callable[[], Layout], kind: type[TecompError], message: str
+) -> None:
+    with pytest.raises(kind) as error:
+        make()
+
+    assert type(error.value) is kind
+    assert error.value.message == message

@@ -1,0 +1,255 @@
+"""What `tensorize` refuses: loops that compute something else, and where and why they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tecomp
+from tecomp import te
+
+
+def intrinsic(
+    op: te.Tensor, name: str, *, update: bool = True, scope: str = ""
+) -> te.TensorIntrin:
+    """One whose statements do not matter here."""
+
+    def statements(ins: Any, outs: Any) -> Any:
+        index = (0,) * len(outs[0].shape)
+        store = outs[0].store(index, 0)
+        return (store, store, store) if update else store
+
+    asked = {"scope": scope} if scope else {}
+    return te.decl_tensor_intrin(op.op, statements, name, default_buffer_params=asked)
+
+
+def product_intrinsic(m: int, n: int, depth: int, **asked: Any) -> te.TensorIntrin:
+    a, b = te.placeholder((m, depth), name="a"), te.placeholder((depth, n), name="b")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
+    return intrinsic(c, "gemm", **asked)
+
+
+def product(m: int = 8, n: int = 8, depth: int = 8) -> tuple[list[te.Tensor], te.Schedule]:
+    A, B = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return [A, B, C], te.create_schedule(C)
+
+
+def refused(call: Callable[[], object], kind: type[tecomp.TecompError]) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    return caught.value.message
+
+
+def lowered(s: te.Schedule, args: list[te.Tensor]) -> str:
+    return refused(lambda: tecomp.lower(s, args), tecomp.LowerError)
+
+
+def test_another_reduction() -> None:
+    (A, B, C), _ = product()
+    k = te.reduce_axis((0, 8), name="k")
+    D = te.compute((8, 8), lambda i, j: te.max(A[i, k] * B[k, j], axis=k), name="D")
+    s = te.create_schedule(D)
+    s[D].tensorize(D.op.axis[0], product_intrinsic(8, 8, 8))
+    del C
+
+    assert lowered(s, [A, B, D]) == (
+        "s[D].tensorize(i, gemm): the loops compute\n"
+        "    max(A[i, k] * B[k, j], axis=[k])\n"
+        "and gemm computes\n"
+        "    sum(a[i, k] * b[k, j], axis=[k])\n"
+        "which differ in more than the order of operands; use an intrinsic of the same reduction "
+        "and operations"
+    )
+
+
+def test_tiles_of_another_shape() -> None:
+    args, s = product()
+    (C,) = args[2:]
+    _, _, i, _ = s[C].tile(C.op.axis[0], C.op.axis[1], 4, 8)
+    s[C].tensorize(i, product_intrinsic(8, 4, 4))
+
+    assert lowered(s, args) == (
+        "s[C].tensorize(i.inner, gemm): these loops run through i: 4, j: 8, k: 8, and gemm through "
+        "i: 8, j: 4, k: 4; split and reorder so that data and reduction axes have the same extents "
+        "inside"
+    )
+
+
+def test_an_operand_that_depends_on_one_axis_more() -> None:
+    """`b[k, j]` would be `B[k, i + j]`, which is no function of k and j; the point says so."""
+    A = te.placeholder((8, 8), name="A")
+    B = te.placeholder((8, 16), name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    C = te.compute((8, 8), lambda i, j: te.sum(A[i, k] * B[k, i + j], axis=k), name="C")
+    s = te.create_schedule(C)
+    s[C].tensorize(C.op.axis[0], product_intrinsic(8, 8, 8))
+
+    assert lowered(s, [A, B, C]) == (
+        "s[C].tensorize(i, gemm): operand b of gemm would be B[k, i + j], but its element [0, 0] "
+        "is B[0, 0] at (i=0, j=0, k=0) and B[0, 1] at (i=1, j=0, k=0); what an intrinsic reads "
+        "once has to be one element in the loops"
+    )
+
+
+def test_an_index_that_comes_from_data() -> None:
+    A = te.placeholder((8, 8), name="A")
+    P = te.placeholder((8,), "int32", name="P")
+    B = te.placeholder((8, 8), name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    C = te.compute((8, 8), lambda i, j: te.sum(A[i, k] * B[P[k], j], axis=k), name="C")
+    s = te.create_schedule(C)
+    s[C].tensorize(C.op.axis[0], product_intrinsic(8, 8, 8))
+
+    assert lowered(s, [A, P, B, C]) == (
+        "s[C].tensorize(i, gemm): index P[k] of B[P[k], j] is no affine function of the axes; "
+        "tensorize stages whose indices are sums of axes times numbers"
+    )
+
+
+def test_a_tail_that_is_not_neutral() -> None:
+    a = te.placeholder((4,), name="a")
+    k = te.reduce_axis((0, 4), name="k")
+    c = te.compute((1,), lambda i: te.max(a[k], axis=k), name="c")
+    A = te.placeholder((6, 10), name="A")
+    r = te.reduce_axis((0, 10), name="r")
+    B = te.compute((6,), lambda i: te.max(A[i, r], axis=r), name="B")
+    s = te.create_schedule(B)
+    _, inner = s[B].split(r, 4)
+    s[B].tensorize(inner, intrinsic(c, "row_max"))
+
+    assert lowered(s, [A, B]) == (
+        "s[B].tensorize(r.inner, row_max): tiles of 4 do not divide axis r of extent 10; beyond "
+        "the end row_max has a = float32(0.0), and its max of a[k] would not stay as it is; split "
+        "by a divisor, or read copies in a layout with pad_value= such that each step gives "
+        'float32("-inf")'
+    )
+
+
+def test_a_split_reduction_needs_an_update() -> None:
+    args, s = product()
+    C = args[2]
+    ko, ki = s[C].split(C.op.reduce_axis[0], 4)
+    i, j = C.op.axis
+    s[C].reorder(ko, i, j, ki)
+    s[C].tensorize(i, product_intrinsic(8, 8, 4, update=False))
+
+    assert lowered(s, args) == (
+        "s[C].tensorize(i, gemm): a loop of the reduction is outside, and gemm has no update; give "
+        "fcompute's (body, reset, update), or reorder"
+    )
+
+
+def test_a_condition_of_the_reduction() -> None:
+    A = te.placeholder((8,), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((8,), lambda i: te.sum(A[k], axis=k, where=k <= i), name="B")
+    a = te.placeholder((8,), name="a")
+    r = te.reduce_axis((0, 8), name="r")
+    c = te.compute((1,), lambda i: te.sum(a[r], axis=r), name="c")
+    s = te.create_schedule(B)
+    s[B].tensorize(k, intrinsic(c, "total"))
+
+    assert lowered(s, [A, B]) == (
+        "s[B].tensorize(k, total): the reduction has where=k <= i; total reduces over all of a "
+        "tile; mask the operand in a stage of its own"
+    )
+
+
+def test_the_value_of_an_axis() -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + i.astype("float32"), name="B")
+    a = te.placeholder((8,), name="a")
+    c = te.compute((8,), lambda i: a[i] + 1.0, name="c")
+    s = te.create_schedule(B)
+    s[B].tensorize(B.op.axis[0], intrinsic(c, "inc"))
+
+    assert lowered(s, [A, B]) == (
+        "s[B].tensorize(i, inc): B computes with the value of axis i itself, which no operand of "
+        "inc has"
+    )
+
+
+def test_memory_that_an_operand_has_to_be_in() -> None:
+    args, s = product()
+    s[args[2]].tensorize(args[2].op.axis[0], product_intrinsic(8, 8, 8, scope="local"))
+
+    assert lowered(s, args) == (
+        "s[C].tensorize(i, gemm): operand a has to be in memory local, and A is in global; copy it "
+        'with s.cache_read(A, "local", ...), or set_scope("local")'
+    )
+
+
+def test_marks_inside() -> None:
+    args, s = product()
+    s[args[2]].vectorize(args[2].op.axis[1])
+    s[args[2]].tensorize(args[2].op.axis[0], product_intrinsic(8, 8, 8))
+
+    assert lowered(s, args) == (
+        "s[C].tensorize(i, gemm): j is inside and marked vectorized, but gemm takes the place of "
+        "that loop; mark loops outside of it"
+    )
+
+
+def test_a_loop_that_is_split_later() -> None:
+    args, s = product()
+    s[args[2]].tensorize(args[2].op.axis[0], product_intrinsic(8, 8, 8))
+    s[args[2]].split(args[2].op.axis[0], 4)
+
+    assert lowered(s, args) == (
+        "s[C].tensorize(i, gemm): i is no loop of C any more; its loops are i.outer, i.inner, j, "
+        "k; call tensorize after splitting and fusing"
+    )
+
+
+def test_a_stage_computed_inside() -> None:
+    args, s = product()
+    A, _, C = args
+    copy = s.cache_read(A, "local", [C])
+    s[copy].compute_at(s[C], C.op.axis[1])
+    s[C].tensorize(C.op.axis[0], product_intrinsic(8, 8, 8))
+
+    assert lowered(s, args) == (
+        "s[C].tensorize(i, gemm): A.local is computed at j, a loop that gemm takes the place of; "
+        "compute it at a loop outside"
+    )
+
+
+def test_what_is_refused_at_once() -> None:
+    args, s = product()
+    C = args[2]
+    i, j = C.op.axis
+    given: Any = 3
+    assert refused(lambda: s[C].tensorize(i, given), tecomp.ScheduleError) == (
+        "s[C].tensorize(i): expected what te.decl_tensor_intrin gives, got 3"
+    )
+    a = te.placeholder((8,), "int32", name="a")
+    c = te.compute((8,), lambda i: a[i] + 1, name="c")
+    assert refused(lambda: s[C].tensorize(i, intrinsic(c, "inc")), tecomp.ScheduleError) == (
+        "s[C].tensorize(i): C is float32, and inc computes int32"
+    )
+    s[C].tensorize(i, product_intrinsic(8, 8, 8))
+    assert refused(
+        lambda: s[C].tensorize(j, product_intrinsic(8, 8, 8)), tecomp.ScheduleError
+    ) == (
+        "s[C].tensorize(j): C is tensorized at i already; a stage is tensorized once, at one loop"
+    )
+
+
+def test_loops_of_symbolic_extent() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    a = te.placeholder((8,), name="a")
+    c = te.compute((8,), lambda i: a[i] + 1.0, name="c")
+    s = te.create_schedule(B)
+    s[B].tensorize(B.op.axis[0], intrinsic(c, "inc"))
+
+    assert lowered(s, [A, B]) == (
+        "s[B].tensorize(i, inc): the points that these loops visit are no tile of a constant "
+        "shape; split the axes by numbers first"
+    )

@@ -1,0 +1,336 @@
+"""Packages that describe machines: installed, broken, two of one name, and new ones."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tecomp
+from tecomp import cli, te
+from tecomp.errors import TargetError
+from tecomp.machine.registry import broken_plugins
+
+ACME = Path(__file__).parents[1] / "plugins" / "acme"
+TOML = (ACME / "acme_target" / "acme.toml").read_text(encoding="utf-8")
+BUILD = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+
+
+def install(project: Path, site: Path) -> None:
+    """What an installer does with a package that is not there yet, without network."""
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    zipfile.ZipFile(project / done.stdout.splitlines()[-1]).extractall(site)
+
+
+def offer(
+    site: Path, owner: str, code: str, entry: str = "acme", group: str = "tecomp.targets"
+) -> None:
+    """An installed distribution with one module, whose function `paths` is its entry point."""
+    module = owner.replace("-", "_")
+    info = site / f"{module}-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {owner}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{entry} = {module}:paths\n")
+    (site / f"{module}.py").write_text(code)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that Python looks into for packages."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+@pytest.fixture
+def acme(tmp_path: Path, site: Path) -> Path:
+    """Acme's package, installed."""
+    shutil.copytree(ACME, tmp_path / "acme", ignore=shutil.ignore_patterns("__pycache__"))
+    install(tmp_path / "acme", site)
+    return site
+
+
+def run(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.main, words)
+    return done.exit_code, done.output
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_installed_plugin_is_a_target_like_others() -> None:
+    assert "acme" in tecomp.list_targets()
+    target = tecomp.Target.load("acme")
+    assert (target.cores, target.memory("cube").rank, target.stick_bytes) == (12, 3, 32)
+    status, output = run("targets")
+    assert status == 0
+    assert "acme        global (rank 1), cube (rank 3), local (rank 1)\n" in output
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_installed_plugin_passes() -> None:
+    status, output = run("check-target", "acme")
+
+    assert status == 0
+    lines = output.splitlines()
+    assert lines[0].startswith("ok      it loads in less than 10 ms: ")
+    assert lines[1:] == [
+        "ok      it is called as its file: acme.toml",
+        "ok      its description can be changed: 1 rules, 1 units, 1 links",
+        "ok      a program keeps a tensor in `global`: 1 physical axis",
+        "ok      no byte too many goes into `global`: no limit of its own",
+        "ok      a program keeps a tensor in `cube`: 3 physical axes",
+        "ok      no byte too many goes into `cube`: 258048 bytes",
+        "ok      a program keeps a tensor in `local`: 1 physical axis",
+        "ok      no byte too many goes into `local`: 8192 bytes",
+        "ok      a loop runs on the cores of `core.plane`: 2 cores",
+        "ok      a loop runs on the cores of `core.row`: 3 cores",
+        "ok      a loop runs on the cores of `core.column`: 2 cores",
+        "ok      loops run on all cores: 12 cores",
+        "ok      its formats are known: bfp8, float32, int16, int8",
+        "ok      the operands of its engine fit: mac",
+        "ok      its operations compute what they say: mac",
+    ]
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_operation_of_a_plugin() -> None:
+    mac = tecomp.intrinsics("acme")["mac"]
+    A, B = te.placeholder((8, 8), "int16", name="A"), te.placeholder((8, 32), "int16", name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    C = te.compute((8, 32), lambda i, j: te.sum(
+        A[i, k].astype("int32") * B[k, j].astype("int32"), axis=k
+    ), name="C")  # fmt: skip
+    s = te.create_schedule(C.op)
+    (i, j), (r,) = C.op.axis, C.op.reduce_axis
+    io, jo, ii, ji = s[C].tile(i, j, *mac.op.output(0).shape)
+    ro, ri = s[C].split(r, factor=4)
+    s[C].reorder(io, jo, ro, ii, ji, ri)
+    s[C].bind(io, te.thread_axis("core.plane"))
+    s[C].tensorize(ii, mac)
+    kernel = tecomp.build(s, [A, B, C], target="acme")
+    a, b = (np.random.default_rng(1).integers(-99, 99, shape, "int16") for shape in ((8, 8), (8, 32)))
+    c = np.zeros((8, 32), "int32")
+    kernel(a, b, c)
+
+    np.testing.assert_array_equal(c, a.astype("int32") @ b.astype("int32"))
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import no_such_module\n",
+         "cannot be loaded (ModuleNotFoundError: No module named 'no_such_module'); mend or "
+         "uninstall it"),
+        ("def paths(target):\n    return [1]\n",
+         "offers 1; return what te.decl_tensor_intrin gives"),
+    ],
+    ids=["import", "number"],
+)
+def test_operations_that_cannot_be_used(code: str, what: str, site: Path) -> None:
+    owner = f"operations-{crc32(code.encode())}"
+    offer(site, owner, code, "vtcm2d", "tecomp.intrinsics")
+
+    assert dict(tecomp.intrinsics("cpu")) == {}
+    with pytest.raises(TargetError) as error:
+        tecomp.intrinsics("vtcm2d")
+    assert error.value.message == (
+        f"operations of target vtcm2d: plug-in `vtcm2d` of `{owner}` {what}"
+    )
+
+
+def test_two_operations_with_one_name(site: Path) -> None:
+    code = (
+        "from tecomp import te\n"
+        "def paths(target):\n"
+        "    a = te.placeholder((4,), name='a')\n"
+        "    b = te.compute((4,), lambda i: a[i] + 1.0, name='b')\n"
+        "    run = lambda ins, outs: te.for_range(\n"
+        "        0, 4, lambda i: outs[0].store(i, ins[0][i] + WHAT))\n"
+        "    return [te.decl_tensor_intrin(b.op, run, name='inc')]\n"
+    )
+    offer(site, "inc-one", code.replace("WHAT", "2.0"), "vtcm2d", "tecomp.intrinsics")
+    failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]
+
+    assert failed == ["`inc` gives 2.0 at [0], its definition 1.0"]
+    offer(site, "inc-two", code.replace("WHAT", "1.0"), "vtcm2d", "tecomp.intrinsics")
+    with pytest.raises(TargetError) as error:
+        tecomp.intrinsics("vtcm2d")
+    assert error.value.message == (
+        "operation `inc` of target vtcm2d is offered by `inc-one` and by `inc-two`; uninstall one "
+        "of them"
+    )
+
+
+@pytest.mark.parametrize("name", tecomp.list_targets())
+def test_shipped_targets_pass(name: str) -> None:
+    assert [check for check in tecomp.check_target(name) if not check.passed] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "title", "detail"),
+    [
+        ('name = "acme"', 'name = "emca"', "it is called as its file",
+         "`name` is `emca`, the file acme.toml; rename one of them"),
+        ('["float32", "bfp8"]', '["float23"]', "its formats are known",
+         "storage: `float23` is no format; the formats are "),
+        ("m = 4\n", "m = 4096\n", "the operands of its engine fit",
+         "a tile operation of `mac` has 295040 bytes of operands, memory `local` 8192; make the "
+         "tile smaller"),
+        ("[memory.global]", "[memory.main]", "loops run on all cores",
+         "A: target acme has no memory `global`; did you mean `local`? its memories are main, cube, local"),
+    ],
+    ids=["name", "format", "engine", "global"],
+)  # fmt: skip
+def test_what_does_not_pass(
+    old: str, new: str, title: str, detail: str, tmp_path: Path
+) -> None:
+    text = TOML.replace(old, new).replace('from = "global"', 'from = "cube"')
+    (tmp_path / "acme.toml").write_text(text)
+
+    failed = {c.title: c.detail for c in tecomp.check_target(tmp_path / "acme.toml") if not c.passed}
+
+    assert failed[title].startswith(detail)
+    status, output = run("check-target", str(tmp_path / "acme.toml"))
+    assert status == 1
+    assert f"FAILED  {title}: {detail}" in output
+    assert output.endswith(f"acme.toml failed {len(failed)} of 16 checks\n")
+
+
+def test_checking_what_is_not_there() -> None:
+    known = ", ".join(tecomp.list_targets())
+
+    assert run("check-target", "acmee") == (
+        1, f"Error: there is no target `acmee`; installed targets: {known}; or pass the path of a "
+        "TOML file\n",
+    )  # fmt: skip
+
+
+def test_two_plugins_with_one_name(site: Path, tmp_path: Path) -> None:
+    for owner in ("acme-one", "acme-two"):
+        folder = tmp_path / owner
+        folder.mkdir()
+        (folder / "acme.toml").write_text(TOML)
+        offer(site, owner, f"def paths():\n    return [{str(folder / 'acme.toml')!r}]\n")
+
+    message = (
+        "target `acme` is offered by `acme-one` and by `acme-two`; uninstall one of them, or pass "
+        "the path of the TOML file"
+    )
+    with pytest.raises(TargetError) as error:
+        tecomp.Target.load("acme")
+    assert error.value.message == message
+    assert tecomp.Target.load("cpu").name == "cpu"
+    assert f"acme        {message}\n" in run("targets")[1]
+    assert run("check-target", "acme") == (1, f"Error: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def paths():\n    raise RuntimeError('no licence')\n", "RuntimeError: no licence"),
+        ("def paths():\n    return 'acme.toml'\n",
+         "TypeError: expected a list of paths, got 'acme.toml'"),
+        ("def paths():\n    return ['acme.json']\n",
+         "TypeError: expected paths of TOML files, got 'acme.json'"),
+        ("paths = 1\n", "TypeError: 'int' object is not callable"),
+    ],
+    ids=["import", "raises", "text", "no-toml", "no-function"],
+)
+def test_a_plugin_that_cannot_be_loaded(code: str, failure: str, site: Path) -> None:
+    shipped = tecomp.list_targets()
+    # A name of its own for each case: Python keeps modules.
+    owner = f"acme-{crc32(code.encode())}"
+    offer(site, owner, code)
+    complaint = f"plug-in `acme` of `{owner}` cannot be loaded ({failure})"
+
+    assert tecomp.list_targets() == shipped
+    assert tecomp.Target.load("stick128").cores == 32
+    assert broken_plugins() == (complaint,)
+    assert run("targets")[1].endswith(f"{complaint}\n")
+    with pytest.raises(TargetError) as error:
+        tecomp.Target.load("acme")
+    assert error.value.message == (
+        f"target `acme`: {complaint}; mend or uninstall it, or pass the path of the TOML file"
+    )
+    with pytest.raises(TargetError) as error:
+        tecomp.Target.load("roadrunner")
+    assert error.value.message == (
+        f"there is no target `roadrunner`; installed targets: {', '.join(shipped)}; or pass the "
+        f"path of a TOML file; {complaint}"
+    )
+
+
+def test_a_new_target_is_a_package_that_passes(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert run("new-target", "quux") == (0, (
+        "quux/pyproject.toml\nquux/README.md\nquux/quux_target/__init__.py\n"
+        "quux/quux_target/quux.toml\nquux/tests/test_quux.py\n"
+        "next: pip install -e quux && tecomp check-target quux\n"
+    ))  # fmt: skip
+    install(tmp_path / "quux", site)
+    status, output = run("check-target", "quux")
+
+    assert status == 0, output
+    assert "ok      a program keeps a tensor in `scratch`: 1 physical axis\n" in output
+    namespace: dict[str, object] = {}
+    exec((tmp_path / "quux" / "tests" / "test_quux.py").read_text(), namespace)
+    test = namespace["test_conformance"]
+    assert callable(test)
+    test()
+
+
+def test_a_new_target_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "quux" / "README.md"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+
+    assert run("new-target", "quux") == (
+        1, f"Error: new-target: {mine.parent} is there already; remove it, or take another name\n",
+    )  # fmt: skip
+    assert (mine.read_text(), list(mine.parent.iterdir())) == ("mine", [mine])
+
+
+@pytest.mark.parametrize("name", ["Quux", "2quux", "quux-two", "../quux"])
+def test_a_new_target_with_a_name_of_no_package(name: str) -> None:
+    assert run("new-target", name) == (
+        1, f"Error: new-target: `{name}` cannot name a package; write lower-case letters, digits "
+        "and _, a letter first\n",
+    )  # fmt: skip
+
+
+def test_a_new_target_that_is_there() -> None:
+    assert run("new-target", "cpu") == (
+        1, "Error: new-target: a target `cpu` is installed already; take another name\n"
+    )
+
+
+def test_a_new_target_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "mkdir", lambda *args, **kwargs: _refuse())
+
+    assert run("new-target", "quux") == (
+        1, f"Error: new-target: {tmp_path / 'quux'} cannot be written (no room)\n"
+    )
+
+
+def _refuse() -> None:
+    raise OSError("no room")
