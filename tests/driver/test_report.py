@@ -106,7 +106,7 @@ def test_matmul(
 ) -> None:
     s, (A, B, C) = matmul(rows)
     rng = np.random.default_rng(3)
-    a, b = (rng.integers(-4, 5, t.shape).astype("float32") for t in (A, B))
+    a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((rows, 64), (64, 64)))
 
     kernel = agrees(s, [A, B, C], {A: a, B: b, C: a @ b}, target=SMALL)
 
@@ -155,7 +155,8 @@ def test_contiguous_tiles_are_one_run() -> None:
         if is_tiled:
             s[A].transform_layout(lambda i, j: [i // 16, j // 16, i % 16, j % 16])
         copy = s.cache_read(A, "lx", [B])
-        io, jo, _, _ = s[B].tile(*s[B].op.axis, 16, 16)
+        i, j = s[B].op.axis
+        io, jo, _, _ = s[B].tile(i, j, 16, 16)
         s[B].bind(io, "core.x")
         s[copy].compute_at(s[B], jo)
         traffic = tecomp.build(s, [A, B], target=SMALL).report().of("ddr", "read")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import event, given
+from hypothesis import strategies as st
 
 from tecomp.compute.axis import IterKind
 from tecomp.compute.operation import ComputeOp
@@ -24,7 +25,6 @@ from tecomp.lowering.pipeline import lower_all
 from tecomp.machine import Target
 from tests.strategies.draws import Draw
 from tests.strategies.schedules import Case, cases
-from hypothesis import strategies as st
 
 BLOCKS = {"global": 32, "global.texture": 16, "local": 12, "shared": None}
 CPU = Target.load("cpu").overridden(
@@ -119,7 +119,7 @@ def operations(value: Expr) -> Counter[str]:
 @st.composite
 def bound_cases(draw: Draw) -> Case:
     """Cases of which a loop may be bound to cores."""
-    case = draw(cases(most_steps=10))
+    case: Case = draw(cases(most_steps=10))
     for stage in case.schedule.stages:
         leaves = stage.leaf_iter_vars if isinstance(stage.op, ComputeOp) else ()
         free = [leaf for leaf in leaves[:1] if leaf.kind is IterKind.DATA]
@@ -145,7 +145,8 @@ def test_counts(case: Case) -> None:
     report = report_of("main", case.schedule.state, lowered, CPU, sizes)
     watcher = Watcher(report.axes)
     args = [
-        np.zeros(p.shape, p.dtype.numpy) if isinstance(p, Buffer) else sizes[p.name]
+        np.zeros([int(str(n)) for n in p.shape], p.dtype.numpy) if isinstance(p, Buffer)
+        else sizes[p.name]
         for p in func.params
     ]
     evaluate(func, args, watcher)
