@@ -10,4 +10,4 @@ if __name__ != "tecomp.targets":
 
 def descriptions() -> list[Path]:
     """Paths of the TOML files, for the entry point `tecomp.targets`."""
-    return sorted(Path(__file__).parent.glob("*.toml"))
+    return sorted(path for path in Path(__file__).parent.iterdir() if path.suffix == ".toml")

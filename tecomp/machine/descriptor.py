@@ -17,7 +17,6 @@ from tecomp.ir.stmt import Buffer
 from tecomp.machine.engine import Core, Unit
 from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
 from tecomp.machine.host import host_cores
-from tecomp.machine.lines import lines_of
 from tecomp.machine.memory import Link, Memory
 from tecomp.machine.place import Place
 from tecomp.machine.read import read_table, table_of
@@ -190,7 +189,7 @@ class Target:
         65536
         """
         merged = _merged(table_of(self), tables)
-        return read_table(Target, merged, Place(f"target {self.name}, overridden", merged, {}))
+        return read_table(Target, merged, Place(f"target {self.name}, overridden", merged))
 
     @property
     def cores(self) -> int:
@@ -319,7 +318,7 @@ def read_target(text: str, source: str) -> Target:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise TargetError(f"{source}: no TOML ({error}); see https://toml.io") from error
-    return read_table(Target, table, Place(source, table, lines_of(text)))
+    return read_table(Target, table, Place(source, table, text))
 
 
 @lru_cache(maxsize=32)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import TargetError
-from tecomp.machine.lines import Path
+from tecomp.machine.lines import Path, lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,25 +17,26 @@ class Place:
     Attributes:
         source: the file.
         root: the whole description.
-        lines: of keys and tables, as far as they are known.
+        text: the file as it was read, to find lines in; empty if there is none.
         path: of the table.
     """
 
     source: str
     root: Mapping[str, Any]
-    lines: Mapping[Path, int]
+    text: str = ""
     path: Path = ()
 
     def inside(self, *keys: str | int) -> Place:
         """The table under some keys of this one."""
-        return Place(self.source, self.root, self.lines, (*self.path, *keys))
+        return Place(self.source, self.root, self.text, (*self.path, *keys))
 
     def error(self, what: str, key: str | int | None = None) -> TargetError:
         """The error that says `what` about a key of the table, or about the table."""
         path = self.path if key is None else (*self.path, key)
-        while path and path not in self.lines:
+        lines = lines_of(self.text)
+        while path and path not in lines:
             path = path[:-1]
-        line = f":{self.lines[path]}" if path else ""
+        line = f":{lines[path]}" if path else ""
         return TargetError(f"{self.source}{line}: {self._table()}{what}")
 
     def _table(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
+from inspect import get_annotations
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
@@ -17,7 +18,6 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from tecomp.errors import TargetError
@@ -72,7 +72,7 @@ class Known:
 @cache
 def known_keys(kind: Any) -> Mapping[str, Known]:
     """The keys of a table that becomes an object of a class, in order, and its fields by them."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = get_annotations(kind, eval_str=True)
     return {
         found.key: found
         for field in fields(kind) if field.init for found in (_known(field, hints[field.name]),)
@@ -95,6 +95,7 @@ def _known(field: Field[Any], hint: Any) -> Known:
     )
 
 
+@cache
 def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if get_origin(hint) is Annotated:
         kind, *marks = get_args(hint)
@@ -149,6 +150,8 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
     for mark in marks:
         if isinstance(mark, FromHost) and value == HOST:
             return mark.read()
+    if kind in _PLAIN:
+        return _plain(kind, marks, value, place, key)
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return _one_of_kinds(get_args(kind), value, place.inside(key))
@@ -158,11 +161,17 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
         return _mapping(get_args(kind), value, place.inside(key))
     if origin is tuple and _is_table(get_args(kind)[0]):
         return _tables(get_args(kind)[0], value, place, key)
+    read = _plain(kind, marks, value, place, key)
+    if origin is tuple:
+        return tuple(tuple(each) if isinstance(each, list) else each for each in read)
+    return read
+
+
+def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
+    """A value that is no table."""
     if not _fits(kind, marks, value):
         raise place.error(f"`{key}` is {value!r}; expected {_expected(kind, marks, key)}", key)
     _check_names(kind, marks, value, place, key)
-    if origin is tuple:
-        return tuple(tuple(each) if isinstance(each, list) else each for each in value)
     return float(value) if kind is float else value
 
 
@@ -222,20 +231,25 @@ def _joined(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]
 
 
 def _fits(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return isinstance(value, str) and value in get_args(kind)
-    if get_origin(kind) is tuple:
-        parts = get_args(kind)
-        if not isinstance(value, list | tuple) or not value:
-            return False
-        if parts[-1] is not Ellipsis and len(parts) != len(value):
-            return False
-        inner = [parts[0]] * len(value) if parts[-1] is Ellipsis else parts
-        return all(_fits(*_bare(part), each) for part, each in zip(inner, value, strict=True))
+    if kind not in _PLAIN:
+        return _fits_form(kind, value)
     # A bool is an int for Python, and not for the reader of a description.
     if type(value) is not kind and not (kind is float and type(value) is int):
         return False
     return value != "" and all(_holds(mark, value) for mark in marks)
+
+
+def _fits_form(kind: Any, value: Any) -> bool:
+    """Whether a value is one of several texts, or a list."""
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    parts = get_args(kind)
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    if parts[-1] is not Ellipsis and len(parts) != len(value):
+        return False
+    inner = [parts[0]] * len(value) if parts[-1] is Ellipsis else parts
+    return all(_fits(*_bare(part), each) for part, each in zip(inner, value, strict=True))
 
 
 def _holds(mark: Any, value: Any) -> bool:
@@ -298,7 +312,7 @@ def _like(marks: tuple[Any, ...]) -> str:
 
 def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> None:
     """Texts that have to be the name of something."""
-    if get_origin(kind) is tuple:
+    if kind not in _PLAIN and get_origin(kind) is tuple:
         inner, inner_marks = _bare(get_args(kind)[0])
         for each in value:
             _check_names(inner, inner_marks, each, place, key)

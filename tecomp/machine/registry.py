@@ -25,16 +25,22 @@ class Offer:
     """What one entry point gives.
 
     Attributes:
-        entry: its name.
-        owner: the distribution that has it.
+        entry: the entry point.
         paths: of the descriptions.
         failure: why there are none, if it cannot be loaded.
     """
 
-    entry: str
-    owner: str
+    entry: EntryPoint
     paths: tuple[Path, ...] = ()
     failure: str = ""
+
+    @property
+    def owner(self) -> str:
+        """The distribution that has it; the entry point's name where that is not known.
+
+        Finding it out takes a millisecond, so only messages ask.
+        """
+        return str(self.entry.dist.name) if self.entry.dist is not None else self.entry.name
 
 
 def list_targets() -> tuple[str, ...]:
@@ -55,15 +61,16 @@ def find_description(name: str) -> Path:
     """
     found = _descriptions()
     if name in found:
-        owners = found[name]
-        if len(owners) > 1:
+        paths = found[name]
+        if len(paths) > 1:
+            owners = " and by ".join(f"`{offer.owner}`" for offer in paths.values())
             raise TargetError(
-                f"target `{name}` is offered by {' and by '.join(f'`{o}`' for o in owners)}; "
-                "uninstall one of them, or pass the path of the TOML file"
+                f"target `{name}` is offered by {owners}; uninstall one of them, or pass the path "
+                "of the TOML file"
             )
-        return next(iter(owners.values()))
+        return next(iter(paths))
     failed = [offer for offer in _installed() if offer.failure]
-    own = [offer for offer in failed if offer.entry == name or offer.owner == name]
+    own = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
     if own:
         raise TargetError(
             f"target `{name}`: {_complaint(own[0])}; mend or uninstall it, or pass the path of the "
@@ -80,18 +87,16 @@ def find_description(name: str) -> Path:
 
 
 def _complaint(offer: Offer) -> str:
-    return f"plug-in `{offer.entry}` of `{offer.owner}` cannot be loaded ({offer.failure})"
+    return f"plug-in `{offer.entry.name}` of `{offer.owner}` cannot be loaded ({offer.failure})"
 
 
-def _descriptions() -> Mapping[str, Mapping[str, Path]]:
-    """For each target the distributions that offer it, and the paths."""
-    found: dict[str, dict[str, Path]] = {}
+def _descriptions() -> Mapping[str, Mapping[Path, Offer]]:
+    """For each target the files that describe it, and who offers them."""
+    found: dict[str, dict[Path, Offer]] = {}
     for offer in _installed():
         for path in offer.paths:
-            owners = found.setdefault(path.stem, {})
             # A package that is installed twice, such as from a checkout, is one package.
-            if path not in owners.values():
-                owners[offer.owner] = path
+            found.setdefault(path.stem, {}).setdefault(path, offer)
     return found
 
 
@@ -108,17 +113,16 @@ def _offers(
     Looking through all that is installed takes milliseconds.
     """
     del places
-    entries = sorted(find(group=GROUP), key=lambda entry: (entry.name, entry.value, _owner(entry)))
+    entries = sorted(find(group=GROUP), key=lambda entry: (entry.name, entry.value))
     return tuple(map(_offer, entries))
 
 
 def _offer(entry: EntryPoint) -> Offer:
-    owner = _owner(entry)
     try:
-        return Offer(entry.name, owner, tuple(_paths(entry.load()())))
+        return Offer(entry, tuple(_paths(entry.load()())))
     # Whatever somebody else's package raises, the targets of others stay.
     except Exception as error:
-        return Offer(entry.name, owner, failure=f"{type(error).__name__}: {error}")
+        return Offer(entry, failure=f"{type(error).__name__}: {error}")
 
 
 def _paths(given: object) -> Iterator[Path]:
@@ -128,11 +132,6 @@ def _paths(given: object) -> Iterator[Path]:
         if not str(path).endswith(".toml"):
             raise TypeError(f"expected paths of TOML files, got {path!r}")
         yield Path(path)
-
-
-def _owner(entry: EntryPoint) -> str:
-    """The distribution that an entry point is of; its own name where that is not known."""
-    return str(entry.dist.name) if entry.dist is not None else entry.name
 
 
 def _state(folder: str) -> tuple[str, int]:

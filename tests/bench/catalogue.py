@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from tests.bench.case import BenchError, Case
-from tests.bench.cases import attention, building, images, layouts, products, rows, threads
+from tests.bench.cases import (
+    attention,
+    building,
+    images,
+    layouts,
+    machines,
+    products,
+    rows,
+    threads,
+)
 
 CASES: tuple[Case, ...] = (
     *products.CASES, *images.CASES, *rows.CASES, *attention.CASES, *threads.CASES, *building.CASES,
-    *layouts.CASES,
+    *layouts.CASES, *machines.CASES,
 )
 FAMILIES = tuple(dict.fromkeys(case.family for case in CASES))
 

@@ -174,7 +174,7 @@ def _measure_in_turns(
 
 def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Result]:
     """Each measurement in a new process; where a cache is to be found, the first one fills it."""
-    is_kept = bool(case.options["is_kept"])
+    is_kept = bool(case.options.get("is_kept"))
     entries = [OURS, *team.peers]
     times: dict[str, list[float]] = {peer.name: [] for peer in entries}
     notes: dict[str, tuple[str, bool]] = {}

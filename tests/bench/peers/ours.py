@@ -174,8 +174,13 @@ def counting(case: Case) -> Bind:
     return lambda _: lambda: source.runs_to(target).count
 
 
+def loading(case: Case) -> Bind:
+    """A target, which nobody has asked for in this process."""
+    return lambda _: lambda: tecomp.Target.load(case.options["target"]).cores
+
+
 QUESTIONS: dict[str, Callable[[Case], Bind]] = {
-    "layout": deciding, "dma": nesting, "runs": counting,
+    "layout": deciding, "dma": nesting, "runs": counting, "target": loading,
 }
 
 
