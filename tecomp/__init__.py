@@ -39,6 +39,7 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
 from tecomp.plugin.conformance import check_target
+from tecomp.plugin.intrinsics import intrinsics
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
 
@@ -78,6 +79,7 @@ __all__ = [
     "check_target",
     "evaluate",
     "flatten_buffer",
+    "intrinsics",
     "list_targets",
     "lower",
     "lower_all",

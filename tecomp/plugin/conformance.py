@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tecomp import te
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.driver.build import build
 from tecomp.errors import CapacityError, TargetError, TecompError
 from tecomp.ir.dtype import DType
@@ -22,6 +24,7 @@ from tecomp.machine.descriptor import Target, read_target
 from tecomp.machine.engine import MatmulUnit
 from tecomp.machine.memory import Memory
 from tecomp.machine.registry import find_description
+from tecomp.plugin.intrinsics import intrinsics
 from tecomp.scheduling.schedule import Schedule
 
 LOADS_IN = 0.010
@@ -78,6 +81,7 @@ def check_target(name: str | Path) -> tuple[Check, ...]:
         _ran("loops run on all cores", partial(_grid, target)),
         _ran("its formats are known", partial(_formats, target)),
         _ran("the operands of its engine fit", partial(_engine, target)),
+        _ran("its operations compute what they say", partial(_operations, target)),
     )
 
 
@@ -132,7 +136,7 @@ def _runs(target: Target, s: Schedule, tensors: tuple[Tensor, Tensor]) -> None:
     """The program adds 1, also as the target runs it."""
     source, result = tensors
     kernel = build(s, list(tensors), target=target, name="conformance")
-    shape = tuple(int(n) for n in source.shape if isinstance(n, int))
+    shape = _shape(source)
     kind = DType(source.dtype).numpy
     a = (np.arange(prod(shape)) % 7).reshape(shape).astype(kind)
     b = np.zeros(shape, kind)
@@ -213,6 +217,45 @@ def _formats(target: Target) -> str:
     for name in names:
         format_named(name)
     return ", ".join(names) or "none"
+
+
+def _operations(target: Target) -> str:
+    """Each in the place of the loops of its own definition."""
+    offered = intrinsics(target)
+    for name, intrin in offered.items():
+        if intrin.scalar_params:
+            continue
+        plain, own = (_operation(target, intrin, is_own=own) for own in (False, True))
+        if not np.allclose(plain, own, rtol=1e-2, atol=1e-2):
+            where = tuple(map(int, np.argwhere(~np.isclose(plain, own, 1e-2, 1e-2))[0]))
+            raise _FailedError(
+                f"`{name}` gives {own[where]} at {list(where)}, its definition {plain[where]}"
+            )
+    return ", ".join(offered) or "none"
+
+
+def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
+    """What an operation, or else its definition, makes of small numbers."""
+    result = intrin.op.output(0)
+    s = te.create_schedule(intrin.op)
+    stage = s[result]
+    if is_own:
+        *ins, out = intrin.scopes or ("",) * len(intrin.buffers)
+        reader = s.cache_write(result, out) if out else result
+        for tensor, scope in zip(intrin.inputs, ins, strict=True):
+            if scope:
+                s.cache_read(tensor, scope, [reader])
+        stage = s[reader]
+        stage.tensorize(stage.op.axis[0], intrin)
+    arrays = [np.zeros(_shape(t), DType(t.dtype).numpy) for t in (*intrin.inputs, result)]
+    for k, array in enumerate(arrays[:-1]):
+        array[...] = (np.arange(array.size) % (5 + k)).reshape(array.shape)
+    build(s, [*intrin.inputs, result], target=target, name="operation")(*arrays)
+    return arrays[-1].astype("float64")
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(int(n) for n in tensor.shape if isinstance(n, int))
 
 
 def _engine(target: Target) -> str:

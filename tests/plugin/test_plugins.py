@@ -9,11 +9,12 @@ import zipfile
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import tecomp
-from tecomp import cli
+from tecomp import cli, te
 from tecomp.errors import TargetError
 from tecomp.machine.registry import broken_plugins
 
@@ -31,13 +32,15 @@ def install(project: Path, site: Path) -> None:
     zipfile.ZipFile(project / done.stdout.splitlines()[-1]).extractall(site)
 
 
-def offer(site: Path, owner: str, code: str, entry: str = "acme") -> None:
+def offer(
+    site: Path, owner: str, code: str, entry: str = "acme", group: str = "tecomp.targets"
+) -> None:
     """An installed distribution with one module, whose function `paths` is its entry point."""
     module = owner.replace("-", "_")
     info = site / f"{module}-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {owner}\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(f"[tecomp.targets]\n{entry} = {module}:paths\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{entry} = {module}:paths\n")
     (site / f"{module}.py").write_text(code)
 
 
@@ -95,7 +98,77 @@ def test_an_installed_plugin_passes() -> None:
         "ok      loops run on all cores: 12 cores",
         "ok      its formats are known: bfp8, float32, int16, int8",
         "ok      the operands of its engine fit: mac",
+        "ok      its operations compute what they say: mac",
     ]
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_operation_of_a_plugin() -> None:
+    mac = tecomp.intrinsics("acme")["mac"]
+    A, B = te.placeholder((8, 8), "int16", name="A"), te.placeholder((8, 32), "int16", name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    C = te.compute((8, 32), lambda i, j: te.sum(
+        A[i, k].astype("int32") * B[k, j].astype("int32"), axis=k
+    ), name="C")  # fmt: skip
+    s = te.create_schedule(C.op)
+    (i, j), (r,) = C.op.axis, C.op.reduce_axis
+    io, jo, ii, ji = s[C].tile(i, j, *mac.op.output(0).shape)
+    ro, ri = s[C].split(r, factor=4)
+    s[C].reorder(io, jo, ro, ii, ji, ri)
+    s[C].bind(io, te.thread_axis("core.plane"))
+    s[C].tensorize(ii, mac)
+    kernel = tecomp.build(s, [A, B, C], target="acme")
+    a, b = (np.random.default_rng(1).integers(-99, 99, shape, "int16") for shape in ((8, 8), (8, 32)))
+    c = np.zeros((8, 32), "int32")
+    kernel(a, b, c)
+
+    np.testing.assert_array_equal(c, a.astype("int32") @ b.astype("int32"))
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import no_such_module\n",
+         "cannot be loaded (ModuleNotFoundError: No module named 'no_such_module'); mend or "
+         "uninstall it"),
+        ("def paths(target):\n    return [1]\n",
+         "offers 1; return what te.decl_tensor_intrin gives"),
+    ],
+    ids=["import", "number"],
+)
+def test_operations_that_cannot_be_used(code: str, what: str, site: Path) -> None:
+    owner = f"operations-{crc32(code.encode())}"
+    offer(site, owner, code, "vtcm2d", "tecomp.intrinsics")
+
+    assert dict(tecomp.intrinsics("cpu")) == {}
+    with pytest.raises(TargetError) as error:
+        tecomp.intrinsics("vtcm2d")
+    assert error.value.message == (
+        f"operations of target vtcm2d: plug-in `vtcm2d` of `{owner}` {what}"
+    )
+
+
+def test_two_operations_with_one_name(site: Path) -> None:
+    code = (
+        "from tecomp import te\n"
+        "def paths(target):\n"
+        "    a = te.placeholder((4,), name='a')\n"
+        "    b = te.compute((4,), lambda i: a[i] + 1.0, name='b')\n"
+        "    run = lambda ins, outs: te.for_range(\n"
+        "        0, 4, lambda i: outs[0].store(i, ins[0][i] + WHAT))\n"
+        "    return [te.decl_tensor_intrin(b.op, run, name='inc')]\n"
+    )
+    offer(site, "inc-one", code.replace("WHAT", "2.0"), "vtcm2d", "tecomp.intrinsics")
+    failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]
+
+    assert failed == ["`inc` gives 2.0 at [0], its definition 1.0"]
+    offer(site, "inc-two", code.replace("WHAT", "1.0"), "vtcm2d", "tecomp.intrinsics")
+    with pytest.raises(TargetError) as error:
+        tecomp.intrinsics("vtcm2d")
+    assert error.value.message == (
+        "operation `inc` of target vtcm2d is offered by `inc-one` and by `inc-two`; uninstall one "
+        "of them"
+    )
 
 
 @pytest.mark.parametrize("name", tecomp.list_targets())
@@ -130,7 +203,7 @@ def test_what_does_not_pass(
     status, output = run("check-target", str(tmp_path / "acme.toml"))
     assert status == 1
     assert f"FAILED  {title}: {detail}" in output
-    assert output.endswith(f"acme.toml failed {len(failed)} of 15 checks\n")
+    assert output.endswith(f"acme.toml failed {len(failed)} of 16 checks\n")
 
 
 def test_checking_what_is_not_there() -> None:

@@ -1,0 +1,60 @@
+"""Operations of machines that installed packages offer, through entry points `tecomp.intrinsics`.
+
+An entry point has the name of a target. It is a function that takes the target and returns what
+`te.decl_tensor_intrin` made, sized by what the target says of its engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+
+from tecomp.compute.tensor_intrin import TensorIntrin
+from tecomp.errors import TargetError, TecompError
+from tecomp.machine.descriptor import Target
+
+GROUP = "tecomp.intrinsics"
+
+
+def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
+    """The operations of a target that `s[T].tensorize` takes, by name.
+
+    Raises:
+        TargetError: there is no such target, or what a package offers for it cannot be used.
+
+    >>> dict(intrinsics("texture2d"))
+    {}
+    """
+    machine = target if isinstance(target, Target) else Target.load(target)
+    found: dict[str, TensorIntrin] = {}
+    owners: dict[str, str] = {}
+    for entry in sorted(entry_points(group=GROUP, name=machine.name), key=lambda e: e.value):
+        owner = entry.dist.name if entry.dist is not None else entry.name
+        for intrin in _declared(entry, owner, machine):
+            if intrin.name in found:
+                both = " and by ".join(f"`{each}`" for each in (owners[intrin.name], owner))
+                raise TargetError(
+                    f"operation `{intrin.name}` of target {machine.name} is offered by {both}; "
+                    "uninstall one of them"
+                )
+            found[intrin.name], owners[intrin.name] = intrin, owner
+    return MappingProxyType(found)
+
+
+def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntrin, ...]:
+    where = f"operations of target {target.name}: plug-in `{entry.name}` of `{owner}`"
+    try:
+        offered = tuple(entry.load()(target))
+    # It is somebody else's code, which may raise anything.
+    except Exception as error:
+        why = error.message if isinstance(error, TecompError) else str(error)
+        raise TargetError(
+            f"{where} cannot be loaded ({type(error).__name__}: {why}); mend or uninstall it"
+        ) from error
+    for each in offered:
+        if not isinstance(each, TensorIntrin):
+            raise TargetError(
+                f"{where} offers {each!r}; return what te.decl_tensor_intrin gives"
+            )
+    return offered
