@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import tecomp
 from tecomp import te
+
+
+def intrinsics(target: tecomp.Target) -> list[te.TensorIntrin]:
+    """What a target with vectors has, as many sums as fill one: for `tecomp.intrinsics`."""
+    if target.core is None:
+        return []
+    lanes = target.core.lanes("int32")
+    kinds = [("uint8", "int8"), ("int8", "int8")]
+    return [*(vnni(lanes, a, b) for a, b in kinds), bf16_dot(lanes)]
 
 
 def vnni(lanes: int, a_dtype: str = "uint8", b_dtype: str = "int8") -> te.TensorIntrin:
@@ -22,7 +32,7 @@ def vnni(lanes: int, a_dtype: str = "uint8", b_dtype: str = "int8") -> te.Tensor
         a_dtype: uint8 or int8, of what is the same for all sums.
         b_dtype: uint8 or int8.
     """
-    return _dots("vnni", lanes, 4, a_dtype, b_dtype, "int32")
+    return _dots(f"vnni_{a_dtype}_{b_dtype}", lanes, 4, a_dtype, b_dtype, "int32")
 
 
 def bf16_dot(lanes: int) -> te.TensorIntrin:

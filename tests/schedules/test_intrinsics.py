@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -14,7 +15,6 @@ from tecomp import te
 from tecomp.codegen import emit_assembly
 from tecomp.schedules import intrinsics
 
-Agrees = Callable[..., Any]
 KINDS = {"uint8": "int32", "int8": "int32", "bfloat16": "float32"}
 
 
@@ -96,6 +96,19 @@ def test_the_instruction_is_used(cpu: str, first: str, second: str, word: str) -
 
     assert len(used) >= 4
     assert all("%zmm" in line for line in used)
+
+
+def test_what_a_target_with_vectors_has() -> None:
+    core = tecomp.Target("small", "narrow vectors", {}, tecomp.Core(1, 16, 16, (1024,)))
+    found = intrinsics.intrinsics(core)
+
+    assert [(each.name, each.op.output(0).shape) for each in found] == [
+        ("vnni_uint8_int8", (4,)), ("vnni_int8_int8", (4,)), ("bf16_dot", (4,)),
+    ]
+    assert intrinsics.intrinsics(tecomp.Target("none", "no vectors", {})) == []
+    declared = Path(__file__).parents[2] / "pyproject.toml"
+    points = tomllib.loads(declared.read_text(encoding="utf-8"))["project"]["entry-points"]
+    assert points["tecomp.intrinsics"] == {"cpu": "tecomp.schedules.intrinsics:intrinsics"}
 
 
 def test_operands_that_are_not_packed_are_refused() -> None:
