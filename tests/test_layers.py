@@ -20,7 +20,7 @@ LAYERS = [
     {"ir"},
     {"compute", "machine", "poly"},
     {"codegen", "scheduling"},
-    {"lowering"},
+    {"lowering", "model"},
     {"driver"},
     {"layout"},
     {"te"},

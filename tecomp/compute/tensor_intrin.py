@@ -16,7 +16,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.equal import same
-from tecomp.ir.expr import BufferLoad, Expr, Var, as_expr, cast, index_value
+from tecomp.ir.expr import BufferLoad, Call, Expr, Var, as_expr, cast, index_value
 from tecomp.ir.rewrite import free_variables, walk
 from tecomp.ir.stmt import Buffer, BufferStore, Extent, For, ForKind, Stmt, seq
 
@@ -60,6 +60,29 @@ class Operand:
     def __getitem__(self, indices: object) -> Expr:
         """The element at `indices`."""
         return BufferLoad(self.buffer, self._place(indices))
+
+    def vload(self, begin: object, dtype: str) -> Expr:
+        """As many elements as `dtype` has lanes, along the last axis from `begin`, as one value.
+
+        They are what a function such as `te.dot` takes at once, and the schedule has to lay them
+        side by side.
+
+        Raises:
+            TypeMismatchError: `dtype` is no vector of 2, 4, 8, ... of this operand's elements.
+        """
+        kind = DType(dtype)
+        if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
+            raise TypeMismatchError(
+                f"operand {self.name}.vload: {dtype} is no vector of 2, 4, 8, ... {self.dtype}"
+            )
+        *outer, last = self._place(begin)
+        parts: list[Expr] = [self[(*outer, last + k)] for k in range(kind.lanes)]
+        while len(parts) > 1:
+            parts = [
+                Call("join", (a, b), self.dtype.with_lanes(2 * a.dtype.lanes))
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        return parts[0]
 
     def store(self, indices: object, value: Value) -> Stmt:
         """The statement that stores `value`, converted to the type of an element."""

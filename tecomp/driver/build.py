@@ -15,9 +15,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make
 from tecomp.driver.packing import Packing
+from tecomp.driver.reporting import report_of
 from tecomp.errors import CallError
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
+from tecomp.model.report import Report
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
 
@@ -75,6 +77,24 @@ class ScheduledKernel(Kernel):
             CallError: the tensor is not in the schedule, or the array does not fit it.
         """
         return self._packing_of(tensor).unpack(array, sizes)
+
+    def report(self, **sizes: int) -> Report:
+        """What a call costs on the target: traffic, memory, work of cores, cycles.
+
+        Counted from loops and conditions, exactly, and not by running anything.
+
+        Args:
+            sizes: the size variables of the program, by name.
+
+        Raises:
+            CallError: a size is missing.
+            LowerError: there is too much to count.
+
+        Source:
+            docs/cost-model.md, which says what is counted, and how cycles follow.
+        """
+        assert self._build.target is not None
+        return report_of(self.name, self._state, self.lowered, self._build.target, sizes)
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
         """An array for `tensor` as this kernel takes it, contents undefined.

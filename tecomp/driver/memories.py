@@ -90,14 +90,21 @@ def check_memories(func: PrimFunc, target: Target) -> None:
             target.check_buffer(buffer)
 
 
-def plan(lowered: Lowered, target: Target) -> Layout:
+def plan(lowered: Lowered, target: Target, flat: PrimFunc | None = None) -> Layout:
     """Where everything is.
+
+    Args:
+        lowered: the function after each pass.
+        target: with the memories.
+        flat: the function before it got vectors, if its sizes are known better than at the build.
 
     Raises:
         TargetError: cores share what is in the memory of one.
     """
-    func = _distinct(lowered.final)
-    return Layout(tuple(_residents(lowered, target)), plan_arenas(func, target.memories), func)
+    passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
+    func = _distinct(passes[-1])
+    residents = _residents(flat or lowered.functions["flatten_buffer"], target)
+    return Layout(tuple(residents), plan_arenas(func, target.memories), func)
 
 
 def _distinct(func: PrimFunc) -> PrimFunc:
@@ -107,8 +114,7 @@ def _distinct(func: PrimFunc) -> PrimFunc:
     return func if len(set(bound)) == len(bound) else parse(str(func))
 
 
-def _residents(lowered: Lowered, target: Target) -> Iterator[Resident]:
-    func = lowered.functions["flatten_buffer"]
+def _residents(func: PrimFunc, target: Target) -> Iterator[Resident]:
     uses = _uses_by_core(func)
     crossing = {each.data for each in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]

@@ -200,6 +200,8 @@ def call_function(name: str, dtype: DType) -> Callable[..., Value]:
         return lanewise(one, dtype) if dtype.lanes > 1 else one
     if name == "dot":
         return _dot(dtype)
+    if name == "join":
+        return lambda *parts: np.concatenate([np.atleast_1d(x) for x in parts]).astype(dtype.numpy)
     function, kind = _MATH[name], dtype.numpy
     # float16 and bfloat16 are rounded to float32 on the way, see above.
     steps = [np.dtype(np.float32), kind] if dtype.bits == 16 else [kind]

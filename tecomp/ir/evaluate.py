@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.arithmetic import wrapping
 from tecomp.ir.evaluate_expr import ACTIVE, Environment, Scope, compile_expr
-from tecomp.ir.evaluate_load import store_function
+from tecomp.ir.evaluate_load import Watch, store_function
 from tecomp.ir.expr import Var, index_value
 from tecomp.ir.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
 from tecomp.ir.stmt import (
@@ -41,7 +41,7 @@ Action: TypeAlias = "Callable[[Environment], None]"
 Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
 
 
-def evaluate(func: PrimFunc, args: Sequence[Any]) -> None:
+def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) -> None:
     """Run `func` on arrays, which are written in place.
 
     Args:
@@ -50,6 +50,8 @@ def evaluate(func: PrimFunc, args: Sequence[Any]) -> None:
             shape and type, a vector type such as `float32x4` as an array of the scalars with the
             4 lanes as an extra last axis. Row-major and without gaps, unless the buffer has
             strides. Sizes come from the arrays' shapes.
+        watch: told of every element that is read or written, and of the core that does it; `func`
+            has no vectors then.
 
     Raises:
         CallError: an argument does not fit, or a run-time index check failed.
@@ -63,7 +65,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any]) -> None:
     >>> b
     array([4., 2., 0.], dtype=float32)
     """
-    scope = Scope(func.sites)
+    scope = Scope(func.sites, watch=watch)
     params = _parameters(scope, func)
     body = _compile(scope, func.body)
     with np.errstate(all="ignore"):
@@ -187,13 +189,32 @@ def _for(scope: Scope, node: For) -> Action:
     first, extent = compile_expr(scope, node.min), compile_expr(scope, node.extent)
     slot = scope.declare(node.loop_var)
     body = _compile(scope, node.body)
-    step = -1 if node.kind is ForKind.PARALLEL else 1
+    # Who watches wants to see the order of the program.
+    step = -1 if node.kind is ForKind.PARALLEL and scope.watch is None else 1
+    if node.thread and scope.watch is not None:
+        return _over_cores(node, scope.watch, (first, extent), slot, body)
 
     def run(env: Environment) -> None:
         low = first(env)
         for value in range(low, low + extent(env))[::step]:
             env[slot] = value
             body(env)
+
+    return run
+
+
+def _over_cores(
+    node: For, watch: Watch, bounds: tuple[Any, Any], slot: int, body: Action
+) -> Action:
+    first, extent = bounds
+
+    def run(env: Environment) -> None:
+        low = first(env)
+        for value in reversed(range(low, low + extent(env))):
+            watch.core(node.thread, value)
+            env[slot] = value
+            body(env)
+        watch.core(node.thread, None)
 
     return run
 
@@ -209,11 +230,15 @@ def _store(scope: Scope, node: BufferStore) -> Action:
     value = compile_expr(scope, node.value)
     indices = [compile_expr(scope, index) for index in node.indices]
     predicate = None if node.predicate is None else compile_expr(scope, node.predicate)
-    return store_function(node, scope.view_slot(node.buffer), value, indices, predicate)
+    seen = None if scope.watch is None else scope.watch.writer(node)
+    return store_function(node, scope.view_slot(node.buffer), value, indices, predicate, seen)
 
 
 def _prefetch(scope: Scope, node: Prefetch) -> Action:
+    # A request is no access.
+    watch, scope.watch = scope.watch, None
     read = compile_expr(scope, node.place)
+    scope.watch = watch
 
     def run(env: Environment) -> None:
         read(env)

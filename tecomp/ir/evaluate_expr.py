@@ -25,7 +25,7 @@ from tecomp.ir.arithmetic import (
     reinterpreted,
     wrapping,
 )
-from tecomp.ir.evaluate_load import load_function
+from tecomp.ir.evaluate_load import Watch, load_function
 from tecomp.ir.expr import (
     Binary,
     BinOp,
@@ -61,10 +61,12 @@ class Scope:
     Attributes:
         sites: what the user wrote, for each index check.
         slots: how many there are.
+        watch: told of every element that is read or written, if there is one.
     """
 
     sites: tuple[str, ...]
     slots: int = ACTIVE + 1
+    watch: Watch | None = None
     _variables: dict[Var, int] = field(default_factory=dict)
     _views: dict[Var, list[tuple[Buffer, int]]] = field(default_factory=dict)
 
@@ -341,8 +343,9 @@ def _load(compiler: _Compiler, node: BufferLoad) -> Rule:
     for index in node.indices:
         indices.append((yield index))
     predicate = None if node.predicate is None else (yield node.predicate)
-    slot = compiler.scope.view_slot(node.buffer)
-    return load_function(node, slot, indices, predicate)
+    scope = compiler.scope
+    seen = None if scope.watch is None else scope.watch.reader(node)
+    return load_function(node, scope.view_slot(node.buffer), indices, predicate, seen)
 
 
 def _ramp(compiler: _Compiler, node: Ramp) -> Rule:

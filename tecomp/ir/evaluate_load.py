@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,12 +15,33 @@ from tecomp.ir.memory import View
 from tecomp.ir.stmt import BufferStore
 
 Closure: TypeAlias = "Callable[[list[Any]], Value]"
+Seen: TypeAlias = "Callable[[tuple[int, ...]], None]"
+
+
+class Watch(Protocol):
+    """Who is told what a function does while it is interpreted, as far as it has no vectors."""
+
+    def reader(self, node: BufferLoad) -> Seen:
+        """Asked once for every load: who is told the place of each element that it reads."""
+
+    def writer(self, node: BufferStore) -> Seen:
+        """Asked once for every store: who is told the place of each element that it writes."""
+
+    def core(self, thread: str, value: int | None) -> None:
+        """From here on a core of this coordinate works; None at the end of the loop over cores."""
 
 
 def load_function(
-    node: BufferLoad, slot: int, indices: Sequence[Closure], predicate: Closure | None
+    node: BufferLoad,
+    slot: int,
+    indices: Sequence[Closure],
+    predicate: Closure | None,
+    seen: Seen | None = None,
 ) -> Closure:
-    """The read of the buffer in `slot` as a function of the values in the slots."""
+    """The read of the buffer in `slot` as a function of the values in the slots.
+
+    `seen` is told the place of every element that is read.
+    """
     _check_rank(node)
     if node.indices and node.indices[-1].dtype.lanes > 1:
         return _gather(node.dtype, slot, indices, predicate)
@@ -29,7 +50,10 @@ def load_function(
 
     def load(env: list[Any]) -> Value:
         view: View = env[slot]
-        return read(view.array, view.place([index(env) for index in indices]))
+        place = view.place([index(env) for index in indices])
+        if seen is not None:
+            seen(place)
+        return read(view.array, place)
 
     if predicate is None:
         return load
@@ -97,6 +121,7 @@ def store_function(
     value: Closure,
     indices: Sequence[Closure],
     predicate: Closure | None,
+    seen: Seen | None = None,
 ) -> Closure:
     """The write to the buffer in `slot` as a function of the values in the slots."""
     _check_rank(node)
@@ -107,6 +132,8 @@ def store_function(
         view: View = env[slot]
         place = view.place([index(env) for index in indices])
         view.array[place] = value(env)
+        if seen is not None:
+            seen(place)
 
     return store
 

@@ -17,15 +17,15 @@ class Intrinsic:
     Attributes:
         arguments: how many it takes.
         takes: what they are: `float` (all of one floating type), `int` (integers), `groups` (see
-            `dot_type`), `bits` (as many bits as the result), or `special` (the two that are no
-            arithmetic, which the verifier knows by name).
+            `dot_type`), `bits` (as many bits as the result), `alike` (of one type), or `special`
+            (the two that are no arithmetic, which the verifier knows by name).
         gives: the argument whose type is the type of the result, `bool`, `sums` (see `dot_type`),
-            or None where each call says it.
+            `joined` (as many lanes as all arguments have), or None where each call says it.
     """
 
     arguments: int
-    takes: Literal["float", "int", "groups", "bits", "special"]
-    gives: int | Literal["bool", "sums"] | None = 0
+    takes: Literal["float", "int", "groups", "bits", "alike", "special"]
+    gives: int | Literal["bool", "sums", "joined"] | None = 0
 
 
 _UNARY = (
@@ -39,6 +39,7 @@ INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
         **{name: Intrinsic(1, "float", "bool") for name in ("isnan", "isinf", "isfinite")},
         **{name: Intrinsic(1, "int") for name in ("popcount", "abs")},
         "dot": Intrinsic(2, "groups", "sums"),
+        "join": Intrinsic(2, "alike", "joined"),
         "reinterpret": Intrinsic(1, "bits", None),
         "if_then_else": Intrinsic(3, "special", 1),
         "check_index": Intrinsic(3, "special", "bool"),
@@ -55,6 +56,8 @@ def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
         return BOOL.with_lanes(arguments[0].lanes)
     if kind.gives == "sums":
         return dot_type(*arguments)
+    if kind.gives == "joined":
+        return arguments[0].with_lanes(sum(dtype.lanes for dtype in arguments))
     return arguments[kind.gives]
 
 

@@ -312,6 +312,8 @@ def _call(checker: _Checker, node: Call) -> str:
         return _same_bits(node)
     if result_type(node.name, types) != node.dtype:
         return f"the call of {node.name} has the type {node.dtype}"
+    if kind.takes == "alike":
+        return "" if len(set(types)) == 1 else f"{node.name} does not take {', '.join(types)}"
     if kind.takes == "groups":
         return ""  # the type of the result has told
     if kind.takes == "special":

@@ -15,6 +15,7 @@ from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.doubled import double_buffers
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.nest import build_nest
+from tecomp.lowering.packed import pack_reads
 from tecomp.lowering.padding import fill_padding
 from tecomp.lowering.program import prepare
 from tecomp.lowering.storage import lower_storage
@@ -44,6 +45,8 @@ PASSES = (
     Pass("lower_storage", lower_storage),
     # One index for each physical axis.
     Pass("flatten_buffer", flatten_buffer, flat=True),
+    # Elements that are joined to one operand are read at once.
+    Pass("pack_reads", pack_reads, flat=True),
     # Loops marked so become vector operations; tails are masked. What was put together so far, by
     # passes that end with `simplify` or add up sums themselves, is simple.
     Pass("vectorize_loops", partial(vectorize_loops, is_simple=True), flat=True),
@@ -153,8 +156,8 @@ def lower(
         args: tensors and size variables, in the order of the function's parameters.
         name: of the function.
         stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
-            `double_buffers`, `lower_storage`, `flatten_buffer`, `vectorize_loops`, `unroll_loops`
-            or `simplify`.
+            `double_buffers`, `lower_storage`, `flatten_buffer`, `pack_reads`, `vectorize_loops`,
+            `unroll_loops` or `simplify`.
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.
 

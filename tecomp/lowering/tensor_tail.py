@@ -7,7 +7,8 @@ operation has to combine that to the value that a reduction starts from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import LowerError
 from tecomp.ir.equal import same
 from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Const, Expr, Var, const
+from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.rewrite import free_variables, top_down, walk
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.lowering.program import Definition, Program
@@ -27,7 +28,7 @@ from tecomp.lowering.tensor_place import Masks
 from tecomp.lowering.whole_tiles import with_padding
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap
-from tecomp.poly.tiles import Access, Tile, is_apart, is_held, overrun, touched_condition
+from tecomp.poly.tiles import Access, Tile, beyond, overrun, padded, touched_condition
 from tecomp.scheduling.state import AtRoot
 
 
@@ -58,69 +59,83 @@ def masks_of(
         LowerError: what is read beyond the end of a reduction would change the result.
     """
     reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
-    padded = {
-        k: value for k, load in enumerate(loads)
-        if (value := _padding(program, load, accesses[k], tile)) is not None
-    }
+    padding = [_padding(program, load, accesses[k], tile) for k, load in enumerate(loads)]
     if loads and reduced and not overrun(tile, reduced).is_empty():
-        _check_neutral(definition, intrin, where, tile, accesses, padded)
+        _check_neutral(definition, intrin, where, tile, accesses, padding)
     masks: dict[int, tuple[tuple[Var, ...], Expr]] = {}
     for k, access in enumerate(accesses):
-        if k in padded or not (access.own or access.others):
-            continue
-        names = tuple(Var(f"u{n}") for n in range(len(access.own)))
-        masks[k] = names, touched_condition(access, tile, names)
+        if access.own or access.others:
+            names = tuple(Var(f"u{n}") for n in range(len(access.own)))
+            roomy = padding[k].elements if k < len(padding) else None
+            masks[k] = names, touched_condition(access, tile, names, roomy)
     return masks
 
 
-def _padding(program: Program, load: TensorLoad, access: Access, tile: Tile) -> Const | None:
-    """What lies beyond the end of a tensor, where a layout says so and a tile stays inside of it.
+@dataclass(frozen=True)
+class _Padding:
+    """What the padding of an operand holds, and the elements of a tile that are in it, if any."""
+
+    value: Const
+    elements: Any
+
+
+def _padding(program: Program, load: TensorLoad, access: Access, tile: Tile) -> _Padding:
+    """What lies beyond the end of a tensor, where a layout says so.
 
     Tensors that are computed once are stored as a whole, with all of their padding.
     """
+    nothing = _Padding(_zero(load), None)
     definition = program.definitions.get(program.producer(load.tensor))
     if definition is None or not isinstance(definition.stage.attach, AtRoot):
-        return None
+        return nothing
     layout = definition.stage.layout
     value = None if layout.pad_value is None else layout.pad_value.value
     if not isinstance(value, Const):
-        return None
+        return nothing
     shape = [(Const(0), program.extent(axis.extent)) for axis in definition.axis]
     places: list[Expr] = list(definition.axis)
     for index_map in layout.maps:
         places = list(IndexMap.lift(index_map).map_indices(places))
     try:
         roomy = with_padding(definition, shape, tile.scope)
-        fits = is_held(access, tile, definition.axis, shape, roomy, places)
+        return _Padding(value, padded(access, tile, definition.axis, shape, roomy, places))
     except NotAffine:
-        return None
-    return value if fits else None
+        return nothing
+
+
+def _zero(load: TensorLoad) -> Const:
+    kind = load.dtype
+    return Const(0.0 if kind.is_float else False if kind.is_bool else 0, kind)
 
 
 def _check_neutral(
     definition: Definition, intrin: TensorIntrin, where: str, tile: Tile,
-    accesses: Sequence[Access], padded: Mapping[int, Const],
+    accesses: Sequence[Access], padding: Sequence[_Padding],
 ) -> None:
     reduce = intrin.op.body[0]
     assert isinstance(reduce, Reduce)
-    beyond: dict[int, Expr] = {}
+    found_there: dict[int, Expr] = {}
     operands = own_loads(intrin)
     for k, load in enumerate(operands):
-        if is_apart(accesses[k], tile, intrin.op.reduce_axis):
-            beyond[k] = padded.get(k, const(0, load.dtype))
+        pad, zero = padding[k].value, _zero(load)
+        is_read, in_padding, in_nothing = beyond(
+            accesses[k], tile, intrin.op.reduce_axis, padding[k].elements
+        )
+        if not is_read and (not (in_padding and in_nothing) or same(pad, zero)):
+            found_there[k] = pad if in_padding else zero
 
     def rule(node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad):
             return None
         k = next(k for k, load in enumerate(operands) if same(node, load))
-        return beyond.get(k, node)
+        return found_there.get(k, node)
 
     identity = reduce.combiner.identity[0]
     value = top_down(reduce.source[0], rule)
     found, neutral = _value(value), _value(identity)
     if found is not None and neutral is not None and np.array_equal(found, neutral):
         return
-    read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in beyond.items())
+    read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in found_there.items())
     raise LowerError(
         f"{where}: {', '.join(_missing(definition, tile))}; beyond the end {intrin.name} has "
         f"{read or 'no operand that ends there'}, and its {reduce.combiner.name} of "

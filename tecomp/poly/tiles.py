@@ -13,7 +13,7 @@ from tecomp.ir.stmt import Extent
 from tecomp.poly.affine import Space, index_relation
 from tecomp.poly.express import set_to_condition, to_expr
 from tecomp.poly.points import first_point
-from tecomp.poly.regions import Scope, image
+from tecomp.poly.regions import Scope, image, united
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
@@ -215,29 +215,11 @@ def view(access: Access, tile: Tile, indices: Sequence[Var]) -> tuple[Expr, ...]
     return tuple(found)
 
 
-def touched_condition(access: Access, tile: Tile, indices: Sequence[Var]) -> Expr:
-    """Which elements of the operand the program asks for, in terms of `indices`."""
-    own = index_relation(list(access.own), tile.space)
-    wanted, all_of_them = tile.points.apply(own), tile.box.apply(own)
-    known = all_of_them.intersect_params(tile.scope.context)
-    return set_to_condition(wanted.gist(known).coalesce(), tile.scope.space(indices).names)
-
-
-def is_apart(access: Access, tile: Tile, reduced: Sequence[Var]) -> bool:
-    """Whether an operand has only elements that are not asked for where a reduction goes too far.
-
-    That is at the points that are missing from a tile of which some step of the reduction is there.
-    """
-    own = index_relation(list(access.own), tile.space)
-    beyond = overrun(tile, reduced)
-    return bool(beyond.apply(own).intersect(tile.points.apply(own)).is_empty())
-
-
-def is_held(
+def padded(
     access: Access, tile: Tile, axes: Sequence[Var], shape: Ranges, memory: Ranges,
     places: Sequence[Expr],
-) -> bool:
-    """Whether all that a tile reads of a tensor is in its memory, beyond the end in free places.
+) -> isl.Set:
+    """The elements of an operand that lie in the padding of a tensor's memory.
 
     Args:
         access: the operand and the tensor.
@@ -251,13 +233,43 @@ def is_held(
         NotAffine: a place or a bound is no affine function.
     """
     space = tile.scope.space(axes)
-    read = tile.box.apply(index_relation(list(access.others), tile.space))
     own, stored = space.box(shape), space.box(memory)
     place = index_relation(list(places), space)
-    known = tile.scope.context
-    outside = read.subtract(own).intersect_params(known)
-    is_free = outside.apply(place).intersect(own.apply(place)).is_empty()
-    return bool(is_free and read.intersect_params(known).is_subset(stored))
+    outside = stored.subtract(own)
+    taken = own.apply(place).apply(place.reverse())
+    free = outside.subtract(taken)
+    theirs = index_relation(list(access.others), tile.space)
+    at = tile.box.intersect(free.apply(theirs.reverse()))
+    return at.apply(index_relation(list(access.own), tile.space)).coalesce()
+
+
+def touched_condition(
+    access: Access, tile: Tile, indices: Sequence[Var], padding: isl.Set | None
+) -> Expr:
+    """Which elements of the operand may be read: those that are asked for, and padding."""
+    own = index_relation(list(access.own), tile.space)
+    wanted, all_of_them = tile.points.apply(own), tile.box.apply(own)
+    if padding is not None:
+        wanted = wanted.union(padding)
+    known = all_of_them.intersect_params(tile.scope.context)
+    allowed = united(wanted.intersect(known), tile.scope)
+    return set_to_condition(allowed.gist(known).coalesce(), tile.scope.space(indices).names)
+
+
+def beyond(
+    access: Access, tile: Tile, reduced: Sequence[Var], padding: isl.Set | None
+) -> tuple[bool, bool, bool]:
+    """What an operand has where a reduction goes too far: elements, padding, nothing.
+
+    That is at the points that are missing from a tile of which some step of the reduction is there.
+    """
+    own = index_relation(list(access.own), tile.space)
+    read = overrun(tile, reduced).apply(own)
+    there = tile.points.apply(own)
+    rest = read.subtract(there)
+    has_padding = padding is not None and not rest.intersect(padding).is_empty()
+    nothing = rest if padding is None else rest.subtract(padding)
+    return not read.intersect(there).is_empty(), has_padding, not nothing.is_empty()
 
 
 def overrun(tile: Tile, reduced: Sequence[Var]) -> isl.Set:

@@ -140,3 +140,23 @@ def test_what_cannot_be_asked_of_operands() -> None:
         lambda: te.decl_tensor_intrin(b, store, "x", binds={strange: te.decl_buffer((8,))})
     ) == "te.decl_tensor_intrin x: binds has z, which b has not"
     del a
+
+
+def test_vectors_are_joined_elements() -> None:
+    a = te.placeholder((2, 4), "int8", name="a")
+    c = te.compute((2,), lambda i: a[i, 0].astype("int32"), name="c")
+    seen: list[str] = []
+
+    def statement(ins: Any, outs: Any) -> Any:
+        seen.append(str(ins[0].vload((1, 0), "int8x4")))
+        seen.append(refused(lambda: ins[0].vload((1, 0), "int16x4")))
+        seen.append(refused(lambda: ins[0].vload((1, 0), "int8x3")))
+        return outs[0].store(0, 0)
+
+    te.decl_tensor_intrin(c, statement, "x")
+
+    assert seen == [
+        "join(join(a[1, 0], a[1, 1]), join(a[1, 2], a[1, 3]))",
+        "operand a.vload: int16x4 is no vector of 2, 4, 8, ... int8",
+        "operand a.vload: int8x3 is no vector of 2, 4, 8, ... int8",
+    ]

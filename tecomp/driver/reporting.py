@@ -1,0 +1,110 @@
+"""`kernel.report`: what the model is asked about a kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import prod
+
+from tecomp.driver.memories import plan
+from tecomp.errors import CallError, LowerError
+from tecomp.ir.expr import Const, Expr, Var, index_value
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Buffer, PrimFunc
+from tecomp.lowering.buffers import replace_variables
+from tecomp.lowering.pipeline import Lowered
+from tecomp.machine.descriptor import Target
+from tecomp.model.cost import Program, cost
+from tecomp.model.count import BUDGET, TooManyRoundsError
+from tecomp.model.report import Report
+from tecomp.scheduling.layout import stored_shape
+from tecomp.scheduling.state import AtRoot, State
+
+
+def report_of(
+    name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int]
+) -> Report:
+    """The report of a kernel called `name`.
+
+    Raises:
+        CallError: a size is missing, or no number.
+        LowerError: there is too much to count.
+    """
+    flat, known = counted_form(name, lowered, sizes)
+    found = plan(lowered, target, flat)
+    peaks = {memory: found.peak(memory) for memory in target.memories}
+    try:
+        return cost(Program(name, flat, peaks, _padding(state, known)), target)
+    except TooManyRoundsError:
+        raise LowerError(
+            f"report: more than {BUDGET} rounds of loops in {name} have to be counted one by one, "
+            "as conditions or bounds depend on them; use smaller sizes, or tiles that divide them"
+        ) from None
+
+
+def counted_form(
+    name: str, lowered: Lowered, sizes: Mapping[str, int]
+) -> tuple[PrimFunc, Mapping[str, int]]:
+    """The function that is counted, in numbers, and the sizes that it has.
+
+    It is the one before loops become vectors. Every access is counted as often as it is written in
+    the printed form.
+    """
+    func = lowered.functions["flatten_buffer"]
+    variables = [*func.sizes, *(p for p in func.params if isinstance(p, Var))]
+    values: dict[Var, Expr] = {}
+    for var in variables:
+        if not var.dtype.is_integer:
+            continue
+        if var.name not in sizes:
+            raise CallError(
+                f"report: {name} depends on {var.name}, which is not known here; pass it by name, "
+                f"as in kernel.report({var.name}=8)"
+            )
+        size = sizes[var.name]
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise CallError(f"report: {var.name} is {size!r}; a size is an integer from 0 on")
+        values[var] = Const(size, var.dtype)
+    if values:
+        params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
+        body = replace_variables(func.body, values)
+        scalars = {p for p in func.params if isinstance(p, Var)}
+        kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
+        func = simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
+    return parse(str(func)), {var.name: sizes[var.name] for var in values}
+
+
+def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
+    shape = tuple(
+        n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in buffer.shape
+    )
+    return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, buffer.axis_separators,
+                  buffer.strides, buffer.data)
+
+
+def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """Bytes of places without an element of the tensors that are stored whole, by memory."""
+    found: Counter[str] = Counter()
+    for stage in state:
+        if not stage.layout.maps or not (stage.is_placeholder or isinstance(stage.attach, AtRoot)):
+            continue
+        for k in range(stage.op.num_outputs):
+            tensor = stage.op.output(k)
+            stored, elements = (
+                prod(_number(extent, sizes) for extent in shape)
+                for shape in (stored_shape(stage), tensor.shape)
+            )
+            found[stage.scope] += (stored - elements) * tensor.dtype.bytes
+    return found
+
+
+def _number(extent: int | Expr, sizes: Mapping[str, int]) -> int:
+    if isinstance(extent, int):
+        return extent
+    known = [var for var in free_variables(extent) if var.name in sizes]
+    from_names = {var: Const(sizes[var.name], var.dtype) for var in known}
+    value = simplify(index_value(substitute(extent, from_names)))
+    return int(value.value) if isinstance(value, Const) else 0
+

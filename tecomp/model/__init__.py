@@ -1,0 +1,1 @@
+"""What a program costs on a machine: counted, not run."""

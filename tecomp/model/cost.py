@@ -1,0 +1,212 @@
+"""From counts to cycles: how long each resource of a machine is busy with a program.
+
+The model is in docs/cost-model.md. Every figure of a machine comes from its description.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Totals
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tecomp.ir.dtype import DType
+from tecomp.ir.stmt import PrimFunc
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import VectorUnit
+from tecomp.machine.memory import Link, Memory
+from tecomp.model.count import Core, Counter
+from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic
+from tecomp.model.sequence import Sequence as Accesses
+from tecomp.model.sites import Site, Sites, Work, sites_of
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be modelled.
+
+    Attributes:
+        name: of the kernel.
+        func: flat, without vectors, all sizes numbers.
+        peaks: for each memory the most bytes in use at one time.
+        padding: for each memory bytes of whole tensors that hold no element.
+    """
+
+    name: str
+    func: PrimFunc
+    peaks: Mapping[str, int]
+    padding: Mapping[str, int]
+
+
+def cost(program: Program, target: Target) -> Report:
+    """The report of a program.
+
+    Raises:
+        TooManyRoundsError: too much has to be counted round by round.
+    """
+    sites = sites_of(program.func)
+    model = _Model(target, sites)
+    for site in sites.sites:
+        model.access(site)
+    for work in sites.works:
+        model.compute(work)
+    return model.report(program)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """Accesses to one memory in one direction."""
+
+    memory: Memory
+    bytes: int = 0
+    runs: int = 0
+    longest: int = 0
+    blocks: int = 0
+    per_core: Totals[Core] = field(default_factory=Totals)
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One core."""
+
+    operations: int = 0
+    parts: dict[tuple[int, str, str], float] = field(default_factory=dict)
+    waits: dict[str, float] = field(default_factory=dict)
+
+    def takes(self, statement: int, name: str, resource: str, cycles: float) -> None:
+        """Note that a statement needs a resource for so long."""
+        key = statement, name, resource
+        self.parts[key] = self.parts.get(key, 0.0) + cycles
+
+
+class _Model:
+    """Sums over the places of a program."""
+
+    def __init__(self, target: Target, sites: Sites) -> None:
+        self.target = target
+        self.sites = sites
+        self.counter = Counter({axis: target.grid.get(axis, 1) for axis in sites.axes})
+        self.flows: dict[tuple[str, Direction], _Flow] = {}
+        self.workers: dict[Core, _Worker] = {}
+        self.operations: Totals[str] = Totals()
+        self.chip: dict[str, float] = {}
+
+    def access(self, site: Site) -> None:
+        """Add what one place reads or writes."""
+        memory = self.target.memory(site.buffer.scope)
+        found = self.counter.accesses(
+            site.frames, site.buffer, site.indices, memory.transaction_bytes
+        )
+        flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
+        size = site.buffer.dtype.bytes
+        links = self._links(site, memory)
+        for core, accesses in found.items():
+            flow.bytes += accesses.count * size
+            flow.runs += accesses.runs
+            flow.longest = max(flow.longest, accesses.longest * size)
+            flow.blocks += accesses.blocks
+            flow.per_core[core] += accesses.count * size
+            moved = _moved(accesses, size, memory)
+            self._busy(site, core, memory, moved)
+            for link in links:
+                self._link(site, core, link, moved)
+
+    def _links(self, site: Site, memory: Memory) -> list[Link]:
+        """What moves a value that is read in one memory to be written to another."""
+        if site.direction == "write" or site.target is None:
+            return []
+        to = site.target.scope
+        found = [each for each in self.target.links.values()
+                 if (each.from_, each.to) == (memory.name, to) and memory.name != to]
+        return found[:1]
+
+    def _busy(self, site: Site, core: Core, memory: Memory, moved: int) -> None:
+        reads = site.direction == "read"
+        rate = memory.read_bytes_per_cycle if reads else memory.write_bytes_per_cycle
+        worker = self.workers.setdefault(core, _Worker())
+        if reads and memory.latency_cycles:
+            worker.waits[memory.name] = memory.latency_cycles
+        if rate is not None:
+            resource = f"{memory.name} {site.direction}"
+            self._take(site, core, resource, moved / rate, is_shared=memory.scope != "core")
+
+    def _link(self, site: Site, core: Core, link: Link, moved: int) -> None:
+        if link.latency_cycles:
+            self.workers[core].waits[link.name] = link.latency_cycles
+        cycles = moved / (link.bytes_per_cycle * link.instances)
+        self._take(site, core, link.name, cycles, is_shared=link.scope == "chip")
+
+    def _take(
+        self, site: Site, core: Core, resource: str, cycles: float, *, is_shared: bool
+    ) -> None:
+        if is_shared:
+            self.chip[resource] = self.chip.get(resource, 0.0) + cycles
+            return
+        name = (site.target or site.buffer).name
+        self.workers[core].takes(site.statement, name, resource, cycles)
+
+    def compute(self, work: Work) -> None:
+        """Add what one statement computes."""
+        for core, times in self.counter.times(work.frames).items():
+            worker = self.workers.setdefault(core, _Worker())
+            cycles = 0.0
+            for (name, dtype), count in work.operations:
+                self.operations[f"{name} {dtype}"] += count * times
+                worker.operations += count * times
+                cycles += count * times * self._cycles(name, dtype)
+            worker.takes(work.statement, work.name, "compute", cycles)
+
+    def _cycles(self, name: str, dtype: str) -> float:
+        """Of one operation on one element."""
+        for unit in self.target.engine.values():
+            if isinstance(unit, VectorUnit) and dtype in unit.types:
+                each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
+                return each / (unit.lanes(dtype) * unit.instances)
+        if self.target.core is not None:
+            return 1 / self.target.core.lanes(DType(dtype))
+        return 1.0
+
+    def report(self, program: Program) -> Report:
+        """What was added up."""
+        order = sorted(self.workers)
+        return Report(
+            program.name, self.target.name, self.sites.axes, self.target.cores,
+            tuple(_core_work(core, self.workers[core]) for core in order),
+            tuple(self._traffic(order)), tuple(self._memories(program)),
+            dict(sorted(self.operations.items())), dict(self.chip), self.target.clock_hz,
+            self.sites.unknown,
+        )
+
+    def _traffic(self, order: list[Core]) -> list[Traffic]:
+        names = list(self.target.memories)
+        found = sorted(self.flows.items(), key=lambda item: (names.index(item[0][0]), item[0][1]))
+        return [
+            Traffic(
+                name, direction, flow.bytes, flow.runs, flow.longest,
+                None if flow.memory.transaction_bytes is None else flow.blocks,
+                tuple(flow.per_core[core] for core in order),
+            )
+            for (name, direction), flow in found if flow.bytes
+        ]
+
+    def _memories(self, program: Program) -> list[Occupancy]:
+        return [
+            Occupancy(memory.name, program.peaks.get(memory.name, 0), memory.usable_bytes,
+                      program.padding.get(memory.name, 0))
+            for memory in self.target.memories.values()
+            if program.peaks.get(memory.name) or program.padding.get(memory.name)
+        ]
+
+
+def _moved(accesses: Accesses, size: int, memory: Memory) -> int:
+    """Bytes that the memory moves for some accesses: whole transactions where it has any."""
+    block = memory.transaction_bytes
+    return max(accesses.count * size, accesses.blocks * block if block else 0)
+
+
+def _core_work(core: Core, worker: _Worker) -> CoreWork:
+    cycles: dict[str, float] = {}
+    parts = []
+    for (_, name, resource), each in sorted(worker.parts.items(), key=lambda item: item[0][0]):
+        cycles[resource] = cycles.get(resource, 0.0) + each
+        parts.append(Part(name, resource, each))
+    return CoreWork(core, worker.operations, cycles, sum(worker.waits.values()), tuple(parts))

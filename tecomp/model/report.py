@@ -1,0 +1,255 @@
+"""What a kernel costs: data, a table, JSON and a timeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Direction = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What is read from, or written to, one memory.
+
+    Attributes:
+        memory: its name.
+        direction: `read` or `write`.
+        bytes: of all elements, each as often as it is accessed.
+        runs: sequences of accesses to one element after the other.
+        longest_run_bytes: of the longest of these.
+        transactions: blocks that the runs touch; None where the memory moves any number of bytes.
+        per_core: bytes, for each core in order.
+    """
+
+    memory: str
+    direction: Direction
+    bytes: int
+    runs: int
+    longest_run_bytes: int
+    transactions: int | None
+    per_core: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What is in a memory.
+
+    Attributes:
+        memory: its name.
+        peak_bytes: the most that is in use at one time, of one core for the memory of a core.
+        usable_bytes: what there is; None for no limit.
+        padding_bytes: places of whole tensors that hold no element.
+    """
+
+    memory: str
+    peak_bytes: int
+    usable_bytes: int | None
+    padding_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one statement does on one core, by the resource that it takes.
+
+    Attributes:
+        name: of the buffer that it writes, or of what it reads for a condition.
+        resource: `compute`, a link, or a memory with a direction.
+        cycles: that it takes of the resource.
+    """
+
+    name: str
+    resource: str
+    cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoreWork:
+    """What one core does.
+
+    Attributes:
+        core: its coordinate on each axis of the grid.
+        operations: on elements.
+        cycles: how long each of its resources is busy.
+        latency: cycles until the first data arrive.
+        parts: of what it does, in the order of the program.
+    """
+
+    core: tuple[int, ...]
+    operations: int
+    cycles: Mapping[str, float]
+    latency: float
+    parts: tuple[Part, ...]
+
+    @property
+    def busy(self) -> float:
+        """Cycles of its busiest resource, and the latency before."""
+        return self.latency + max(self.cycles.values(), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a kernel costs on a machine; `print` shows a table.
+
+    Attributes:
+        kernel: its name.
+        target: the machine.
+        axes: of the grid of cores that the kernel uses.
+        available: cores that the machine has.
+        cores: that have something to do, in order.
+        traffic: for each memory and direction that is used.
+        memories: that something is in.
+        operations: on elements, by kind and type.
+        chip: cycles that the resources of the whole chip are busy.
+        clock_hz: cycles of a second; None where the machine's description does not say.
+        unknown: conditions, bounds and indices that depend on data, as they are written.
+    """
+
+    kernel: str
+    target: str
+    axes: tuple[str, ...]
+    available: int
+    cores: tuple[CoreWork, ...]
+    traffic: tuple[Traffic, ...]
+    memories: tuple[Occupancy, ...]
+    operations: Mapping[str, int]
+    chip: Mapping[str, float]
+    clock_hz: float | None
+    unknown: tuple[str, ...]
+
+    @property
+    def cycles(self) -> float:
+        """How long it takes: as long as the busiest core, or the busiest resource of the chip."""
+        latency = max((core.latency for core in self.cores), default=0.0)
+        busiest = max((core.busy for core in self.cores), default=0.0)
+        return max(busiest, max(self.chip.values(), default=0.0) + latency)
+
+    @property
+    def seconds(self) -> float | None:
+        """The same in seconds; None without a clock."""
+        return None if self.clock_hz is None else self.cycles / self.clock_hz
+
+    @property
+    def bound_by(self) -> str:
+        """The resource that is busy for the longest time: `compute`, a link or a memory."""
+        found = dict(self.chip)
+        for core in self.cores:
+            for name, cycles in core.cycles.items():
+                found[name] = max(found.get(name, 0.0), cycles)
+        return max(found, key=lambda name: found[name], default="nothing")
+
+    @property
+    def imbalance(self) -> float:
+        """Operations of the core that has most, as a multiple of the average."""
+        work = [core.operations for core in self.cores]
+        return max(work) * len(work) / sum(work) if sum(work) else 1.0
+
+    def of(self, memory: str, direction: Direction) -> Traffic | None:
+        """The traffic of a memory in one direction, if there is any."""
+        found = (t for t in self.traffic if (t.memory, t.direction) == (memory, direction))
+        return next(found, None)
+
+    def to_json(self) -> str:
+        """Everything as JSON, figures that follow from others included."""
+        document = {
+            **asdict(self), "cycles": self.cycles, "seconds": self.seconds,
+            "bound_by": self.bound_by, "imbalance": self.imbalance,
+        }
+        return json.dumps(document, indent=2)
+
+    def trace(self) -> str:
+        """The modelled timeline as a trace that chrome://tracing and Perfetto open.
+
+        Each core has a row for each of its resources. In the model resources work at the same time,
+        so the parts of one are one after another from the start. Without a clock a cycle is shown
+        as a microsecond.
+        """
+        scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
+        events: list[dict[str, Any]] = []
+        for process, core in enumerate(self.cores):
+            name = "core " + ",".join(map(str, core.core)) if self.axes else "core"
+            events.append(_named("process_name", process, 0, name))
+            rows = {resource: row for row, resource in enumerate(core.cycles)}
+            for resource, row in rows.items():
+                events.append(_named("thread_name", process, row, resource))
+            clock = dict.fromkeys(rows, core.latency)
+            for part in core.parts:
+                events.append({
+                    "ph": "X", "name": part.name, "cat": part.resource, "pid": process,
+                    "tid": rows[part.resource], "ts": clock[part.resource] * scale,
+                    "dur": part.cycles * scale, "args": {"cycles": part.cycles},
+                })
+                clock[part.resource] += part.cycles
+        return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.kernel} on {self.target}: {_number(self.cycles)} cycles{self._time()}, "
+            f"bound by {self.bound_by}\n"
+            f"{len(self.cores)} of {self.available} cores, "
+            f"imbalance {self.imbalance:.2f}, operations {self._operations()}"
+        )
+        parts = [head, _table(*self._traffic_rows()), _table(*self._memory_rows()),
+                 _table(*self._resource_rows())]
+        if self.unknown:
+            shown = ", ".join(f"`{text}`" for text in self.unknown[:3])
+            parts.append(f"depends on data, counted as if always so: {shown}")
+        return "\n\n".join(part for part in parts if part)
+
+    def _time(self) -> str:
+        if self.seconds is None:
+            return ""
+        return f" ({self.seconds * 1e6:.4g} us at {(self.clock_hz or 0) / 1e9:g} GHz)"
+
+    def _operations(self) -> str:
+        return ", ".join(f"{name} {_number(n)}" for name, n in self.operations.items()) or "none"
+
+    def _traffic_rows(self) -> tuple[list[str], list[list[str]]]:
+        return ["memory", "", "bytes", "transactions", "runs", "longest"], [
+            [t.memory, t.direction, _number(t.bytes),
+             "" if t.transactions is None else _number(t.transactions),
+             _number(t.runs), _number(t.longest_run_bytes)]
+            for t in self.traffic
+        ]
+
+    def _memory_rows(self) -> tuple[list[str], list[list[str]]]:
+        return ["memory", "peak", "usable", "padding"], [
+            [m.memory, _number(m.peak_bytes),
+             "" if m.usable_bytes is None else _number(m.usable_bytes), _number(m.padding_bytes)]
+            for m in self.memories
+        ]
+
+    def _resource_rows(self) -> tuple[list[str], list[list[str]]]:
+        rows = []
+        for name in dict.fromkeys(name for core in self.cores for name in core.cycles):
+            cycles = [core.cycles.get(name, 0.0) for core in self.cores]
+            rows.append([name, "core", _number(min(cycles)), _number(max(cycles))])
+        rows += [[name, "chip", "", _number(cycles)] for name, cycles in self.chip.items()]
+        return ["resource", "of each", "least", "most cycles"], rows
+
+
+def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _number(value: float) -> str:
+    return f"{value:_.1f}".removesuffix(".0") if isinstance(value, float) else f"{value:_}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns of texts, the numbers to the right."""
+    if not rows:
+        return ""
+    lines = [list(head), *map(list, rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    texts = []
+    for line in lines:
+        cells = [
+            cell.ljust(width) if k < 2 and head[k] in ("memory", "", "resource", "of each")
+            else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        texts.append("  ".join(cells).rstrip())
+    return "\n".join(texts)

@@ -1,0 +1,110 @@
+"""Sequences of accesses, by what counts of them; joined and repeated without writing them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What all accesses of a sequence have in common.
+
+    Attributes:
+        size: bytes of an element.
+        block: bytes of a transaction; None where the memory has none.
+    """
+
+    size: int
+    block: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Accesses one after another, each of one element.
+
+    A run goes on while the next access is to the next element, or to the same one again.
+
+    Attributes:
+        count: accesses.
+        first: address of the first.
+        last: address of the last.
+        runs: how many runs there are.
+        longest: elements of the longest run.
+        head: elements of the first run.
+        tail: elements of the last run.
+        blocks: transactions: blocks that the runs touch, each run for itself.
+    """
+
+    count: int = 0
+    first: int = 0
+    last: int = 0
+    runs: int = 0
+    longest: int = 0
+    head: int = 0
+    tail: int = 0
+    blocks: int = 0
+
+    def shifted(self, amount: int) -> Sequence:
+        """The same accesses, further by a multiple of the bytes of a transaction."""
+        if not amount or not self.count:
+            return self
+        return replace(self, first=self.first + amount, last=self.last + amount)
+
+
+NOTHING = Sequence()
+
+
+def single(address: int, step: Step) -> Sequence:
+    """One access."""
+    return Sequence(1, address, address, 1, 1, 1, 1, _blocks(address, step))
+
+
+def _blocks(address: int, step: Step) -> int:
+    """Transactions for one element."""
+    if step.block is None:
+        return 0
+    return (address + step.size - 1) // step.block - address // step.block + 1
+
+
+def joined(a: Sequence, b: Sequence, step: Step) -> Sequence:
+    """The accesses of `a`, and then those of `b`."""
+    if not a.count or not b.count:
+        return a if a.count else b
+    gap = b.first - a.last
+    if gap not in (0, step.size):
+        return Sequence(
+            a.count + b.count, a.first, b.last, a.runs + b.runs, max(a.longest, b.longest),
+            a.head, b.tail, a.blocks + b.blocks,
+        )
+    middle = a.tail + b.head - (gap == 0)
+    return Sequence(
+        a.count + b.count, a.first, b.last, a.runs + b.runs - 1,
+        max(a.longest, b.longest, middle),
+        middle if a.runs == 1 else a.head,
+        middle if b.runs == 1 else b.tail,
+        a.blocks + b.blocks - _shared(a.last, b.first, step),
+    )
+
+
+def _shared(last: int, first: int, step: Step) -> int:
+    """Transactions that two accesses, next to each other, have in common."""
+    if step.block is None:
+        return 0
+    if last == first:
+        return _blocks(first, step)
+    return int((last + step.size - 1) // step.block == first // step.block)
+
+
+def repeated(one: Sequence, times: int, shift: int, step: Step) -> Sequence:
+    """`one` so many times, each further by `shift`, a multiple of the bytes of a transaction."""
+    result, done = NOTHING, 0
+    power, length = one, 1
+    while times:
+        if times & 1:
+            result = joined(result, power.shifted(done * shift), step)
+            done += length
+        times >>= 1
+        if times:
+            power = joined(power, power.shifted(length * shift), step)
+            length *= 2
+    return result

@@ -1,0 +1,286 @@
+"""The places of a program that read, write or compute something, with all that is around them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Var,
+)
+from tecomp.ir.rewrite import children, substitute, walk
+from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, Prefetch, PrimFunc, Stmt
+
+_LOGIC = (BinOp.AND, BinOp.OR)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A loop around a place."""
+
+    var: Var
+    min: Expr
+    extent: Expr
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition that has to hold."""
+
+    condition: Expr
+
+
+Frame: TypeAlias = "Round | Where"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A read or a write of one element, as it is written in the program.
+
+    Attributes:
+        direction: `read` or `write`.
+        buffer: what is accessed.
+        indices: where.
+        frames: loops and conditions around it, outermost first.
+        statement: number of the statement, in program order.
+        target: the buffer that the statement writes to; None where it writes none.
+    """
+
+    direction: Literal["read", "write"]
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    frames: tuple[Frame, ...]
+    statement: int
+    target: Buffer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Operations on elements that one statement does each time.
+
+    Attributes:
+        operations: how many of each kind, by name and type.
+        frames: loops and conditions around it, outermost first.
+        statement: number of the statement, in program order.
+        name: of what is computed.
+    """
+
+    operations: tuple[tuple[tuple[str, str], int], ...]
+    frames: tuple[Frame, ...]
+    statement: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """All places of a function.
+
+    Attributes:
+        sites: reads and writes.
+        works: computations.
+        axes: of the grid of cores, that loops are bound to.
+        unknown: conditions and bounds that depend on data, as text; they are taken to hold.
+    """
+
+    sites: tuple[Site, ...]
+    works: tuple[Work, ...]
+    axes: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def sites_of(func: PrimFunc) -> Sites:
+    """The places of a flat function that has no vectors yet; each access as often as written."""
+    finder = _Finder()
+    finder.run(func.body)
+    return Sites(tuple(finder.sites), tuple(finder.works), tuple(finder.axes),
+                 tuple(dict.fromkeys(finder.unknown)))
+
+
+class _Finder:
+    """Walks over statements in program order."""
+
+    def __init__(self) -> None:
+        self.sites: list[Site] = []
+        self.works: list[Work] = []
+        self.axes: dict[str, None] = {}
+        self.unknown: list[str] = []
+        self.count = 0
+
+    def run(self, root: Stmt) -> None:
+        """Find everything in `root`."""
+        todo: list[tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]] = [(root, (), {})]
+        while todo:
+            node, frames, values = todo.pop()
+            self.count += 1
+            inner = [(child, frames, values) for child in children(node) if isinstance(child, Stmt)]
+            match node:
+                case BufferStore():
+                    self._store(node, frames, values)
+                case For(var, low, extent):
+                    low, extent = (substitute(e, values) for e in (low, extent))
+                    self._reads((low, extent), frames, None)
+                    if node.thread:
+                        self.axes.setdefault(node.thread)
+                    frame = Round(var, self._known(low), self._known(extent), node.thread)
+                    inner = [(node.body, (*frames, frame), values)]
+                case IfThenElse(condition, then, other):
+                    condition = substitute(condition, values)
+                    self._reads((condition,), frames, None)
+                    inner = [(then, (*frames, *self._where(condition)), values)]
+                    if other is not None:
+                        inner.append((other, (*frames, *self._where(Not(condition))), values))
+                case Let(var, value, body):
+                    if var.dtype != INT64:  # no index arithmetic
+                        self._computed(value, frames, values, var.name)
+                    value = substitute(value, values)
+                    self._reads((value,), frames, None)
+                    # What is read once stays read; only index arithmetic is written out.
+                    known = value if not _has_load(value) else var
+                    inner = [(body, frames, {**values, var: known})]
+                case Prefetch():
+                    inner = []
+            todo += reversed(inner)
+
+    def _store(
+        self, node: BufferStore, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> None:
+        parts = [substitute(part, values) for part in (node.value, *node.indices)]
+        if node.predicate is not None:
+            predicate = substitute(node.predicate, values)
+            self._reads((predicate,), frames, node.buffer)
+            frames = (*frames, *self._where(predicate))
+        self._reads(parts, frames, node.buffer)
+        indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
+        self.sites.append(
+            Site("write", node.buffer, indices, (*frames, *lanes), self.count, node.buffer))
+        self._computed(node.value, frames, values, node.buffer.name)
+
+    def _computed(
+        self, value: Expr, frames: tuple[Frame, ...], values: dict[Var, Expr], name: str
+    ) -> None:
+        """Operations of a value; what it takes from a `Let` is counted there."""
+
+        def where(condition: Expr) -> tuple[Frame, ...]:
+            return self._where(substitute(condition, values))
+
+        for around, counts in _operations(value, frames, where):
+            self.works.append(Work(tuple(sorted(counts.items())), around, self.count, name))
+
+    def _reads(
+        self, roots: Any, frames: tuple[Frame, ...], target: Buffer | None
+    ) -> None:
+        todo: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames) for root in roots]
+        while todo:
+            node, around = todo.pop()
+            match node:
+                case Call("if_then_else", (condition, then, other)):
+                    todo += [
+                        (condition, around), (then, (*around, *self._where(condition))),
+                        (other, (*around, *self._where(Not(condition)))),
+                    ]
+                case BufferLoad(buffer, indices, predicate):
+                    if predicate is not None:
+                        todo.append((predicate, around))
+                        around = (*around, *self._where(predicate))
+                    known, lanes = _scalars(tuple(map(self._known, indices)))
+                    self.sites.append(
+                        Site("read", buffer, known, (*around, *lanes), self.count, target))
+                    todo += [(index, around) for index in indices]
+                case _:
+                    todo += [(child, around) for child in children(node)]
+
+    def _where(self, condition: Expr) -> tuple[Frame, ...]:
+        """The condition as frames; what depends on data, and run-time checks, count as true."""
+        frames = []
+        for part in _joined(condition):
+            if _is_check(part):
+                continue
+            if _has_load(part):
+                self.unknown.append(str(part))
+            else:
+                frames.append(Where(part))
+        return tuple(frames)
+
+    def _known(self, expr: Expr) -> Expr:
+        """An index or a bound; one that depends on data stays as it is, and is noted."""
+        if _has_load(expr):
+            self.unknown.append(str(expr))
+        return expr
+
+
+def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:
+    """Indices without lanes, in a loop over the lanes of the last one."""
+    if not indices or indices[-1].dtype.lanes == 1:
+        return indices, ()
+    last, lane = indices[-1], Var("lane", INT64)
+    lanes = Round(lane, Const(0, INT64), Const(last.dtype.lanes, INT64), "")
+    match last:
+        case Ramp(base, stride):
+            return (*indices[:-1], base + stride * lane), (lanes,)
+        case Broadcast(value):
+            return (*indices[:-1], value), (lanes,)
+    return (*indices[:-1], Const(0, INT64)), (lanes,)
+
+
+def _joined(condition: Expr) -> Iterator[Expr]:
+    """The conditions that have to hold together."""
+    todo = [condition]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Binary) and node.op is BinOp.AND:
+            todo += [node.b, node.a]
+        else:
+            yield node
+
+
+def _is_check(node: Expr) -> bool:
+    return isinstance(node, Call) and node.name == "check_index"
+
+
+def _has_load(node: Expr) -> bool:
+    return any(isinstance(part, BufferLoad) for part in walk(node))
+
+
+def _operations(
+    root: Expr, frames: tuple[Frame, ...], where: Any
+) -> Iterator[tuple[tuple[Frame, ...], Counter[tuple[str, str]]]]:
+    """What an expression computes on elements, by the conditions under which it does."""
+    groups: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames)]
+    while groups:
+        start, around = groups.pop()
+        counts: Counter[tuple[str, str]] = Counter()
+        todo = [start]
+        while todo:
+            node = todo.pop()
+            match node:
+                case Call("if_then_else", (condition, then, other)):
+                    todo.append(condition)
+                    groups += [
+                        (then, (*around, *where(condition))),
+                        (other, (*around, *where(Not(condition)))),
+                    ]
+                    continue
+                case BufferLoad() | Const() | Var():
+                    continue
+                case Binary(op) if op not in _LOGIC:
+                    counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
+                case Call(name) if name not in ("check_index", "reinterpret"):
+                    counts[name, str(node.dtype.scalar)] += node.dtype.lanes
+            todo += children(node)
+        if counts:
+            yield around, counts
+
+

@@ -1,0 +1,287 @@
+"""Reports of small programs on a small machine, and the numbers of the same programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.driver.build import ScheduledKernel
+from tecomp.errors import CallError
+from tecomp.machine.descriptor import Target, read_target
+
+SMALL = read_target('''name = "small"
+description = "four cores with scratchpads"
+clock_hz = 1_000_000_000
+
+[grid]
+core.x = 4
+
+[memory.global]
+scope = "host"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+
+[memory.ddr]
+scope = "chip"
+rank = 1
+alignment_bytes = 64
+capacity_bytes = 1_048_576
+read_bytes_per_cycle = 32
+write_bytes_per_cycle = 16
+latency_cycles = 100
+transaction_bytes = 64
+source = "assumed"
+
+[memory.lx]
+scope = "core"
+rank = 1
+alignment_bytes = 64
+capacity_bytes = 8192
+read_bytes_per_cycle = 64
+write_bytes_per_cycle = 64
+source = "assumed"
+
+[link.load]
+from = "ddr"
+to = "lx"
+scope = "core"
+bytes_per_cycle = 16
+latency_cycles = 20
+source = "assumed"
+
+[link.store]
+from = "lx"
+to = "ddr"
+scope = "core"
+bytes_per_cycle = 16
+source = "assumed"
+
+[engine.vector]
+kind = "vector"
+width_bytes = 64
+types = ["float32"]
+cycles = { default = 1, exp = 8 }
+memory = "lx"
+source = "assumed"
+''', "small.toml")
+
+
+def matmul(
+    rows: int = 64, tile: int = 16, target: Target = SMALL
+) -> tuple[te.Schedule, list[te.Tensor]]:
+    """C = A B, rows shared out among cores, operands and result in scratchpads."""
+    n = 64
+    A, B = te.placeholder((rows, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((rows, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C)
+    for tensor in (A, B, C):
+        s[tensor].set_scope("ddr")
+    a, b = s.cache_read(A, "lx", [C]), s.cache_read(B, "lx", [C])
+    c = s.cache_write(C, "lx")
+    i, j = s[C].op.axis
+    outer, i = s[C].split(i, factor=-(-rows // target.grid["core.x"]))
+    jo, ji = s[C].split(j, factor=tile)
+    s[C].bind(outer, te.thread_axis("core.x"))
+    s[C].reorder(outer, jo, i, ji)
+    s[c].compute_at(s[C], jo)
+    ko, ki = s[c].split(s[c].op.reduce_axis[0], factor=tile)
+    y, x = s[c].op.axis
+    s[c].reorder(ko, y, ki, x)
+    s[c].vectorize(x)
+    s[a].compute_at(s[c], ko)
+    s[b].compute_at(s[c], ko)
+    return s, [A, B, C]
+
+
+@pytest.mark.parametrize("rows", [64, 50])
+def test_matmul(
+    golden: Callable[[object], None], agrees: Callable[..., ScheduledKernel], rows: int
+) -> None:
+    s, (A, B, C) = matmul(rows)
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((rows, 64), (64, 64)))
+
+    kernel = agrees(s, [A, B, C], {A: a, B: b, C: a @ b}, target=SMALL)
+
+    golden(kernel.report())
+
+
+def test_figures_that_are_easy_to_work_out() -> None:
+    report = tecomp.build(*matmul(), target=SMALL).report()
+
+    def bytes_of(memory: str, direction: str) -> int:
+        return next(t.bytes for t in report.traffic
+                    if (t.memory, t.direction) == (memory, direction))
+
+    # Each core loads its rows of A for each of 4 tiles of columns, and all of B.
+    assert bytes_of("ddr", "read") == 4 * (4 * 16 * 64 + 64 * 64) * 4
+    assert bytes_of("ddr", "write") == 64 * 64 * 4
+    assert report.operations == {"add float32": 64**3, "mul float32": 64**3}
+    assert {m.memory: m.peak_bytes for m in report.memories} == {
+        "ddr": 3 * 64 * 64 * 4, "lx": 3 * 16 * 16 * 4,
+    }
+    compute = 2 * 64**3 / 4 / 16
+    assert {core.cycles["compute"] for core in report.cores} == {compute}
+    traffic = report.of("ddr", "read")
+    assert traffic is not None
+    assert (traffic.transactions, traffic.longest_run_bytes) == (131072 // 64, 64)
+    assert report.of("global", "read") is None
+    assert report.imbalance == 1.0
+
+
+def test_the_core_with_the_longest_part_is_waited_for() -> None:
+    report = tecomp.build(*matmul(50), target=SMALL).report()
+
+    work = [core.operations for core in report.cores]
+    assert work == [13 * 64 * 64 * 2] * 3 + [11 * 64 * 64 * 2]
+    assert report.imbalance == 13 * 4 / 50
+
+
+def test_contiguous_tiles_are_one_run() -> None:
+    """The same copy of a tile, from rows and from a layout in which the tile is one piece."""
+    runs = []
+    for is_tiled in (False, True):
+        A = te.placeholder((64, 64), name="A")
+        B = te.compute((64, 64), lambda i, j, A=A: A[i, j] + 1.0, name="B")
+        s = te.create_schedule(B)
+        s[A].set_scope("ddr")
+        if is_tiled:
+            s[A].transform_layout(lambda i, j: [i // 16, j // 16, i % 16, j % 16])
+        copy = s.cache_read(A, "lx", [B])
+        i, j = s[B].op.axis
+        io, jo, _, _ = s[B].tile(i, j, 16, 16)
+        s[B].bind(io, "core.x")
+        s[copy].compute_at(s[B], jo)
+        traffic = tecomp.build(s, [A, B], target=SMALL).report().of("ddr", "read")
+        assert traffic is not None
+        assert traffic.bytes == 64 * 64 * 4
+        runs.append((traffic.runs, traffic.longest_run_bytes))
+
+    # Each core copies four tiles; those of one core lie behind each other.
+    assert runs == [(64 * 4, 64), (4, 4096)]
+
+
+def test_padding() -> None:
+    A = te.placeholder((50,), name="A")
+    B = te.compute((50,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    s[A].set_scope("ddr")
+    s[A].transform_layout(lambda i: [i // 16, i % 16])
+
+    report = tecomp.build(s, [A, B], target=SMALL).report()
+
+    assert {m.memory: (m.peak_bytes, m.padding_bytes) for m in report.memories} == {
+        "ddr": (256, 56)
+    }
+
+
+def test_sizes_are_given_by_name() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: te.exp(A[i]), name="B")
+    s = te.create_schedule(B)
+    s[A].set_scope("ddr")
+    kernel = tecomp.build(s, [A, B], target=SMALL)
+
+    report = kernel.report(n=100)
+
+    assert [(t.memory, t.direction, t.bytes) for t in report.traffic] == [
+        ("global", "write", 400), ("ddr", "read", 400),
+    ]
+    assert report.cores[0].cycles["compute"] == 100 * 8 / 16
+    with pytest.raises(CallError) as error:
+        kernel.report()
+    assert error.value.message == (
+        "report: main depends on n, which is not known here; pass it by name, as in "
+        "kernel.report(n=8)"
+    )
+    with pytest.raises(CallError) as error:
+        kernel.report(n=-1)
+    assert error.value.message == "report: n is -1; a size is an integer from 0 on"
+
+
+def test_what_depends_on_data_is_said() -> None:
+    A, index = te.placeholder((64,), name="A"), te.placeholder((8,), "int32", name="index")
+    B = te.compute((8,), lambda i: A[index[i]], name="B")
+    s = te.create_schedule(B)
+
+    report = tecomp.build(s, [A, index, B], target=SMALL).report()
+
+    assert report.unknown == ("cast(\"int64\", index[i])",)
+    assert "depends on data" in str(report)
+
+
+def test_json() -> None:
+    report = tecomp.build(*matmul(), target=SMALL).report()
+
+    document = json.loads(report.to_json())
+
+    assert document["cycles"] == report.cycles
+    assert document["bound_by"] == report.bound_by == "lx read"
+    assert document["seconds"] == report.cycles / 1e9
+    assert [t["bytes"] for t in document["traffic"]] == [t.bytes for t in report.traffic]
+
+
+def test_trace() -> None:
+    report = tecomp.build(*matmul(50), target=SMALL).report()
+
+    events = json.loads(report.trace())["traceEvents"]
+
+    parts = [event for event in events if event["ph"] == "X"]
+    assert {event["pid"] for event in parts} == {0, 1, 2, 3}
+    for process, core in enumerate(report.cores):
+        for row, (resource, cycles) in enumerate(core.cycles.items()):
+            mine = [e for e in parts if (e["pid"], e["tid"]) == (process, row)]
+            assert {e["cat"] for e in mine} == {resource}
+            assert sum(e["args"]["cycles"] for e in mine) == pytest.approx(cycles)
+            # One after another, in microseconds, from when the first data are there.
+            ends = [core.latency * 1e-3, *(e["ts"] + e["dur"] for e in mine)]
+            assert [e["ts"] for e in mine] == pytest.approx(ends[:-1])
+    names = [e["args"]["name"] for e in events if e["name"] == "process_name"]
+    assert names == ["core 0", "core 1", "core 2", "core 3"]
+
+
+def test_operations_of_the_machine_count_as_their_statements() -> None:
+    """A tile product that is written with vectors counts as the loops whose place it takes."""
+    a, b = te.placeholder((4, 8), name="a"), te.placeholder((8, 16), name="b")
+    d = te.reduce_axis((0, 8), name="d")
+    c = te.compute((4, 16), lambda i, j: te.sum(a[i, d] * b[d, j], axis=d), name="c")
+
+    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> tuple[Any, Any, Any]:
+        (x, y), (z,) = ins, outs
+
+        def each(value: Callable[[Any, Any], Any]) -> Any:
+            return te.for_range(0, 4, lambda i: te.for_range(
+                0, 16, lambda j: z.store((i, j), value(i, j)), "j", "vectorized"), "i")
+
+        reset = each(lambda i, j: 0)
+        update = te.for_range(
+            0, 8, lambda d: each(lambda i, j: z[i, j] + x[i, d] * y[d, j]), "d")
+        return te.stmt_seq(reset, update), reset, update
+
+    product = te.decl_tensor_intrin(c.op, statements, name="product")
+    k = te.reduce_axis((0, 32), name="k")
+    A, B = te.placeholder((16, 32), name="A"), te.placeholder((32, 32), name="B")
+    C = te.compute((16, 32), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C)
+    i, j = s[C].op.axis
+    io, jo, ii, ji = s[C].tile(i, j, 4, 16)
+    ko, ki = s[C].split(k, factor=8)
+    s[C].reorder(io, jo, ko, ii, ji, ki)
+    s[C].tensorize(ii, product)
+
+    report = tecomp.build(s, [A, B, C], target=SMALL).report()
+
+    count = 16 * 32 * 32
+    assert report.operations == {"add float32": count, "mul float32": count}
+    traffic = report.of("global", "read")
+    assert traffic is not None
+    assert traffic.bytes == 3 * 4 * count

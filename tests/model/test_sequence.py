@@ -1,0 +1,63 @@
+"""Sequences of accesses: joined and repeated they count what a list of addresses would."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp.model.sequence import NOTHING, Sequence, Step, joined, repeated, single
+
+
+def counted(addresses: list[int], step: Step) -> Sequence:
+    """By looking at each address."""
+    runs: list[list[int]] = []
+    for address in addresses:
+        if runs and address - runs[-1][-1] in (0, step.size):
+            runs[-1].append(address)
+        else:
+            runs.append([address])
+    if not runs:
+        return NOTHING
+    lengths = [len(set(run)) for run in runs]
+    block = step.block
+    touched = [
+        {byte // block for address in run for byte in range(address, address + step.size)}
+        for run in runs
+    ] if block else []
+    return Sequence(len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
+                    lengths[0], lengths[-1], sum(map(len, touched)))
+
+
+steps = st.builds(Step, st.sampled_from([1, 2, 4]), st.sampled_from([None, 4, 16, 12]))
+places = st.lists(st.integers(0, 12), max_size=12)
+
+
+@given(places, places, steps)
+def test_joined(a: list[int], b: list[int], step: Step) -> None:
+    left, right = ([n * step.size for n in each] for each in (a, b))
+
+    found = joined(counted(left, step), counted(right, step), step)
+
+    assert found == counted(left + right, step)
+
+
+@given(places, st.integers(0, 9), st.integers(-2, 3), steps)
+def test_repeated(a: list[int], times: int, blocks: int, step: Step) -> None:
+    shift = blocks * (step.block or step.size)
+    addresses = [n * step.size for n in a]
+
+    found = repeated(counted(addresses, step), times, shift, step)
+
+    assert found == counted([n + k * shift for k in range(times) for n in addresses], step)
+
+
+def test_one_by_one() -> None:
+    step = Step(4, 16)
+    addresses = [0, 4, 8, 12, 16, 40, 40, 44]
+
+    found = reduce(lambda a, b: joined(a, single(b, step), step), addresses, NOTHING)
+
+    assert (found.runs, found.longest, found.blocks) == (2, 5, 3)
+    assert found == counted(addresses, step)
