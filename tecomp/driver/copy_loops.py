@@ -198,7 +198,7 @@ def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
     def move(source: Expr, result: Expr) -> Stmt:
         return move_square(box.dims[row], box.dims[column], side, source, result, box.memories)
 
-    # Lines of the result are filled one by one; where that is a tile, lines of the source are read so.
+    # Lines of the result are filled one by one; if that is a tile, lines of the source are read so.
     last = (row, column) if box.memories.result.scope == "local" else (column, row)
     return _Plan(box, granules, _by_result(box.dims, *last), SQUARE_BLOCK_BYTES, move)
 
