@@ -81,7 +81,7 @@ class _Maker(Draws):
 
     def _swizzle(self, first: _Result, second: _Result) -> None:
         assert first.extent
-        first.text = f"({first.text}) ^ (({second.text}) % 4)"
+        first.text = f"(({first.text}) ^ (({second.text}) % 4))"
         first.extent = -(-first.extent // 4) * 4
 
 
