@@ -11,11 +11,13 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import (
     Binary,
     BinOp,
+    Broadcast,
     BufferLoad,
     Call,
     Const,
     Expr,
     Not,
+    Ramp,
     Var,
 )
 from tecomp.ir.rewrite import children, substitute, walk
@@ -161,8 +163,9 @@ class _Finder:
             self._reads((predicate,), frames, node.buffer)
             frames = (*frames, *self._where(predicate))
         self._reads(parts, frames, node.buffer)
-        indices = tuple(map(self._known, parts[1:]))
-        self.sites.append(Site("write", node.buffer, indices, frames, self.count, node.buffer))
+        indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
+        self.sites.append(
+            Site("write", node.buffer, indices, (*frames, *lanes), self.count, node.buffer))
         self._computed(node.value, frames, values, node.buffer.name)
 
     def _computed(
@@ -192,8 +195,9 @@ class _Finder:
                     if predicate is not None:
                         todo.append((predicate, around))
                         around = (*around, *self._where(predicate))
-                    known = tuple(map(self._known, indices))
-                    self.sites.append(Site("read", buffer, known, around, self.count, target))
+                    known, lanes = _scalars(tuple(map(self._known, indices)))
+                    self.sites.append(
+                        Site("read", buffer, known, (*around, *lanes), self.count, target))
                     todo += [(index, around) for index in indices]
                 case _:
                     todo += [(child, around) for child in children(node)]
@@ -215,6 +219,20 @@ class _Finder:
         if _has_load(expr):
             self.unknown.append(str(expr))
         return expr
+
+
+def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:
+    """Indices without lanes, in a loop over the lanes of the last one."""
+    if not indices or indices[-1].dtype.lanes == 1:
+        return indices, ()
+    last, lane = indices[-1], Var("lane", INT64)
+    lanes = Round(lane, Const(0, INT64), Const(last.dtype.lanes, INT64), "")
+    match last:
+        case Ramp(base, stride):
+            return (*indices[:-1], base + stride * lane), (lanes,)
+        case Broadcast(value):
+            return (*indices[:-1], value), (lanes,)
+    return (*indices[:-1], Const(0, INT64)), (lanes,)
 
 
 def _joined(condition: Expr) -> Iterator[Expr]:
@@ -258,9 +276,9 @@ def _operations(
                 case BufferLoad() | Const() | Var():
                     continue
                 case Binary(op) if op not in _LOGIC:
-                    counts[op.name.lower(), str(node.dtype)] += 1
+                    counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
                 case Call(name) if name not in ("check_index", "reinterpret"):
-                    counts[name, str(node.dtype)] += 1
+                    counts[name, str(node.dtype.scalar)] += node.dtype.lanes
             todo += children(node)
         if counts:
             yield around, counts
