@@ -188,6 +188,7 @@ def test_ratios() -> None:
 def test_misses() -> None:
     slow = replace(PRODUCT, case="matmul/7", goal=Goal(
         of_best=2.0, peers=("numpy", "jax"), seconds=1e-6, of_case=("matmul/8", 2.0),
+        of_peers=(("torch", 1.0), ("numpy", 1.0)),
     ))
 
     assert misses(PRODUCT, ROWS) == [
@@ -196,7 +197,7 @@ def test_misses() -> None:
     assert misses(THREADS, ROWS) == ["1.80 x one thread, asked 1.85"]
     assert misses(BROKEN, ROWS) == []
     assert misses(slow, ROWS) == [
-        "1.60 x the best of numpy, jax, asked 2", "5 µs, asked 1 µs",
+        "1.60 x the best of numpy, jax, asked 2", "0.80 x torch, asked 1", "5 µs, asked 1 µs",
         "1.00 of the rate of matmul/8, asked 2",
     ]
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.call import Kernel
+from tecomp.codegen.stream import STREAM
 from tecomp.driver.copy_loops import Box, copy_box
 from tecomp.driver.copy_moves import Dim, Memories, number, plus
 from tecomp.ir.dtype import INT64, DType
@@ -123,10 +124,13 @@ class _Maker:
         self._threads = core.count if self._bytes >= _SHARED_BYTES else 1
         bits = DType(f"uint{8 * copy.dtype.bytes}")
         (reads,), (writes,) = self._source.shape, self._result.shape
+        # What fills the last cache alone would be gone from there before anybody reads it.
+        scope = STREAM if self._bytes >= core.cache_bytes[-1] else "global"
         self._memories = Memories(
             Buffer("from_bits", (reads,), bits, data=self._source.data),
-            Buffer("to_bits", (writes,), bits, data=self._result.data),
+            Buffer("to_bits", (writes,), bits, scope, data=self._result.data),
             core.vector_bytes,
+            core.cache_bytes[:2][-1] // 2,
         )
 
     def function(self, name: str) -> PrimFunc:

@@ -8,7 +8,7 @@ cache lines, and in stretches of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -25,14 +25,17 @@ from tecomp.driver.copy_moves import (
 )
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary
-from tecomp.ir.stmt import For, ForKind, Let, Stmt
+from tecomp.ir.stmt import Allocate, Buffer, For, ForKind, Let, Stmt, seq
 
 LINE_BYTES = 64
-ROW_BLOCK_BYTES = 2048
+ROW_BLOCK_BYTES = 1024
 """Of either memory in a block where rows are moved: enough for its pages to be opened once."""
 SQUARE_BLOCK_BYTES = 256
 """Of a row of either memory in a block where squares are turned: the block stays in the cache."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
+_TILE_ROW_BYTES = 1024
+_LEAST_STREAM_BYTES = 1024
+"""Of the result in one stretch, where it is stored past the caches."""
 _MOST_STEP = 4
 _WIDEST = 8
 """Bytes of the widest integer."""
@@ -76,6 +79,7 @@ class _Plan:
         order: of the loops; the dimensions.
         block_bytes: see `_blocks`.
         move: from offsets to a statement.
+        is_staged: whether that is made of copies of boxes.
     """
 
     box: Box
@@ -83,12 +87,29 @@ class _Plan:
     order: tuple[int, ...]
     block_bytes: int
     move: Move
+    is_staged: bool = False
 
 
 def copy_box(box: Box, threads: int = 1) -> Stmt:
     """Statements that copy a box, with the outer loops shared by so many threads."""
-    plan = _plan(_neighbours_as_one(_forwards(box)))
-    return plan.box.memories.declared(_nest(plan, _levels(plan), threads))
+    plan = _plan(_to_memory(_neighbours_as_one(_forwards(box))))
+    stmt = _nest(plan, _levels(plan), threads)
+    return stmt if plan.is_staged else plan.box.memories.declared(stmt)
+
+
+def _to_memory(box: Box) -> Box:
+    """The box without stores past the caches where these would be short of whole lines.
+
+    Each stretch of the result may begin and end inside a line, which is then written twice.
+    """
+    if not box.memories.is_streamed:
+        return box
+    run = 1
+    for dim in sorted(box.dims, key=lambda d: d.result):
+        if dim.result == run:
+            run *= dim.count
+    is_long = run * box.memories.width >= _LEAST_STREAM_BYTES
+    return box if is_long else replace(box, memories=box.memories.through_caches())
 
 
 def _forwards(box: Box) -> Box:
@@ -170,12 +191,44 @@ def _moved_row(box: Box, row: int, source: Expr, result: Expr) -> Stmt:
 
 
 def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
+    if box.memories.is_streamed:
+        return _staged(box, row, column)
     granules = tuple(side if k in (row, column) else 1 for k in range(len(box.dims)))
 
     def move(source: Expr, result: Expr) -> Stmt:
         return move_square(box.dims[row], box.dims[column], side, source, result, box.memories)
 
-    return _Plan(box, granules, _by_result(box.dims, row, column), SQUARE_BLOCK_BYTES, move)
+    # Lines of the result are filled one by one; if that is a tile, lines of the source are read so.
+    last = (row, column) if box.memories.result.scope == "local" else (column, row)
+    return _Plan(box, granules, _by_result(box.dims, *last), SQUARE_BLOCK_BYTES, move)
+
+
+def _staged(box: Box, row: int, column: int) -> _Plan:
+    """Squares turned into a tile that stays in the cache, and its rows stored past the caches.
+
+    Lines of the result that are filled by one square after the other would leave half full.
+    """
+    memories = box.memories
+    along, across = box.dims[row], box.dims[column]
+    rows = min(along.count, _TILE_ROW_BYTES // memories.width)
+    columns = min(
+        across.count, SQUARE_BLOCK_BYTES // memories.width,
+        max(memories.tile_bytes // _TILE_ROW_BYTES, 1),
+    )
+    tile = Buffer("tile", (rows * columns,), memories.result.dtype, "local")
+    granules = {row: rows, column: columns}
+
+    def move(source: Expr, result: Expr) -> Stmt:
+        turned = (Dim(rows, along.source, 1), Dim(columns, across.source, rows))
+        stored = (Dim(rows, 1, 1), Dim(columns, rows, across.result))
+        parts = (
+            Box(turned, source, number(0), replace(memories, result=tile)),
+            Box(stored, number(0), result, replace(memories, source=tile)),
+        )
+        return Allocate(tile, seq(*map(copy_box, parts)))
+
+    each = tuple(granules.get(k, 1) for k in range(len(box.dims)))
+    return _Plan(box, each, _by_result(box.dims), 1, move, is_staged=True)
 
 
 def _merging(box: Box, row: int, column: int) -> _Plan | None:
@@ -188,7 +241,7 @@ def _merging(box: Box, row: int, column: int) -> _Plan | None:
     if not is_short or box.dims[column].result != count or any(n % count for n in steps):
         return None
     wide = box.memories.wider(count)
-    memories = Memories(box.memories.source, wide.result, wide.vector_bytes)
+    memories = replace(box.memories, result=wide.result)
     dims = [Dim(d.count, d.source, d.result // count) for d in dims]
     along = column - (row < column)
     size = 1 << min(wide.lanes, dims[along].count).bit_length() - 1
@@ -203,6 +256,7 @@ def _merging(box: Box, row: int, column: int) -> _Plan | None:
 
 def _elements(box: Box, row: int | None) -> _Plan:
     """One element after the other; vectors if they are near each other in the source."""
+    box = replace(box, memories=box.memories.through_caches())
     granules = [1] * len(box.dims)
     if row is not None and abs(box.dims[row].source) <= _MOST_STEP:
         size = min(box.memories.lanes, box.dims[row].count)
@@ -220,7 +274,7 @@ def _levels(plan: _Plan) -> list[_Level]:
     """The loops: over blocks, over what fills whole lines of both memories, and inside that."""
     dims, order = plan.box.dims, plan.order
     steps = [-(-d.count // g) for d, g in zip(dims, plan.granules, strict=True)]
-    line = _block(plan, LINE_BYTES)
+    line = [1] * len(dims) if plan.box.memories.is_streamed else _block(plan, LINE_BYTES)
     whole = _block(plan, plan.block_bytes)
     block = [-(-n // unit) * unit for n, unit in zip(whole, line, strict=True)]
     found: list[_Level] = []

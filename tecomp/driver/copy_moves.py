@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tecomp.codegen.stream import STREAM
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import (
     BinOp,
@@ -42,11 +43,13 @@ class Memories:
         source: the buffer that is read; a number if the result is filled with that.
         result: the buffer that is written.
         vector_bytes: of a register.
+        tile_bytes: what stays in the cache while it is worked on.
     """
 
     source: Buffer | int
     result: Buffer
     vector_bytes: int
+    tile_bytes: int
 
     @property
     def width(self) -> int:
@@ -63,12 +66,23 @@ class Memories:
         source = self.source
         if isinstance(source, Buffer):
             source = _wider(source, times)
-        return Memories(source, _wider(self.result, times), self.vector_bytes)
+        return replace(self, source=source, result=_wider(self.result, times))
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the result is stored past the caches."""
+        return self.result.scope == STREAM
+
+    def through_caches(self) -> Memories:
+        """The same without stores past the caches."""
+        if not self.is_streamed:
+            return self
+        return replace(self, result=replace(self.result, scope="global"))
 
     def declared(self, body: Stmt) -> Stmt:
-        """`body` with the buffers made known."""
+        """`body` with the views of parameters made known."""
         for buffer in (self.result, self.source):
-            if isinstance(buffer, Buffer):
+            if isinstance(buffer, Buffer) and buffer.scope != "local":
                 body = DeclBuffer(buffer, body)
         return body
 

@@ -30,6 +30,7 @@ class Goal:
         of_limit: share of the machine's limit.
         of_best: times as fast as the best of `peers`.
         peers: who counts for that; all if empty.
+        of_peers: names of peers, each with how many times as fast as that one.
         seconds: at most so long.
         of_one_thread: times as fast as with one thread.
         of_case: share of the rate of another case, by its name.
@@ -38,6 +39,7 @@ class Goal:
     of_limit: float | None = None
     of_best: float | None = None
     peers: tuple[str, ...] = ()
+    of_peers: tuple[tuple[str, float], ...] = ()
     seconds: float | None = None
     of_one_thread: float | None = None
     of_case: tuple[str, float] | None = None

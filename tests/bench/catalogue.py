@@ -13,13 +13,14 @@ from tests.bench.cases import (
     layouts,
     machines,
     products,
+    relayouts,
     rows,
     threads,
 )
 
 CASES: tuple[Case, ...] = (
     *products.CASES, *images.CASES, *rows.CASES, *attention.CASES, *threads.CASES, *building.CASES,
-    *layouts.CASES, *machines.CASES,
+    *layouts.CASES, *relayouts.CASES, *machines.CASES,
 )
 FAMILIES = tuple(dict.fromkeys(case.family for case in CASES))
 

@@ -119,6 +119,7 @@ def misses(row: Row, rows: Sequence[Row]) -> list[str]:
         ("of the limit", goal.of_limit, row.of_limit()),
         (f"x the best {whose}", goal.of_best, row.of_best()),
         ("x one thread", goal.of_one_thread, row.of_one_thread()),
+        *((f"x {peer}", times, row.against(peer)) for peer, times in goal.of_peers),
     ):
         if asked is not None and have is not None and have < asked:
             found.append(f"{have:.2f} {name}, asked {asked:g}")
@@ -183,6 +184,7 @@ def from_json(data: Mapping[str, Any]) -> Record:
         goal = Goal(**{
             **row["goal"], "of_case": tuple(case) if case else None,
             "peers": tuple(row["goal"]["peers"]),
+            "of_peers": tuple(map(tuple, row["goal"].get("of_peers", ()))),
         })
         results = tuple(Result(**result) for result in row["results"])
         rows.append(Row(**{**row, "goal": goal, "results": results}))

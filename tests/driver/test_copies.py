@@ -20,6 +20,7 @@ Map = Callable[..., list[Any]]
 CORE = Core(1, 32, 16, (32768, 524288))
 MACHINES = [
     (CORE, "uint8"), (CORE, "uint32"), (Core(1, 16, 16, (32768,)), "uint64"),
+    (Core(1, 32, 16, (4096, 16384)), "uint32"),
     (Core(4, 64, 32, (32768,)), "uint16"),
 ]
 

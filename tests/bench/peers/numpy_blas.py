@@ -134,6 +134,17 @@ def add(_: Case) -> Bind:
     return bind
 
 
+def relayout(case: Case) -> Bind:
+    """A view with its axes in another order, into an array that exists."""
+    axes = case.options["axes"]
+
+    def bind(x: Array) -> tuple[Call, Array]:
+        out = np.empty([x.shape[k] for k in axes], x.dtype)
+        return lambda: np.copyto(out, x.transpose(axes)), out
+
+    return bind
+
+
 def blas_core() -> str:
     """The core type whose kernels OpenBLAS uses, if it is the one that NumPy's wheels bring."""
     folder = Path(np.__file__).parent.parent / "numpy.libs"
@@ -150,6 +161,7 @@ if __name__ == "__main__":
         {
             "matmul": matmul, "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
             "reduce": reduce, "attention": attention, "blur": blur, "add": add,
+            "relayout": relayout,
         },
         "numpy", detail=blas_core(),
     )

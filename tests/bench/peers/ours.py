@@ -133,6 +133,22 @@ def prepared(case: Case) -> Bind:
     return bind
 
 
+def relayout(case: Case) -> Bind:
+    """The compiled copy, into an array that exists."""
+    shape = case.options["shape"]
+    src, dst = (
+        tecomp.Layout.of(shape, case.dtype, case.options[name]) for name in ("source", "result")
+    )
+    copy = tecomp.relayout(src, dst)
+
+    def bind(x: Array) -> tuple[Call, Array]:
+        out = np.empty(dst.physical_shape, x.dtype)
+        written = out.reshape([x.shape[k] for k in case.options["axes"]])
+        return partial(copy, x.reshape(src.physical_shape), out), written
+
+    return bind
+
+
 def building(case: Case) -> Bind:
     """Builds of the kernel, in a process that has built another one before."""
     part: Case = case.options["part"]
@@ -185,4 +201,4 @@ QUESTIONS: dict[str, Callable[[Case], Bind]] = {
 
 
 if __name__ == "__main__":
-    serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "build": building}, "tecomp")
+    serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "relayout": relayout, "build": building}, "tecomp")

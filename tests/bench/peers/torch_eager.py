@@ -12,7 +12,7 @@ import torch
 from tests.bench.case import Array, Case, numpy_dtype
 from tests.bench.cases.functions import EPSILON
 from tests.bench.machine import flags
-from tests.bench.worker import Bind, Makers, serve
+from tests.bench.worker import Bind, Call, Makers, serve
 
 Function = Callable[..., Any]
 
@@ -71,6 +71,17 @@ def blur(case: Case) -> Function:
         return torch.add(rows[:, :-2], rows[:, 1:-1], out=out).add_(rows[:, 2:]).mul_(1 / 9)
 
     return function
+
+
+def relayout(case: Case) -> Bind:
+    """A view with its axes in another order, into a tensor that exists."""
+
+    def bind(x: Array) -> tuple[Call, Any]:
+        view = torch.from_numpy(x).permute(case.options["axes"])
+        out = torch.empty(view.shape, dtype=view.dtype)
+        return lambda: out.copy_(view), out
+
+    return bind
 
 
 FUNCTIONS: dict[str, Callable[[Case], Function]] = {
@@ -137,4 +148,4 @@ def eager(case: Case) -> Bind:
 
 
 if __name__ == "__main__":
-    serve_torch(dict.fromkeys(FUNCTIONS, eager))
+    serve_torch({**dict.fromkeys(FUNCTIONS, eager), "relayout": relayout})
