@@ -20,6 +20,7 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.constraints import Violation, check_constraints
 from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
@@ -73,9 +74,11 @@ __all__ = [
     "TecompError",
     "TtnnLayout",
     "TypeMismatchError",
+    "Violation",
     "__version__",
     "apply_buffer_transforms",
     "build",
+    "check_constraints",
     "check_target",
     "evaluate",
     "flatten_buffer",

@@ -132,7 +132,7 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
     arguments = _check_arguments(state, args)
     _check_attachments(state)
     tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
-    bodies = _inlined_bodies(state)
+    bodies = inlined_bodies(state)
     _check_missing(state, bodies, tensors)
     sizes = _sizes(state, arguments)
     taken: set[str] = set()
@@ -241,7 +241,7 @@ def _check_attachments(state: State) -> None:
             )
 
 
-def _inlined_bodies(state: State) -> dict[Operation, tuple[Expr, ...]]:
+def inlined_bodies(state: State) -> dict[Operation, tuple[Expr, ...]]:
     """Bodies of the stages that have memory, without reads of those that have none."""
     inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
     bodies: dict[Operation, tuple[Expr, ...]] = {}

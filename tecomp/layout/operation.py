@@ -1,0 +1,206 @@
+"""Operations as rules about operands see them: what is computed, and where each operand lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import LayoutError
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, index_value
+from tecomp.ir.rewrite import free_variables
+from tecomp.layout.layout import Layout
+from tecomp.lowering.index import index_of
+from tecomp.machine.rules import Operand
+from tecomp.machine.rules import Operation as Kind
+from tecomp.poly.lanes import Places
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """An operand of an operation: a read, or the result.
+
+    Attributes:
+        tensor: whose element it is.
+        indices: the element, in terms of the axes of the operation.
+        layout: where its elements lie.
+        places: the place of that element.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    layout: Layout
+    places: Places
+
+    @property
+    def name(self) -> str:
+        """Of the tensor."""
+        return self.tensor.name
+
+    def at(self, layout: Layout) -> Use:
+        """The same in another layout."""
+        exprs = tuple(layout.index_map.map_indices(list(self.indices)))
+        return replace(self, layout=layout, places=replace(self.places, exprs=exprs))
+
+    @property
+    def byte_offset(self) -> Expr | None:
+        """Bytes before the element; None where an element is no whole number of bytes."""
+        per_place, rest = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
+        if rest:
+            return None
+        total: Expr = Const(0)
+        for expr, extent in zip(self.places.exprs, self.layout.physical_shape, strict=True):
+            total = total * extent + expr
+        return total * per_place
+
+    def dims_along_lanes(self) -> list[int]:
+        """The dimensions of the tensor that run along the lanes."""
+        axes = tuple(self.layout.index_map.initial_indices)
+        own = Places(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
+        return [dim for dim in range(len(axes)) if own.runs_along(dim)]
+
+
+@dataclass(frozen=True, eq=False)
+class Computation:
+    """An operation with the layouts of its operands.
+
+    Attributes:
+        op: the operation.
+        kind: what rules call it.
+        inputs: its reads, in the order of the expression.
+        out: its result.
+    """
+
+    op: ComputeOp
+    kind: Kind
+    inputs: tuple[Use, ...]
+    out: Use
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """Inputs, then the result."""
+        return (*self.inputs, self.out)
+
+    def named(self, operand: Operand) -> tuple[Use, ...]:
+        """What a rule calls `a`, `b`, `inputs` or `out`."""
+        if operand == "out":
+            return (self.out,)
+        if operand == "inputs":
+            return self.inputs
+        position = "ab".index(operand)
+        return self.inputs[position : position + 1]
+
+    @property
+    def neutral(self) -> float | None:
+        """What adds nothing in its reduction; None if that is no number, or there is none."""
+        reduce = self.op.body[0]
+        start = reduce.combiner.identity[0] if isinstance(reduce, Reduce) else None
+        return float(start.value) if isinstance(start, Const) else None
+
+    def with_layout(self, tensor: Tensor, layout: Layout) -> Computation:
+        """The same with one tensor in another layout."""
+        inputs = tuple(use.at(layout) if use.tensor == tensor else use for use in self.inputs)
+        out = self.out.at(layout) if self.out.tensor == tensor else self.out
+        return replace(self, inputs=inputs, out=out)
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """Of the result, then those of the reduction."""
+        return (*self.op.axis, *self.op.reduce_axis)
+
+
+def computation(
+    op: ComputeOp, body: Expr, layouts: Mapping[Tensor, Layout]
+) -> Computation:
+    """What rules decide about an operation.
+
+    Args:
+        op: the operation.
+        body: what it computes.
+        layouts: of its operands; those without lie in the order of NumPy.
+
+    Raises:
+        LayoutError: an extent is no number, or a layout is for another shape.
+    """
+    axes = (*op.axis, *op.reduce_axis)
+    extents = tuple(_number(axis.extent, op.name) for axis in axes)
+
+    def use(tensor: Tensor, indices: tuple[Expr, ...]) -> Use:
+        layout = _layout_of(tensor, layouts, op.name)
+        plain = Use(tensor, indices, layout, Places(axes, extents, ()))
+        return plain.at(layout)
+
+    loads = _loads(body)
+    inputs = tuple(use(n.tensor, tuple(index_of(i, {}) for i in n.indices)) for n in loads)
+    out = use(op.output(0), tuple(index_value(axis) for axis in op.axis))
+    return Computation(op, _kind(body, loads), inputs, out)
+
+
+def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> Layout:
+    shape = tuple(_number(extent, where) for extent in tensor.shape)
+    layout = layouts.get(tensor)
+    if layout is None:
+        return Layout.row_major(shape, tensor.dtype)
+    if layout.shape != shape:
+        raise LayoutError(
+            f"check_constraints: {tensor.name} of {where} has shape {list(shape)}, its layout is "
+            f"for {list(layout.shape)}; give a layout of the tensor's shape"
+        )
+    return layout
+
+
+def _number(extent: object, where: str) -> int:
+    if isinstance(extent, int):
+        return extent
+    raise LayoutError(
+        f"check_constraints: {where} has the extent {extent}, which is no number; layouts are of "
+        "constant shapes"
+    )
+
+
+def _loads(body: Expr) -> list[TensorLoad]:
+    roots = body.source if isinstance(body, Reduce) else (body,)
+    return [node for node in distinct_nodes(*roots) if isinstance(node, TensorLoad)]
+
+
+def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
+    if not isinstance(body, Reduce):
+        return "copy" if isinstance(_value(body), TensorLoad) else "elementwise"
+    if len(body.source) == 1 and body.combiner.name == "sum" and len(loads) == 2:
+        product = _value(body.source[0])
+        if isinstance(product, Binary) and product.op is BinOp.MUL:
+            factors = [_value(side) for side in (product.a, product.b)]
+            if all(isinstance(f, TensorLoad) and _reads(f, body) for f in factors):
+                return "contraction"
+    return "reduction"
+
+
+def _value(expr: Expr) -> Any:
+    """What is converted, if it is a conversion."""
+    value: Any = expr
+    while isinstance(value, Cast):
+        value = value.value
+    return value
+
+
+def _reads(load: Any, reduce: Reduce) -> bool:
+    used = {var for index in load.indices for var in free_variables(index)}
+    return any(axis in used for axis in reduce.axis)
+
+
+def padded_along(layout: Layout, dim: int) -> bool:
+    """Whether memory has places beyond the end of a dimension."""
+    own = layout.index_map.initial_indices[dim]
+    places = 1
+    for expr, extent in zip(layout.index_map.final_indices, layout.physical_shape, strict=True):
+        used = free_variables(expr)
+        if own in used:
+            if len(used) > 1:
+                return layout.padding_count > 0
+            places *= extent
+    return places > layout.shape[dim]

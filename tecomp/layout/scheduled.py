@@ -1,0 +1,56 @@
+"""The operations of a schedule, with the layouts that it gives to their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LayoutError
+from tecomp.ir.expr import Const, Expr
+from tecomp.layout.formats import Format
+from tecomp.layout.layout import Layout
+from tecomp.lowering.program import inlined_bodies
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.state import StageState
+
+
+def scheduled(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Tensor, Layout]]]:
+    """Each computed stage that has memory: the operation, what it computes, and all layouts.
+
+    Raises:
+        LayoutError: an extent is no number.
+    """
+    state = schedule.state
+    layouts: dict[Tensor, Layout] = {}
+    for stage in state:
+        for op in (stage.op, *(a for a, key in state.aliases.items() if key is stage.key),
+                   stage.key):  # fmt: skip
+            layouts.update(_layouts(stage, op))
+    for key, body in inlined_bodies(state).items():
+        yield state.stage(key).compute, body[0], layouts
+
+
+def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
+    found = {}
+    for tensor in op.outputs:
+        shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+        if len(shape) < len(tensor.shape):
+            raise LayoutError(
+                f"check_constraints: {tensor.name} has shape {list(tensor.shape)}; layouts are of "
+                "constant shapes"
+            )
+        plain = Layout.row_major(shape, tensor.dtype)
+        index_map = plain.index_map
+        for each in stage.layout.maps:
+            lifted = IndexMap.lift(each)
+            results = tuple(lifted.map_indices(list(index_map.final_indices)))
+            index_map = IndexMap(index_map.initial_indices, results, stage.layout.axis_separators)
+        pad = stage.layout.pad_value
+        value = pad.value.value if pad is not None and isinstance(pad.value, Const) else None
+        found[tensor] = Layout(
+            shape, tensor.dtype, index_map, Format.plain(tensor.dtype),
+            None if value is None else float(value), stage.scope,
+        )
+    return found

@@ -1,0 +1,393 @@
+"""Rules about operands: decided examples of torch-spyre, by its document and its planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import StickFormat, StickLayout, check_constraints, te
+from tecomp.machine.rules import LaneAccess, LaneReduction, OperandPadding, OperandRank, SharedLanes
+
+STICK = tecomp.Target.load("stick128")
+POINTWISE = replace(STICK, rules=tuple(r for r in STICK.rules if r.operation == "elementwise"))
+PRODUCTS = replace(STICK, rules=tuple(
+    r for r in STICK.rules if isinstance(r, SharedLanes) and r.operation == "contraction"
+))  # fmt: skip
+REDUCTIONS = replace(STICK, rules=tuple(r for r in STICK.rules if isinstance(r, LaneReduction)))
+
+
+def tensor(name: str, *shape: int, dtype: str = "float16") -> te.Tensor:
+    return te.placeholder(shape, dtype, name=name)
+
+
+def sticks(of: te.Tensor, dim: int = -1, **fields: Any) -> StickLayout:
+    """Sticks of one dimension; only that is padded."""
+    shape = [int(n) for n in of.shape if isinstance(n, int)]
+    order = [k for k in range(len(shape)) if k != dim % len(shape)] + [dim % len(shape)]
+    padded = list(shape)
+    lanes = 32 if of.dtype == "float32" else 64
+    padded[dim] = -(-padded[dim] // lanes) * lanes
+    return StickLayout(padded, of.dtype, order, size=shape, **fields)
+
+
+def sparse(of: te.Tensor, dim: int = -1) -> StickLayout:
+    shape = [int(n) for n in of.shape if isinstance(n, int)]
+    order = [k for k in range(len(shape)) if k != dim % len(shape)] + [dim % len(shape)]
+    return StickLayout(shape, of.dtype, order, StickFormat.Sparse)
+
+
+def found(
+    what: te.Tensor, layouts: Mapping[te.Tensor, tecomp.Layout], target: tecomp.Target = POINTWISE
+) -> list[tuple[tuple[str, ...], str | None]]:
+    """The operands of each violation, and which of them another layout would mend."""
+    return [(each.operands, each.relayout) for each in check_constraints(what, target, layouts)]
+
+
+class TestPointwise:
+    """Operands share the axis of the sticks, or broadcast."""
+
+    def test_the_same_layout(self) -> None:
+        A, B = tensor("A", 512, 512), tensor("B", 512, 512)
+        C = te.compute((512, 512), lambda i, j: A[i, j] + B[i, j], name="C")
+
+        for dim in (0, 1):
+            assert found(C, {t: sticks(t, dim) for t in (A, B, C)}) == []
+
+    def test_a_transposed_operand(self) -> None:
+        """`A + B.t()`: equal extents do not hide that the sticks are of other axes."""
+        A, B = tensor("A", 512, 512), tensor("B", 512, 512)
+        C = te.compute((512, 512), lambda i, j: A[i, j] + B[j, i], name="C")
+        (violation,) = check_constraints(C, POINTWISE, {t: sticks(t) for t in (A, B, C)})
+
+        assert violation.operands == ("B",)
+        assert violation.relayout == "B"
+        assert violation.layout == sticks(B, 0)
+        assert violation.rule == next(r for r in STICK.rules if isinstance(r, LaneAccess))
+        assert violation.message == (
+            "C: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those "
+            "of B that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of "
+            "one stick, at one offset in all sticks, nor one element"
+        )
+        assert str(violation) == (
+            violation.message + "; B as lambda i0, i1: [i0 // 64, i1, i0 % 64] would do"
+        )
+        assert found(C, {A: sticks(A), B: sticks(B, 0), C: sticks(C)}) == []
+
+    def test_two_transposed_operands_of_four(self) -> None:
+        """`A.t() + X + B.t() + Y` takes two relayouts; `A.t() + B.t()` none."""
+        A, X, B, Y = (tensor(name, 128, 128) for name in "AXBY")
+        C = te.compute((128, 128), lambda i, j: A[j, i] + X[i, j] + B[j, i] + Y[i, j], name="C")
+        D = te.compute((128, 128), lambda i, j: A[j, i] + B[j, i], name="D")
+        rows = {t: sticks(t) for t in (A, X, B, Y, C)}
+
+        assert found(C, rows) == [(("A",), "A"), (("B",), "B")]
+        assert found(D, {A: sticks(A), B: sticks(B), D: sticks(D, 0)}) == []
+
+    def test_broadcasts(self) -> None:
+        """A row has the lanes, a column and a scalar have none."""
+        X, R, K, S = tensor("X", 70, 130), tensor("R", 130), tensor("K", 70, 1), tensor("S")
+        C = te.compute((70, 130), lambda i, j: X[i, j] * R[j] + K[i, 0] + S[()], name="C")
+
+        assert found(C, {t: sticks(t) for t in (X, R, K, C)}) == []
+
+    def test_sparse_and_dense(self) -> None:
+        """No mechanism gathers elements of several sticks into one, nor the converse."""
+        A, B = tensor("A", 64, 64), tensor("B", 64, 64)
+        C = te.compute((64, 64), lambda i, j: A[i, j] + B[i, j], name="C")
+
+        assert found(C, {A: sparse(A), B: sparse(B), C: sparse(C)}) == []
+        gathered = check_constraints(C, POINTWISE, {A: sparse(A), B: sticks(B), C: sticks(C)})
+        assert [each.operands for each in gathered] == [("A",)]
+        assert "those of A that they read at [0, 0, 0] and [1, 0, 0]" in gathered[0].message
+        scattered = check_constraints(C, POINTWISE, {A: sparse(A), B: sticks(B), C: sparse(C)})
+        assert [each.operands for each in scattered] == [("B",)]
+        assert (
+            "its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [1, 0, 0], and those "
+            "of B that they read at [0, 0, 0] and [0, 0, 1]"
+        ) in scattered[0].message
+
+    def test_a_sparse_row_and_a_matrix(self) -> None:
+        """`a.amin(-1) + b`: wrong where b has sticks of its rows, free where of dimension 0."""
+        A, B = tensor("A", 64), tensor("B", 64, 64)
+        C = te.compute((64, 64), lambda i, j: A[j] + B[i, j], name="C")
+
+        assert found(C, {A: sparse(A), B: sticks(B), C: sticks(C)}) == [(("A",), "A")]
+        assert found(C, {A: sparse(A), B: sticks(B, 0), C: sticks(C, 0)}) == []
+
+    @pytest.mark.parametrize(("start", "fits"), [(0, True), (64, True), (60, False), (1, False)])
+    def test_slices_of_the_sticks(self, start: int, fits: bool) -> None:
+        """torch-spyre #3264: an offset that is no whole stick gave wrong numbers silently."""
+        X = tensor("X", 40, 192)
+        C = te.compute((40, 128), lambda i, j: te.exp(X[i, j + start]), name="C")
+        violations = check_constraints(C, POINTWISE, {X: sticks(X), C: sticks(C)})
+
+        assert (violations == ()) is fits
+        if not fits:
+            assert {each.operands for each in violations} == {("X",)}
+            assert violations[-1].message == (
+                f"C: lane 0 of C at (i=0, j=0) has byte {2 * start} of X, which is no multiple of "
+                "128"
+            )
+
+    def test_rows_of_a_padded_tensor(self) -> None:
+        """torch-spyre #3797: whole rows of a padded (4, 100) were refused, though they are fine."""
+        X = tensor("X", 4, 100)
+        C = te.compute((3, 100), lambda i, j: te.exp(X[i + 1, j]), name="C")
+
+        assert found(C, {X: sticks(X), C: sticks(C)}) == []
+
+    def test_reshapes(self) -> None:
+        """Rows together are free; a stick that would be cut is not (torch-spyre #3634)."""
+        X, Y = tensor("X", 3, 5, 128), tensor("Y", 4, 96)
+        C = te.compute((15, 128), lambda r, c: te.exp(X[r // 5, r % 5, c]), name="C")
+        D = te.compute(
+            (8, 48), lambda r, c: te.exp(Y[(r * 48 + c) // 96, (r * 48 + c) % 96]), name="D"
+        )
+
+        assert found(C, {X: sticks(X), C: sticks(C)}) == []
+        assert found(D, {Y: sticks(Y), D: sticks(D)})[0][0] == ("Y",)
+
+    def test_other_lanes_of_another_type(self) -> None:
+        X = tensor("X", 4, 128, dtype="float32")
+        C = te.compute((4, 128), lambda i, j: te.exp(X[i, j].astype("float16")), name="C")
+
+        assert found(C, {X: sticks(X), C: sticks(C)})[0][0] == ("X",)
+
+    def test_a_copy_may_change_the_sticks(self) -> None:
+        X = tensor("X", 128, 256)
+        C = te.compute((128, 256), lambda i, j: X[i, j], name="C")
+
+        assert found(C, {X: sticks(X), C: sticks(C, 0)}, STICK) == []
+
+
+class TestProducts:
+    """A has sticks of k, B and C of n."""
+
+    def product(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        A, B = tensor("A", 128, 192), tensor("B", 192, 256)
+        k = te.reduce_axis((0, 192), name="k")
+        C = te.compute((128, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+        return A, B, C
+
+    def test_as_it_is_stored(self) -> None:
+        A, B, C = self.product()
+
+        assert found(C, {t: sticks(t) for t in (A, B, C)}, PRODUCTS) == []
+
+    def test_sticks_of_m(self) -> None:
+        A, B, C = self.product()
+        violations = check_constraints(C, PRODUCTS, {A: sticks(A, 0), B: sticks(B), C: sticks(C)})
+
+        assert [(v.operands, v.relayout) for v in violations] == [
+            (("A", "B"), "A"), (("A",), "A"),
+        ]
+        assert violations[0].message == (
+            "C: A has dimension -2 and B has dimension -1 along its lanes; they have to be one"
+        )
+        assert violations[1].message == (
+            "C: A has i along its lanes, and it has to be an axis that C sums over"
+        )
+        assert all(v.layout == sticks(A) for v in violations)
+
+    def test_sticks_of_k_in_both(self) -> None:
+        A, B, C = self.product()
+        violations = check_constraints(C, PRODUCTS, {A: sticks(A), B: sticks(B, 0), C: sticks(C)})
+
+        assert {v.relayout for v in violations} == {"B"}
+        assert (
+            "C: B has k along its lanes, and it has to be an axis that C keeps"
+        ) in {v.message for v in violations}
+
+    def test_a_result_in_sticks_of_m(self) -> None:
+        A, B, C = self.product()
+        violations = check_constraints(C, PRODUCTS, {A: sticks(A), B: sticks(B), C: sticks(C, 0)})
+
+        assert [(v.operands, v.relayout, v.layout) for v in violations] == [
+            (("B", "C"), "C", sticks(C)),
+        ]
+        assert violations[0].message == (
+            "C: B has axis j and C has axis i along its lanes; they have to be one"
+        )
+
+    def test_the_two_inputs_share_a_dimension(self) -> None:
+        """As the document has it: both stick dimensions 0 are one layout, and fine."""
+        rule = next(r for r in PRODUCTS.rules if isinstance(r, SharedLanes) and
+                    r.by == "dimension")  # fmt: skip
+        document = replace(STICK, rules=(rule,))
+        A, B, C = self.product()
+
+        assert found(C, {A: sticks(A, 0), B: sticks(B, 0)}, document) == []
+        assert found(C, {A: sticks(A, 0), B: sticks(B)}, document) == [(("A", "B"), "A")]
+
+    def test_chains(self) -> None:
+        """`(a @ b) @ c` takes no relayout, `a @ (b + c.t())` one."""
+        A, B, C = (tensor(name, 128, 128) for name in "ABC")
+        k, r = (te.reduce_axis((0, 128), name=name) for name in "kr")
+        D = te.compute((128, 128), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="D")
+        E = te.compute((128, 128), lambda i, j: te.sum(D[i, r] * C[r, j], axis=r), name="E")
+        S = te.compute((128, 128), lambda i, j: B[i, j] + C[j, i], name="S")
+        T = te.compute((128, 128), lambda i, j: te.sum(A[i, k] * S[k, j], axis=k), name="T")
+        rows = {t: sticks(t) for t in (A, B, C, D, E, S, T)}
+
+        assert [found(t, rows, PRODUCTS) for t in (D, E, T)] == [[], [], []]
+        assert found(S, rows) == [(("C",), "C")]
+
+    def test_padding_along_k_is_zero(self) -> None:
+        A, B = tensor("A", 64, 100), tensor("B", 100, 64)
+        k = te.reduce_axis((0, 100), name="k")
+        C = te.compute((64, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+        padded = StickLayout((128, 64), "float16", [0, 1], size=(100, 64), memory="lx")
+        lx = {A: sticks(A, memory="lx"), B: padded, C: sticks(C, memory="lx")}
+        (violation,) = check_constraints(C, STICK, lx)
+
+        assert violation.message == (
+            "C: the padding of B along dimension 0 holds nothing known, and has to hold 0.0"
+        )
+        assert violation.relayout == "B"
+        assert violation.layout is not None
+        assert violation.layout.pad_value == 0.0
+        zeros = StickLayout(
+            (128, 64), "float16", [0, 1], size=(100, 64), memory="lx", pad_value=0.0
+        )
+        assert check_constraints(C, STICK, {**lx, B: zeros}) == ()
+
+    def test_operands_are_in_the_scratchpad(self) -> None:
+        A, B, C = self.product()
+        layouts = {t: sticks(t, memory="lx") for t in (A, B, C)}
+        (violation,) = check_constraints(C, STICK, {**layouts, A: sticks(A, memory="ddr")})
+
+        assert violation.message == "C: A is in memory ddr, and has to be in lx"
+        assert violation.layout is not None
+        assert (violation.relayout, violation.layout.memory) == ("A", "lx")
+
+
+class TestReductions:
+    """Along the sticks they give one element a stick."""
+
+    def test_along_the_sticks(self) -> None:
+        A = tensor("A", 128, 128)
+        k = te.reduce_axis((0, 128), name="k")
+        C = te.compute((128,), lambda i: te.max(A[i, k], axis=k), name="C")
+        (violation,) = check_constraints(C, REDUCTIONS, {A: sticks(A), C: sticks(C)})
+
+        assert violation.message == (
+            "C: it reduces along the lanes of A, so that each stick of C has one element, in lane "
+            "0; those at (i=0, k=0) and (i=1, k=0) are at [0, 0] and [0, 1]"
+        )
+        assert violation.layout == sparse(C)
+        assert found(C, {A: sticks(A), C: sparse(C)}, REDUCTIONS) == []
+
+    def test_across_the_sticks(self) -> None:
+        A = tensor("A", 128, 128)
+        k = te.reduce_axis((0, 128), name="k")
+        C = te.compute((128,), lambda j: te.max(A[k, j], axis=k), name="C")
+
+        assert found(C, {A: sticks(A), C: sticks(C)}, REDUCTIONS) == []
+
+    @pytest.mark.parametrize(("result", "expected"), [
+        ("refused", [(("A",), "A")]), ("dense", []),
+    ])
+    def test_other_machines(self, result: Any, expected: Any) -> None:
+        A = tensor("A", 128, 128)
+        k = te.reduce_axis((0, 128), name="k")
+        C = te.compute((128,), lambda i: te.max(A[i, k], axis=k), name="C")
+        rule = LaneReduction("lane_reduction", "reduction", result, "a test")
+
+        assert found(C, {A: sticks(A), C: sticks(C)}, replace(STICK, rules=(rule,))) == expected
+
+
+class TestMemories:
+    """Ranks, and layouts that a schedule says."""
+
+    def test_the_rank_of_a_memory(self) -> None:
+        A = tensor("A", 8, 8)
+        C = te.compute((8, 8), lambda i, j: A[i, j] + A[i, j], name="C")
+        flat = tecomp.Layout.of((8, 8), "float16", lambda i, j: [i, j], memory="global.texture")
+        rows = tecomp.Layout.of(
+            (8, 8), "float16", lambda i, j: [i, te.AXIS_SEPARATOR, j], memory="global.texture"
+        )
+        (violation,) = check_constraints(C, "cpu", {A: flat})
+
+        assert violation.rule is None
+        assert violation.message == (
+            "C: A has 1 physical axes, and memory `global.texture` of target cpu takes 2; use 1 "
+            "AXIS_SEPARATOR in its layout"
+        )
+        assert check_constraints(C, "cpu", {A: rows}) == ()
+        rank = OperandRank("operand_rank", "elementwise", ("inputs",), (2,), "a test")
+        machine = replace(tecomp.Target.load("cpu"), rules=(rank,))
+        (second,) = check_constraints(C, machine, {})
+        assert second.message == "C: A has 1 physical axes instead of 2"
+
+    def test_all_of_a_schedule(self) -> None:
+        A, B = tensor("A", 128, 128), tensor("B", 128, 128)
+        T = te.compute((128, 128), lambda i, j: te.exp(B[j, i]), name="T")
+        C = te.compute((128, 128), lambda i, j: A[i, j] + T[i, j], name="C")
+        D = te.compute((128, 128), lambda i, j: te.exp(C[i, j]), name="D")
+        s = te.create_schedule(D)
+        s[T].compute_inline()
+        for each in (A, B, C, D):
+            s[each].transform_layout(lambda i, j: [j // 64, i, j % 64])
+        (violation,) = check_constraints(s, POINTWISE)
+
+        assert (violation.operation, violation.operands) == ("C", ("B",))
+        assert violation.relayout == "B"
+        assert violation.layout is not None
+        assert violation.layout.place((65, 3)) == (3, 1, 1)
+        again = te.create_schedule(D)
+        again[T].compute_inline()
+        again[B].transform_layout(lambda i, j: [i // 64, j, i % 64])
+        for each in (A, C, D):
+            again[each].transform_layout(lambda i, j: [j // 64, i, j % 64])
+        assert check_constraints(again, POINTWISE) == ()
+
+
+    def test_padding_of_another_reduction(self) -> None:
+        A = tensor("A", 4, 100)
+        k = te.reduce_axis((0, 100), name="k")
+        C = te.compute((4,), lambda i: te.max(A[i, k], axis=k), name="C")
+        rule = OperandPadding("operand_padding", "reduction", ("inputs",), "reduced", "neutral", "")
+        machine = replace(STICK, rules=(rule,))
+        (violation,) = check_constraints(C, machine, {A: sticks(A, pad_value=0.0)})
+
+        assert violation.message == (
+            "C: the padding of A along dimension 1 holds 0.0, and has to hold -inf"
+        )
+        assert violation.layout is not None
+        assert violation.layout.pad_value == -np.inf
+
+
+class TestRefusals:
+    """What cannot be decided."""
+
+    def test_messages(self) -> None:
+        A, P, n = tensor("A", 8, 8), tensor("P", 8, dtype="int32"), te.var("n")
+        C = te.compute((8, 8), lambda i, j: A[P[i], j] + 1.0, name="C")
+        N = te.placeholder((n,), name="N")
+        M = te.compute((n,), lambda i: N[i] + 1.0, name="M")
+        D = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="D")
+        cases: list[tuple[Callable[[], object], str]] = [
+            (lambda: check_constraints(A, STICK),
+             "check_constraints: expected a schedule or what te.compute gives, got "
+             "Tensor(A, shape=(8, 8), dtype=float16)"),
+            (lambda: check_constraints(C, STICK),
+             "check_constraints: `P[i]` in C or a layout of its operands is no affine function, so "
+             "lanes cannot be compared"),
+            (lambda: check_constraints(M, STICK),
+             "check_constraints: M has the extent n, which is no number; layouts are of constant "
+             "shapes"),
+            (lambda: check_constraints(te.create_schedule(M), STICK),
+             "check_constraints: N has shape [n]; layouts are of constant shapes"),
+            (lambda: check_constraints(D, STICK, {A: sticks(P)}),
+             "check_constraints: A of D has shape [8, 8], its layout is for [8]; give a layout of "
+             "the tensor's shape"),
+        ]
+        for call, message in cases:
+            with pytest.raises(tecomp.LayoutError) as caught:
+                call()
+            assert caught.value.message == message
