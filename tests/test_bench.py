@@ -25,7 +25,7 @@ from tests.bench.command import command_text, listing, main
 from tests.bench.contender import OURS, Contender, Peer, choose_peers
 from tests.bench.machine import blas_core_types
 from tests.bench.peers.limit import instruction, loop_text
-from tests.bench.record import Record, Result, Row, duration, from_json, misses, to_json
+from tests.bench.record import Record, Result, Row, duration, from_json, joined, misses, to_json
 from tests.bench.report import document
 from tests.bench.runner import Crew, crew, measure
 from tests.bench.table import blas_cores, line, markdown
@@ -61,6 +61,25 @@ RECORD = Record(
     },
     {"tecomp": "0.1.0", "numpy": "2.4"}, "python tests/bench/run.py matmul", "A note.", 3, 0.1, "wall", ROWS,
 )
+
+
+def test_records_are_joined() -> None:
+    again = replace(PRODUCT, results=PRODUCT.results[:2])
+    later = replace(
+        RECORD, rows=(again,), versions={"torch": "2.12"},
+        command="python tests/bench/run.py blur --write docs/performance.md",
+    )
+
+    both = joined([RECORD, later])
+
+    assert joined([RECORD]) == RECORD
+    assert both.rows == (again, THREADS, BROKEN)
+    assert both.versions == {"tecomp": "0.1.0", "numpy": "2.4", "torch": "2.12"}
+    assert both.command.splitlines() == [
+        "python tests/bench/run.py matmul",
+        "python tests/bench/run.py blur --json 1.json",
+        "python tests/bench/run.py --read 0.json 1.json --write docs/performance.md",
+    ]
 
 
 def test_cases_are_chosen_by_name_family_and_pattern() -> None:

@@ -13,7 +13,7 @@ from tests.bench.case import BenchError, Case
 from tests.bench.catalogue import choose
 from tests.bench.contender import PEERS, choose_peers
 from tests.bench.machine import description
-from tests.bench.record import Record, Row, from_json, to_json
+from tests.bench.record import Record, Row, from_json, joined, to_json
 from tests.bench.report import write_report
 from tests.bench.runner import crew, measure_all
 from tests.bench.table import legend, line
@@ -35,7 +35,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: count only the "
                       "time that a process had a processor, where others load the machine")
     made.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
-    made.add_argument("--read", type=Path, metavar="FILE", help="measure nothing, read this")
+    made.add_argument("--read", type=Path, nargs="+", metavar="FILE", help="measure nothing, read "
+                      "these; of a case that several have, the last counts")
     made.add_argument("--write", type=Path, metavar="FILE", help="write the document, and beside "
                       "it the chart, as docs/performance.md")
     made.add_argument("--note", default="", help="printed in the document")
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         if asked.list:
             print(listing(cases))
             return 0
-        record = _read(asked.read) if asked.read else _measured(asked, cases, arguments)
+        record = joined(list(map(_read, asked.read))) if asked.read else _measured(asked, cases, arguments)
     except BenchError as error:
         print(error, file=sys.stderr)
         return 2
@@ -81,9 +82,9 @@ def command_text(arguments: Sequence[str]) -> str:
     """What prints such a record again: the arguments without what belongs to one occasion."""
     kept, words = [], iter(arguments)
     for word in words:
-        if word in ("--json", "--write", "--read", "--note"):
+        if word in ("--json", "--write", "--note"):
             next(words, None)
-        elif not word.startswith(("--json=", "--write=", "--read=", "--note=")):
+        elif not word.startswith(("--json=", "--write=", "--note=")):
             kept.append(word)
     return shlex.join([*PROGRAM.split(), *kept, "--write", "docs/performance.md"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tests.bench.case import Goal
@@ -96,6 +96,23 @@ class Row:
         """How many times as fast as with one thread; None where that was not measured."""
         times = [r.minimum for r in self.results if r.peer == OURS and r.threads == 1]
         return ratio(next(iter(times), None), self.ours) if self.threads > 1 else None
+
+
+def joined(records: Sequence[Record]) -> Record:
+    """The rows of several records of one machine; of a case that several have, the last counts."""
+    if len(records) == 1:
+        return records[0]
+    last = records[-1]
+    rows = {row.case: row for record in records for row in record.rows}
+    files = [f"{number}.json" for number in range(len(records))]
+    write = "--write docs/performance.md"
+    parts = [r.command.replace(write, f"--json {f}") for r, f in zip(records, files, strict=True)]
+    program = last.command.partition("run.py")[0] + "run.py"
+    return replace(
+        last, rows=tuple(rows.values()),
+        versions={name: text for record in records for name, text in record.versions.items()},
+        command="\n".join([*parts, f"{program} --read {' '.join(files)} {write}"]),
+    )
 
 
 def ratio(other: float | None, ours: float | None) -> float | None:
