@@ -19,10 +19,10 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.driver.kept import Build, make
+from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError
-from tecomp.ir.expr import Const, Expr, Var, const, index_value
-from tecomp.ir.rewrite import substitute, walk
-from tecomp.ir.simplify import simplify
+from tecomp.ir.expr import Const, Expr, Var, const
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.poly.index_map import IndexMap
@@ -97,7 +97,8 @@ class Packing:
                 raise CallError(
                     f"{who}: {name} is {size!r}; a size is an integer from 0 on"
                 )
-        numbers = tuple(_number(extent, sizes) for extent in shape)
+        known = {name: int(size) for name, size in sizes.items()}
+        numbers = tuple(extent_at(extent, known) or 0 for extent in shape)
         return np.empty(numbers, self.tensor.dtype.numpy)
 
     @cached_property
@@ -178,16 +179,3 @@ def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
 def _size_names(shape: tuple[Extent, ...]) -> set[str]:
     extents = [extent for extent in shape if isinstance(extent, Expr)]
     return {node.name for e in extents for node in walk(e) if isinstance(node, Var)}
-
-
-def _number(extent: Extent, sizes: Mapping[str, int]) -> int:
-    if isinstance(extent, int):
-        return extent
-    values = {
-        node: Const(int(sizes[node.name]), node.dtype)
-        for node in walk(extent)
-        if isinstance(node, Var)
-    }
-    number = simplify(index_value(substitute(extent, values)))
-    assert isinstance(number, Const)
-    return int(number.value)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from math import prod
 
 from tecomp.driver.memories import plan
+from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.expr import Const, Expr, Var, index_value
+from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, PrimFunc
 from tecomp.lowering.buffers import replace_variables
@@ -93,18 +94,8 @@ def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
         for k in range(stage.op.num_outputs):
             tensor = stage.op.output(k)
             stored, elements = (
-                prod(_number(extent, sizes) for extent in shape)
+                prod(extent_at(extent, sizes) or 0 for extent in shape)
                 for shape in (stored_shape(stage), tensor.shape)
             )
             found[stage.scope] += (stored - elements) * tensor.dtype.bytes
     return found
-
-
-def _number(extent: int | Expr, sizes: Mapping[str, int]) -> int:
-    if isinstance(extent, int):
-        return extent
-    known = [var for var in free_variables(extent) if var.name in sizes]
-    from_names = {var: Const(sizes[var.name], var.dtype) for var in known}
-    value = simplify(index_value(substitute(extent, from_names)))
-    return int(value.value) if isinstance(value, Const) else 0
-

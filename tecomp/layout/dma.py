@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tecomp.errors import LayoutError
+from tecomp.layout.places import row_major
 from tecomp.poly.counted_runs import run_nests
 from tecomp.poly.enumerate import LIMIT
 from tecomp.poly.nests import Nest, NotDigitsError, Side, TooManyError, nests
@@ -173,8 +174,3 @@ def region_of(
             "give a start and an extent for each index, within the shape"
         )
     return tuple((int(low), int(count)) for low, count in zip(first, counts, strict=True))
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """How far one step along each axis goes in an array in the order of NumPy."""
-    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))

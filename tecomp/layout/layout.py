@@ -17,10 +17,10 @@ from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
+from tecomp.layout.places import offsets_at
 from tecomp.layout.relayout import packed, unpacked
 from tecomp.layout.runs import Runs, copy_runs, host_runs
 from tecomp.layout.text import described
-from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
 
 Index = tuple[int, ...]
@@ -284,11 +284,7 @@ class Layout:
     def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The offset of every element, in the shape of the tensor."""
         axes = np.indices(self.shape, np.int64, sparse=True)
-        values = dict(zip(self.index_map.initial_indices, axes, strict=True))
-        total: Any = np.zeros(self.shape, np.int64)
-        for expr, extent in zip(self.index_map.final_indices, self.physical_shape, strict=True):
-            total = total * extent + elements.values(expr, values)
-        return np.broadcast_to(total, self.shape)
+        return np.broadcast_to(offsets_at(self, axes), self.shape)
 
     def pack(self, array: Any, out: Any = None) -> Any:
         """An array of NumPy in this layout, compiled; `tecomp.layout.relayout.packed` says more.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tecomp.layout.places import elements_at
 from tecomp.layout.samples import (
     Piece,
     Slab,
-    elements_at,
     first_blocks,
     hues,
     logical_rows,

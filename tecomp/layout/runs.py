@@ -8,7 +8,8 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from tecomp.errors import LayoutError
-from tecomp.layout.dma import host_side, region_of, row_major
+from tecomp.layout.dma import host_side, region_of
+from tecomp.layout.places import row_major
 from tecomp.poly.nests import Side
 from tecomp.poly.runs import Found, Method, find_runs
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tecomp.poly import enumerate as elements
+from tecomp.layout.places import elements_at, offsets_at
+from tecomp.poly.enumerate import unravel
 
 if TYPE_CHECKING:
     from tecomp.layout.layout import Layout
@@ -91,7 +92,7 @@ def logical_rows(layout: Layout, most: int) -> list[tuple[int, list[Piece | None
 def _pieces(layout: Layout, row: int) -> list[Piece | None]:
     size = layout.physical_shape[-1]
     columns = min(layout.shape[-1] if layout.shape else 1, _MOST_COLUMNS)
-    outer = _unravel(row, layout.shape[:-1])
+    outer = unravel(row, layout.shape[:-1])
     offsets = offsets_at(layout, [*outer, np.arange(columns)])
     cuts = np.flatnonzero(
         (np.diff(offsets) != 1) | (offsets[1:] // size != offsets[:-1] // size)
@@ -166,7 +167,7 @@ def _piece_width(layout: Layout, index: Sequence[int]) -> int:
 
 def _hue(layout: Layout, index: Sequence[int], offset: int) -> int:
     if layout.grid_axes:
-        place = _unravel(offset, layout.physical_shape)
+        place = unravel(offset, layout.physical_shape)
         core = 0
         for axis in layout.grid_axes:
             core = core * layout.physical_shape[axis] + place[axis]
@@ -177,41 +178,5 @@ def _hue(layout: Layout, index: Sequence[int], offset: int) -> int:
     return row * hues(layout, 4) // max(_rows(layout), 1)
 
 
-def offsets_at(layout: Layout, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The offsets of the elements at broadcast indices."""
-    at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
-    total: Any = np.zeros(np.broadcast_shapes(*(np.shape(n) for n in index)), np.int64)
-    for expr, extent in zip(
-        layout.index_map.final_indices, layout.physical_shape, strict=True
-    ):
-        total = total * extent + elements.values(expr, at)
-    return np.asarray(total)
-
-
-def elements_at(
-    layout: Layout, offsets: np.ndarray[Any, np.dtype[np.int64]]
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each offset the index of its element, or -1 throughout where there is none."""
-    places = np.unravel_index(offsets, layout.physical_shape)
-    inverse = layout.inverse
-    at = dict(zip(inverse.initial_indices, places, strict=True))
-    index = [
-        np.broadcast_to(elements.values(expr, at), offsets.shape)
-        for expr in inverse.final_indices
-    ]
-    if not index:
-        return np.zeros((len(offsets), 0), np.int64)
-    inside = np.ones(offsets.shape, bool)
-    for n, extent in zip(index, layout.shape, strict=True):
-        inside &= (n >= 0) & (n < extent)
-    clipped = [np.where(inside, n, 0) for n in index]
-    inside &= offsets_at(layout, clipped) == offsets
-    return np.where(inside[:, None], np.stack(clipped, axis=1), -1)
-
-
 def _rows(layout: Layout) -> int:
     return prod(layout.shape[:-1])
-
-
-def _unravel(number: int, shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(n) for n in np.unravel_index(number, tuple(shape))) if shape else ()

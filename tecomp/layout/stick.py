@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
-from operator import mul
 from typing import Any, overload
 
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.layout import Layout
 from tecomp.layout.machines import check_room, element_of
+from tecomp.layout.places import row_major
 from tecomp.layout.stick_forms import (
     PAD_ALL_DIMS,
     STICK_BYTES,
@@ -196,7 +195,7 @@ class StickLayout(Layout):
         >>> StickLayout((1024, 256), "float16").device_strides
         [65536, 64, 1]
         """
-        return _row_major(self.physical_shape)
+        return list(row_major(self.physical_shape))
 
     def stride_map(self, host_strides: Sequence[int] | None = None) -> list[int]:
         """Elements of the host from one index of a device dimension to the next.
@@ -215,7 +214,7 @@ class StickLayout(Layout):
         >>> StickLayout((1024, 256), "float16").stride_map()
         [64, 256, 1]
         """
-        strides = _row_major(self.shape) if host_strides is None else list(host_strides)
+        strides = list(row_major(self.shape)) if host_strides is None else list(host_strides)
         if len(strides) != len(self.shape):
             raise LayoutError(
                 f"stick layout: host_strides {strides} are {len(strides)} for the "
@@ -337,7 +336,3 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
 def _of_places(expr: Expr, places: int) -> Expr:
     """The remainder that declares so many places; it changes no value."""
     return Binary(BinOp.MOD, expr, index_value(places))
-
-
-def _row_major(shape: Sequence[int]) -> list[int]:
-    return [*accumulate(reversed(shape[1:]), mul, initial=1)][::-1] if shape else []

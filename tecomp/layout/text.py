@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Const
 from tecomp.ir.simplify import simplify
+from tecomp.poly.enumerate import unravel
 
 if TYPE_CHECKING:
     from tecomp.layout.layout import Layout
@@ -75,7 +76,7 @@ def _table(layout: Layout) -> list[str]:
     offsets = layout.offsets()
     for number, offset in enumerate(offsets.flat):
         row, column = divmod(int(offset), layout.physical_shape[-1])
-        names[row][column] = ",".join(map(str, _unravel(number, layout.shape)))
+        names[row][column] = ",".join(map(str, unravel(number, layout.shape)))
     width = max(len(name) for row in names for name in row)
     first = len(str(layout.num_places))
     lines = [
@@ -83,11 +84,3 @@ def _table(layout: Layout) -> list[str]:
         for row, cells in enumerate(names)
     ]
     return lines if max(map(len, lines)) <= _WIDEST else []
-
-
-def _unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    index: list[int] = []
-    for extent in reversed(shape):
-        number, n = divmod(number, extent)
-        index.append(n)
-    return tuple(reversed(index))

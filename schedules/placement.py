@@ -1,0 +1,279 @@
+"""Where things go on a machine with scratchpads: its memories, its cores, its sticks and tiles.
+
+Everything is asked of the target's description. `placement_of` answers None for a processor, whose
+caches look after themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tecomp import Target, TargetError, te
+from tecomp.schedules.tiles import ceil_div
+
+HOST = "global"
+"""The memory in which callers have their arrays."""
+
+Map = Callable[..., list[object]]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The memories and cores that the operands of an operator go to.
+
+    Attributes:
+        target: the machine.
+        device: its memory for whole tensors, which all cores reach.
+        scratchpad: the memory that cores compute in.
+        room: bytes of the scratchpad that one core has.
+    """
+
+    target: Target
+    device: str
+    scratchpad: str
+    room: int
+
+    def lanes(self, dtype: str) -> int:
+        """Values of a type that lie side by side in memory: of a row of a tile, or of a stick."""
+        return self.blocks(dtype)[1][-1]
+
+    def unit(self, dtype: str) -> tuple[int, int]:
+        """Rows and columns that are not taken apart: a tile, or a stick of one row.
+
+        >>> for name in ("stick128", "tensix_wh"):
+        ...     placement = placement_of(Target.load(name))
+        ...     placement.unit("float32"), placement.unit("float16")
+        ((1, 32), (1, 64))
+        ((32, 32), (32, 32))
+        """
+        rows, columns = self.blocks(dtype)
+        return max(rows, default=1), columns[0]
+
+    def blocks(self, dtype: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of the blocks that rows and columns are cut into, the largest first."""
+        tile, stick = self.target.tile, self.target.stick
+        if tile is not None:
+            rows, columns = (tile.rows, tile.face_rows), (tile.columns, tile.face_columns)
+            return rows, columns
+        width = _bytes(dtype)
+        if stick is not None:
+            return (), (max(stick.bytes // width, 1),)
+        return (), (max(self._alignment // width, 1),)
+
+    @property
+    def _alignment(self) -> int:
+        return self.target.memory(self.scratchpad).alignment_bytes
+
+    def layout(self, shape: Sequence[int], dtype: str, memory: str | None = None) -> Map:
+        """Where the elements of a tensor lie: in sticks of rows, or in tiles of its last two axes.
+
+        Memory with an address of two parts takes a row of the tensor as a row.
+
+        Args:
+            shape: of the tensor.
+            dtype: of its elements.
+            memory: that it lies in; the scratchpad by default. In the memory for whole tensors
+                those dimensions are padded that the machine pads.
+
+        Returns:
+            What `transform_layout` takes.
+        """
+        place = self.scratchpad if memory is None else memory
+        if self.target.memory(place).rank == 2:
+            return self._in_rows(dtype)
+        if self.target.tile is not None:
+            return self._in_tiles(dtype)
+        stick = self.target.stick
+        is_padded = place == self.device and stick is not None and stick.padding == "all"
+        return self._in_sticks(shape, dtype, is_padded=is_padded)
+
+    def _in_sticks(self, shape: Sequence[int], dtype: str, *, is_padded: bool) -> Map:
+        lanes = self.lanes(dtype)
+
+        def dimension(i: te.Expr, extent: int) -> te.Expr:
+            # The remainder changes no value: it says how many places there are.
+            places = ceil_div(extent, lanes) * lanes
+            return i % places if is_padded and extent not in (1, places) else i
+
+        def place(*i: te.Expr) -> list[object]:
+            *others, last = map(dimension, i, (*shape[:-1], 1)) if i else [_zero()]
+            return [*others[1:], last // lanes, *others[:1], last % lanes]
+
+        return place
+
+    def _in_rows(self, dtype: str) -> Map:
+        lanes = self.lanes(dtype)
+        return lambda *i: [*(i[:-1] or [_zero()]), te.AXIS_SEPARATOR, *_cut(i[-1:], (lanes,))]
+
+    def _in_tiles(self, dtype: str) -> Map:
+        rows, columns = self.blocks(dtype)
+
+        def place(*i: te.Expr) -> list[object]:
+            pairs = zip(_cut(i[-2:-1], rows), _cut(i[-1:], columns), strict=True)
+            return [*i[:-2], *(part for pair in pairs for part in pair)]
+
+        return place
+
+    def lone(self, dtype: str) -> Map:
+        """Where values lie of which each row has one: in lane 0 of a stick, or of a tile's row."""
+        rows, _ = self.blocks(dtype)
+        is_flat = self.target.memory(self.scratchpad).rank == 1
+
+        def place(*i: te.Expr) -> list[object]:
+            axes = [*i[:-1], *_cut(i[-1:], rows)]
+            return [*axes, *([] if is_flat else [te.AXIS_SEPARATOR]), _zero()]
+
+        return place
+
+    def bytes(self, shape: Sequence[int], dtype: str) -> int:
+        """What a tensor takes in the scratchpad, in whole tiles or sticks."""
+        memory = self.target.memory(self.scratchpad)
+        unit = self.unit(dtype)
+        *lead, rows, columns = (1, 1, *shape)
+        row = ceil_div(columns, unit[1]) * unit[1] * _bytes(dtype)
+        count: int = prod(lead) * ceil_div(rows, unit[0]) * unit[0]
+        if memory.rank == 2:
+            return count * _rounded(row, memory.alignment_bytes)
+        return _rounded(count * row, memory.alignment_bytes)
+
+    def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
+        """The largest part of an extent for which there is room.
+
+        Args:
+            extent: what parts are of.
+            unit: what a part is a multiple of.
+            need: bytes of the scratchpad that a part of some size takes.
+
+        Returns:
+            At least `unit`, for which there may be no room.
+        """
+        low, high = 1, max(ceil_div(extent, unit), 1)
+        while low < high:
+            middle = ceil_div(low + high, 2)
+            if need(middle * unit) <= self.room:
+                low = middle
+            else:
+                high = middle - 1
+        return low * unit
+
+    def put(self, s: te.Schedule, x: te.Tensor) -> None:
+        """Keep a whole tensor in the memory of the device, in its layout; its loops stay.
+
+        Where that is the memory of the host, it lies as the host has it.
+        """
+        s[x].set_scope(self.device)
+        if self.device == HOST:
+            return
+        layout = self.layout(sizes_of(x), x.dtype, self.device)
+        if x.op.input_tensors:
+            s[x].transform_layout(layout, loops="logical")
+        else:
+            s[x].transform_layout(layout)
+
+    def keep(self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar) -> None:
+        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes."""
+        s[x].set_scope(self.scratchpad)
+        *_, lane = s[x].transform_layout(self.layout(sizes_of(x), x.dtype))
+        s[x].compute_at(s[where], loop)
+        s[x].vectorize(lane)
+
+    def share(self, s: te.Schedule, x: te.Tensor, loop: te.IterVar) -> te.IterVar:
+        """Share the rounds of a loop among all cores, evenly.
+
+        Any number of rounds will do: of more rounds than cores each core has several, of fewer
+        some cores have none.
+
+        Returns:
+            The loop over the rounds of one core.
+        """
+        rounds = number(loop.extent, x)
+        each = max(ceil_div(rounds, self.target.cores), 1)
+        outer, inner = s[x].split(loop, factor=each)
+        count = max(ceil_div(rounds, each), 1)
+        first, *others = self.target.grid.items()
+        for axis, cores in reversed(others):
+            outer, along = s[x].split(outer, factor=min(cores, count))
+            s[x].bind(along, te.thread_axis(axis))
+            count = ceil_div(count, cores)
+        s[x].bind(outer, te.thread_axis(first[0]))
+        return inner
+
+
+def placement_of(target: Target) -> Placement | None:
+    """Where operands go on a machine with scratchpads; None for a machine without.
+
+    Whole tensors are in the memory that links bring them to from the host; of a machine that shares
+    its memory with the host, in images, if it has any, or else where the host has them. The
+    scratchpad is what a link leads to from a memory of the chip, or else where the engine computes.
+
+    >>> where = placement_of(Target.load("stick128"))
+    >>> where.device, where.scratchpad, where.room
+    ('ddr', 'lx', 2031616)
+    >>> placement_of(Target.load("cpu")) is None
+    True
+    """
+    if not target.grid or target.core is not None:
+        return None
+    of_host = [m.name for m in target.memories.values() if m.scope == "host"]
+    of_chip = [m.name for m in target.memories.values() if m.scope == "chip"]
+    filled = [link.to for link in target.links.values() if link.from_ in of_host]
+    near = [link.to for link in target.links.values() if link.from_ in of_chip]
+    near += [unit.memory for unit in target.engine.values()]
+    for name in near:
+        memory = target.memory(name)
+        if name in (*of_host, *filled) or memory.usable_bytes is None:
+            continue
+        images = [each for each in of_chip if each not in (name, HOST)]
+        sharers = 1 if memory.scope == "core" else target.cores
+        room = memory.usable_bytes // sharers
+        device = [*filled, *images, HOST][0]
+        return Placement(target, device, name, room - room % memory.alignment_bytes)
+    return None
+
+
+def number(extent: int | te.Expr, x: te.Tensor) -> int:
+    """An extent as a number.
+
+    Raises:
+        TargetError: it is not known before the call.
+    """
+    if isinstance(extent, int):
+        return extent
+    raise TargetError(
+        f"{x.name}: the extent {extent} is not known before the call, and scratchpads are planned "
+        "before; give its shape in numbers, or schedule it for target cpu"
+    )
+
+
+def sizes_of(x: te.Tensor) -> tuple[int, ...]:
+    """The shape of a tensor in numbers.
+
+    Raises:
+        TargetError: it is not known before the call.
+    """
+    return tuple(number(extent, x) for extent in x.shape)
+
+
+def _zero() -> te.Expr:
+    return te.const(0, "int64")
+
+
+def _bytes(dtype: str) -> int:
+    return max(int(te.const(0, dtype).dtype.bytes), 1)
+
+
+def _rounded(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
+    """An index in blocks of blocks: `i // 32, i % 32 // 16, i % 16`; that of no axis is 0."""
+    rest = index[0] if index else _zero()
+    parts = []
+    for size in blocks:
+        parts.append(rest // size)
+        rest = rest % size
+    return [*parts, rest]
+

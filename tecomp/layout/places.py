@@ -1,0 +1,55 @@
+"""Places in memory of many elements at a time, and elements of many places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tecomp.poly import enumerate as elements
+
+if TYPE_CHECKING:
+    from tecomp.layout.layout import Layout
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """How far one step along each axis goes in an array in the order of NumPy.
+
+    >>> row_major((2, 3, 5))
+    (15, 5, 1)
+    """
+    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def offsets_at(layout: Layout, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The offsets of the elements at broadcast indices."""
+    at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
+    total: Any = np.zeros(np.broadcast_shapes(*(np.shape(n) for n in index)), np.int64)
+    for expr, extent in zip(
+        layout.index_map.final_indices, layout.physical_shape, strict=True
+    ):
+        total = total * extent + elements.values(expr, at)
+    return np.asarray(total)
+
+
+def elements_at(
+    layout: Layout, offsets: np.ndarray[Any, np.dtype[np.int64]]
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """For each offset the index of its element, or -1 throughout where there is none."""
+    places = np.unravel_index(offsets, layout.physical_shape)
+    inverse = layout.inverse
+    at = dict(zip(inverse.initial_indices, places, strict=True))
+    index = [
+        np.broadcast_to(elements.values(expr, at), offsets.shape)
+        for expr in inverse.final_indices
+    ]
+    if not index:
+        return np.zeros((len(offsets), 0), np.int64)
+    inside = np.ones(offsets.shape, bool)
+    for n, extent in zip(index, layout.shape, strict=True):
+        inside &= (n >= 0) & (n < extent)
+    clipped = [np.where(inside, n, 0) for n in index]
+    inside &= offsets_at(layout, clipped) == offsets
+    return np.where(inside[:, None], np.stack(clipped, axis=1), -1)
