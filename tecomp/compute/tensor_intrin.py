@@ -116,6 +116,8 @@ class TensorIntrin:
         reset: stores what a reduction starts from.
         update: combines the reduction over the tile into what is there.
         scopes: for each operand the memory that it has to be in; empty if any will do.
+        unit: of the machine's engine that does it; empty if none is said to.
+        mode: of that unit; empty for the usual one of the operands' type.
     """
 
     name: str
@@ -126,6 +128,13 @@ class TensorIntrin:
     reset: Stmt | None
     update: Stmt | None
     scopes: tuple[str, ...] = field(default=())
+    unit: str = ""
+    mode: str = ""
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Extents of its data axes, and then of its reduction axes."""
+        return tuple(map(length, (*self.op.axis, *self.op.reduce_axis)))
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -157,6 +166,9 @@ def decl_tensor_intrin(
     binds: Mapping[Tensor, Buffer] | None = None,
     scalar_params: Sequence[Var] | None = None,
     default_buffer_params: Mapping[str, str] | None = None,
+    *,
+    unit: str = "",
+    mode: str = "",
 ) -> TensorIntrin:
     """Declare an operation that `s[T].tensorize` can put in the place of loops.
 
@@ -171,6 +183,10 @@ def decl_tensor_intrin(
         binds: for tensors of `op` a `te.decl_buffer` with the memory that they have to be in.
         scalar_params: variables in `op` that stand for numbers of the program.
         default_buffer_params: `{"scope": name}` for the operands that `binds` does not name.
+        unit: which unit of a target's engine does it, such as `matmul`: what `kernel.report()`
+            takes cycles from.
+        mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
+            the operands' type if empty.
 
     Raises:
         DefinitionError: `op` is no computation of placeholders with constant extents, or `fcompute`
@@ -213,7 +229,8 @@ def decl_tensor_intrin(
     body, reset, update = _statements(given, where)
     for statement in (body, reset, update):
         _check_statement(statement, buffers, scalars, where)
-    return TensorIntrin(name, compute, buffers, scalars, body, reset, update, scopes)
+    return TensorIntrin(
+        name, compute, buffers, scalars, body, reset, update, scopes, unit, mode)
 
 
 def for_range(

@@ -43,6 +43,7 @@ from tecomp.ir.stmt import (
     seq,
 )
 from tecomp.ir.tasks import Task, run
+from tecomp.ir.tensor_op import TensorOp, Touch
 
 N = TypeVar("N", Expr, Stmt, PrimFunc)
 Bound: TypeAlias = "int | Expr | None"
@@ -158,17 +159,29 @@ def _statement(facts: Facts, stmt: Stmt) -> Task:
             return (yield _store(facts, stmt))
         case Let():
             return (yield _let(facts, stmt))
-        case Prefetch(place):
+        case Prefetch(place) | Touch(place):
             simple = yield expression(facts, place)
             if simple is place:
                 return stmt
-            return Prefetch(simple) if isinstance(simple, BufferLoad) else EMPTY
+            return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
+        case TensorOp():
+            return (yield _operation(facts, stmt))
         case SeqStmt(stmts):
             parts: list[Stmt] = []
             for part in stmts:
                 parts.append((yield _statement(facts, part)))
             return stmt if _alike(parts, stmts) else seq(*parts)
     return (yield _memory(facts, stmt))
+
+
+def _operation(facts: Facts, stmt: TensorOp) -> Task:
+    body = yield _statement(facts, stmt.body)
+    if _is_empty(body):
+        return EMPTY
+    operands = yield _statement(facts, stmt.operands)
+    if body is stmt.body and operands is stmt.operands:
+        return stmt
+    return replace(stmt, operands=operands, body=body)
 
 
 def _memory(facts: Facts, stmt: Stmt) -> Task:

@@ -20,6 +20,7 @@ from tecomp.ir.buffer import (
 )
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Const, Expr, Var, access
+from tecomp.ir.quick import quick
 from tecomp.ir.text import (
     DEDENT,
     INDENT,
@@ -94,6 +95,7 @@ class ForKind(Enum):
     UNROLLED = "unrolled"
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Stmt):
     """`loop_var` runs from `min` over `extent` values.
@@ -125,10 +127,11 @@ class For(Stmt):
         yield Operand(self.extent)
         yield from _declared(self.loop_var, self.extent)
         yield f", thread={quoted(self.thread)}):" if self.thread else "):"
-        yield from _block(self.body)
+        yield from block(self.body)
         yield Release(self.loop_var)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IfThenElse(Stmt):
     """One of two statements; `else_case` may be missing."""
@@ -140,12 +143,13 @@ class IfThenElse(Stmt):
     def pieces(self) -> Pieces:
         """As in Python."""
         yield from ("if ", Operand(self.condition), ":")
-        yield from _block(self.then_case)
+        yield from block(self.then_case)
         if self.else_case is not None:
             yield from (NEWLINE, "else:")
-            yield from _block(self.else_case)
+            yield from block(self.else_case)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferStore(Stmt):
     """`buffer[indices] = value`, in the lanes where `predicate` holds."""
@@ -164,6 +168,7 @@ class BufferStore(Stmt):
         return ("store(", *place, ", ", Operand(self.value), *where, ")")
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefetch(Stmt):
     """Asks for the cache line of the element `place`, a load, to be fetched; changes nothing."""
@@ -175,6 +180,7 @@ class Prefetch(Stmt):
         return ("prefetch(", Operand(self.place), ")")
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferRealize(Stmt):
     """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
@@ -203,6 +209,7 @@ class BufferRealize(Stmt):
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Allocate(Stmt):
     """Memory for `buffer` exists during `body`; its contents start undefined."""
@@ -219,6 +226,7 @@ class Allocate(Stmt):
         return _with_buffer("Allocate", self.buffer, self.body)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeclBuffer(Stmt):
     """`buffer` is another view of memory that exists already."""
@@ -231,6 +239,7 @@ class DeclBuffer(Stmt):
         return _with_buffer("DeclBuffer", self.buffer, self.body, view=True)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(Stmt):
     """`var` stands for `value`, computed once, during `body`."""
@@ -249,10 +258,11 @@ class Let(Stmt):
         """`with Let(value) as x:`."""
         yield from ("with Let(", Operand(self.value), *_declared(self.var, self.value), ") as ")
         yield from (Bind(self.var), Name(self.var), ":")
-        yield from _block(self.body)
+        yield from block(self.body)
         yield Release(self.var)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SeqStmt(Stmt):
     """Statements in order, opened up where they are sequences; without any, it does nothing."""
@@ -289,11 +299,12 @@ def _with_buffer(
 ) -> Pieces:
     yield from (f"with {word}(", *declaration(buffer, view=view), *more, ") as ")
     yield from (Bind(buffer), Name(buffer), ":")
-    yield from _block(body)
+    yield from block(body)
     yield Release(buffer)
 
 
-def _block(body: Stmt) -> Pieces:
+def block(body: Stmt) -> Pieces:
+    """A body, one step further in on lines of its own."""
     return (INDENT, NEWLINE, Operand(body), DEDENT)
 
 
@@ -360,7 +371,7 @@ class PrimFunc:
         yield f"def {identifier(self.name)}("
         yield from self._signature()
         yield "):"
-        yield from _block(self.body)
+        yield from block(self.body)
 
     def _decorators(self) -> Pieces:
         for count, (data, maps) in enumerate(self.layout_maps):

@@ -28,7 +28,7 @@ def scheduled(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Ten
         for op in (stage.op, *(a for a, key in state.aliases.items() if key is stage.key),
                    stage.key):  # fmt: skip
             layouts.update(_layouts(stage, op))
-    for key, body in inlined_bodies(state).items():
+    for key, body in inlined_bodies(state)[0].items():
         yield state.stage(key).compute, body[0], layouts
 
 

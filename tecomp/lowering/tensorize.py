@@ -8,11 +8,11 @@ layouts are all in that function, and the operation's statements are rewritten w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor_intrin import TensorIntrin, length
@@ -33,12 +33,14 @@ from tecomp.lowering.tensor_match import (
     pairings,
     uses_axes,
 )
-from tecomp.lowering.tensor_place import Operands, placed
+from tecomp.lowering.tensor_place import Masks, Operands, operation, placed
 from tecomp.lowering.tensor_tail import masks_of
 from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.regions import Scope, box_around, first_dims
 from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
 from tecomp.scheduling.state import is_reduction
+
+Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Tensorizer:
         else:
             statement = intrin.body
         place = self._place(points, scope)
-        made = self._with_tail(statement, place)
+        made = self._with_tail(statement, place, operation)
         if not accumulates and intrin.body is None:
             return seq(self.started(self._data_points(points), scope), made)
         return made
@@ -123,7 +125,7 @@ class Tensorizer:
             found, (*self._unused(), self._output(found)),
             (*self.intrin.buffers[:-1], self.definition.buffers[0]), (), (),
         )
-        return self._with_tail(self.intrin.reset, place)
+        return self._with_tail(self.intrin.reset, place, placed)
 
     def _unused(self) -> tuple[Access, ...]:
         return tuple(Access((), ()) for _ in self.intrin.inputs)
@@ -132,15 +134,15 @@ class Tensorizer:
         count = len(self.definition.axis)
         return first_dims(points, count)
 
-    def _with_tail(self, statement: Stmt, place: Operands) -> Stmt:
-        whole = placed(statement, self.intrin, place, {})
+    def _with_tail(self, statement: Stmt, place: Operands, put: Put) -> Stmt:
+        whole = put(statement, self.intrin, place, {})
         if place.tile.is_full():
             return whole
         masks = masks_of(
             self.program, self.definition, self.intrin, self.where, place.tile, place.accesses,
             place.loads,
         )
-        part = placed(statement, self.intrin, place, masks)
+        part = put(statement, self.intrin, place, masks)
         if place.tile.is_never_full():
             return part
         return IfThenElse(place.tile.full_condition(), whole, part)

@@ -6,7 +6,7 @@ The model is in docs/cost-model.md. Every figure of a machine comes from its des
 from __future__ import annotations
 
 from collections import Counter as Totals
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tecomp.ir.dtype import DType
@@ -17,7 +17,8 @@ from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
 from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Site, Sites, Work, sites_of
+from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of
+from tecomp.model.units import cycles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,14 @@ def cost(program: Program, target: Target) -> Report:
     Raises:
         TooManyRoundsError: too much has to be counted round by round.
     """
-    sites = sites_of(program.func)
+    sites = sites_of(program.func, target.engine)
     model = _Model(target, sites)
     for site in sites.sites:
         model.access(site)
     for work in sites.works:
         model.compute(work)
+    for tile in sites.tiles:
+        model.tile(tile)
     return model.report(program)
 
 
@@ -69,6 +72,8 @@ class _Worker:
     """One core."""
 
     operations: int = 0
+    tiles: Totals[str] = field(default_factory=Totals)
+    computing: float = 0.0
     parts: dict[tuple[int, str, str], float] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
 
@@ -153,7 +158,19 @@ class _Model:
                 self.operations[f"{name} {dtype}"] += count * times
                 worker.operations += count * times
                 cycles += count * times * self._cycles(name, dtype)
+            worker.computing += cycles
             worker.takes(work.statement, work.name, "compute", cycles)
+
+    def tile(self, work: TileWork) -> None:
+        """Add what an operation of the machine takes of its unit."""
+        name = work.operation.name
+        for core, times in self.counter.times(work.frames).items():
+            worker = self.workers.setdefault(core, _Worker())
+            worker.tiles[name] += times
+            if work.unit is not None:
+                cycles = times * cycles_of(work.operation, work.unit)
+                worker.computing += cycles
+                worker.takes(work.statement, name, f"{work.unit.name} unit", cycles)
 
     def _cycles(self, name: str, dtype: str) -> float:
         """Of one operation on one element."""
@@ -172,8 +189,8 @@ class _Model:
             program.name, self.target.name, self.sites.axes, self.target.cores,
             tuple(_core_work(core, self.workers[core]) for core in order),
             tuple(self._traffic(order)), tuple(self._memories(program)),
-            dict(sorted(self.operations.items())), dict(self.chip), self.target.clock_hz,
-            self.sites.unknown,
+            dict(sorted(self.operations.items())), _tiles(self.workers.values()),
+            dict(self.chip), self.target.clock_hz, self.sites.unknown,
         )
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:
@@ -209,4 +226,14 @@ def _core_work(core: Core, worker: _Worker) -> CoreWork:
     for (_, name, resource), each in sorted(worker.parts.items(), key=lambda item: item[0][0]):
         cycles[resource] = cycles.get(resource, 0.0) + each
         parts.append(Part(name, resource, each))
-    return CoreWork(core, worker.operations, cycles, sum(worker.waits.values()), tuple(parts))
+    return CoreWork(
+        core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
+        sum(worker.waits.values()), tuple(parts),
+    )
+
+
+def _tiles(workers: Iterable[_Worker]) -> dict[str, int]:
+    total: Totals[str] = Totals()
+    for worker in workers:
+        total.update(worker.tiles)
+    return dict(sorted(total.items()))

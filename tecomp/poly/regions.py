@@ -101,6 +101,11 @@ def first_dims(points: isl.Set, count: int) -> isl.Set:
     return points.project_out(_DIM, count, points.dim(_DIM) - count)
 
 
+def without_first(points: isl.Set) -> isl.Set:
+    """`points` without their first coordinate."""
+    return points.project_out(_DIM, 0, 1)
+
+
 def extend(points: isl.Set, count: int) -> isl.Set:
     """`points` with `count` more coordinates that may be anything."""
     return points.add_dims(_DIM, count)
