@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
 from tecomp.compute.division import (
     div,
@@ -13,6 +14,7 @@ from tecomp.compute.division import (
     truncdiv,
     truncmod,
 )
+from tecomp.compute.extern import extern
 from tecomp.compute.intrinsics import (
     abs,
     acos,
@@ -64,12 +66,9 @@ from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import scan
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import (
-    Operand,
     TensorIntrin,
     decl_buffer,
     decl_tensor_intrin,
-    for_range,
-    stmt_seq,
 )
 from tecomp.ir.expr import Expr, Var, const
 from tecomp.poly.index_map import AXIS_SEPARATOR
@@ -91,6 +90,7 @@ __all__ = [
     "acos",
     "acosh",
     "all",
+    "allocate",
     "any",
     "asin",
     "asinh",
@@ -114,6 +114,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "extern",
     "fabs",
     "floor",
     "floordiv",
@@ -121,6 +122,7 @@ __all__ = [
     "fmod",
     "for_range",
     "hypot",
+    "if_stmt",
     "if_then_else",
     "indexdiv",
     "indexmod",

@@ -77,7 +77,7 @@ def needed(
     if region is None:
         return None
     everything = whole(program, producer, scope)
-    if producer.scan_axis is not None:
+    if producer.scan_axis is not None or producer.is_opaque:
         # All steps are needed for one of them.
         points = free(region, 0).intersect(everything) if producer.is_pointwise else everything
         return Region(points, points)

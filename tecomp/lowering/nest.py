@@ -40,6 +40,7 @@ from tecomp.lowering.footprint import (
 from tecomp.lowering.frame import StageFrame, frame_of
 from tecomp.lowering.initial import initialise
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
+from tecomp.lowering.opaque import check_inputs, opaque
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
 from tecomp.lowering.program import Definition, Program
@@ -85,6 +86,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     program = with_recurrences(program)
     checker = ReadChecker(program, evaluated_in_steps(program))
     checker.run()
+    check_inputs(program)
     check_consumers(program)
     check_doubled(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
@@ -127,6 +129,8 @@ class _Nests:
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
     ) -> Stmt:
         """The loops that compute `region` of one stage."""
+        if (statement := opaque(self.program, definition)) is not None:
+            return statement
         stage = definition.stage
         attached = self._attached_by_position(stage)
         first_reduction = next(

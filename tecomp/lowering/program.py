@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
@@ -66,6 +67,11 @@ class Definition:
     def scan_axis(self) -> IterVar | None:
         """The steps, if it is a scan."""
         return self.stage.op.scan_axis if isinstance(self.stage.op, ScanOp) else None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is made of statements that compute all of it at once."""
+        return isinstance(self.stage.op, ExternOp)
 
     @property
     def initial(self) -> tuple[Expr, ...]:
@@ -221,8 +227,8 @@ def _check_arguments(state: State, states: States, args: Sequence[object]) -> li
         if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
             name = state.stage(scan[0]).name
             raise LowerError(
-                f"lower: argument {position}, {arg.name}, stands for {name} in the steps of "
-                f"{name}; leave it out"
+                f"lower: argument {position}, {arg.name}, stands for {name} in its steps; "
+                "leave it out"
             )
         key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
         if key in seen:
@@ -294,10 +300,7 @@ Bodies = dict[Operation, tuple[Expr, ...]]
 
 
 def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
-    """Bodies of the stages that have memory, without reads of those that have none.
-
-    Also, for scans, the first steps.
-    """
+    """Bodies of the stages that have memory, and starts of scans, with inlined ones written out."""
     inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
     bodies: Bodies = {}
     starts: Bodies = {}
@@ -357,6 +360,8 @@ def _defined(stage: StageState) -> list[Var]:
         start = stage.op.start if isinstance(stage.op, ScanOp) else ()
         nodes = distinct_nodes(*stage.op.body, *start)
         found += [node for node in nodes if type(node) is Var and node not in bound]
+    if isinstance(stage.op, ExternOp):
+        found += free_variables(stage.op.statement)
     return found
 
 

@@ -136,6 +136,8 @@ class ReadChecker:
             LowerError: a read can leave its tensor; the message shows the point.
         """
         for definition in self.program.definitions.values():
+            if definition.is_opaque:
+                continue
             ranges = domain_ranges(self.program, definition)
             domain = _Domain(self.program, ranges, self.evaluated.get(definition.stage.key))
             for read in reads_of(definition):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
@@ -108,6 +109,11 @@ def cache_write(
     if isinstance(compute, ScanOp):
         raise ScheduleError(
             f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
+            "te.compute that copies the result"
+        )
+    if isinstance(compute, ExternOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
             "te.compute that copies the result"
         )
     missing = [axis.name for axis in compute.reduce_axis if axis not in set(stage.leaves)]
@@ -290,7 +296,7 @@ def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> Com
     """`op` reading `cached` instead of `tensor`."""
     body = tuple(_read_instead(value, state, tensor, cached) for value in op.body)
     if not isinstance(op, ScanOp):
-        return _redefined(op, body)
+        return replace(op, body=body)
     start = tuple(_read_instead(value, state, tensor, cached) for value in op.start)
     return replace(op, body=body, start=start)
 

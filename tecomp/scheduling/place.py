@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.errors import ScheduleError
@@ -43,7 +44,7 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     """Write the stage's expression wherever it is read; it gets no memory.
 
     Raises:
-        ScheduleError: the stage is an output, a reduction, or a scan.
+        ScheduleError: the stage is an output, a reduction, a scan, or a te.extern.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].compute_inline"
@@ -136,6 +137,8 @@ def _why_memory(op: ComputeOp) -> str:
     """What is against computing the elements where they are read; nothing if empty."""
     if isinstance(op, ScanOp):
         return "is a scan"
+    if isinstance(op, ExternOp):
+        return "is a te.extern"
     if op.reduce_axis:
         return "is a reduction"
     return "has several outputs" if op.num_outputs > 1 else ""

@@ -219,7 +219,7 @@ def initial_stage(op: Operation, *, is_output: bool, scope: str = "global") -> S
     if not isinstance(op, ComputeOp):
         return StageState(op, op, is_output, scope=scope)
     return StageState(
-        op, op, is_output, leaves=(*op.axis, *op.reduce_axis), scope=scope, layout_axes=op.axis
+        op, op, is_output, leaves=op.loops, scope=scope, layout_axes=op.axis
     )
 
 

@@ -410,7 +410,7 @@ def test_there_are_enough_first_steps() -> None:
 def test_states_are_no_arguments() -> None:
     message = refused(te.create_schedule(S), [X, state, S])
     assert message == (
-        "lower: argument 1, state, stands for S in the steps of S; leave it out"
+        "lower: argument 1, state, stands for S in its steps; leave it out"
     )
 
 
