@@ -126,6 +126,11 @@ class Plan:
     lanes: int
     rows: int
 
+    @property
+    def wide(self) -> int:
+        """Lanes of vectors of several registers, which are computed side by side."""
+        return self.lanes * (self.vectors & -self.vectors)
+
 
 def plan(total: te.Tensor, target: Target) -> Plan:
     """The tile that wastes least of itself at the edges, among those that fit the registers.
@@ -268,7 +273,7 @@ def _walk(
     across = x if first else channel
     along = (channel if not depthwise else y) if first else x
     outer, across = stage.split(across, factor=p.vectors * p.lanes)
-    vector, lane = stage.split(across, factor=p.lanes)
+    vector, lane = stage.split(across, factor=p.wide)
     tile, single = stage.split(along, factor=p.single)
     if first and depthwise:
         order = [channel, tile, outer]
@@ -306,7 +311,7 @@ def _fill_registers(
     n, a, b, c = stage.op.axis
     r, column, channel = stage.op.reduce_axis
     fixed, single = (a, b) if depthwise or not first else (b, a)
-    vector, lane = stage.split(c, factor=p.lanes)
+    vector, lane = stage.split(c, factor=p.wide)
     taps = [channel, r, column] if first else [r, column, channel]
     stage.reorder(n, fixed, *taps, single, vector, lane)
     if first or depthwise:

@@ -61,6 +61,7 @@ from tecomp.compute.intrinsics import (
 from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
+from tecomp.compute.scan import scan
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import (
     Operand,
@@ -146,6 +147,7 @@ __all__ = [
     "reinterpret",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "sigmoid",
     "sin",

@@ -11,6 +11,7 @@ from tecomp.errors import DefinitionError
 from tecomp.ir.dtype import FLOAT32, HANDLE, INT64, DType
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.quick import quick
 from tecomp.ir.text import (
     Bind,
     Level,
@@ -28,6 +29,7 @@ from tecomp.ir.text import (
 Extent: TypeAlias = "int | Expr"
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Buffer:
     """A region of memory, read and written with one index for each axis of `shape`.
@@ -207,6 +209,7 @@ class PadValue:
         return str(self)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Range:
     """`extent` values from `min`."""

@@ -26,11 +26,13 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
 )
+from tecomp.ir.quick import quick
 from tecomp.ir.rewrite import children
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
     """`const` plus each `coefficient * atom` of `terms`, in the order they were written.
@@ -53,6 +55,22 @@ class Linear:
             else:
                 terms.pop(key, None)
         return Linear(terms, self.const + factor * other.const)
+
+    @classmethod
+    def added(cls, parts: Iterable[tuple[Linear, int]]) -> Linear:
+        """The sum of each part times its factor, as `plus` one after another gives it."""
+        terms: dict[int, tuple[Expr, int]] = {}
+        const = 0
+        for part, factor in parts:
+            const += factor * part.const
+            for key, (atom, coefficient) in part.terms.items():
+                known = terms.get(key)
+                total = factor * coefficient + (0 if known is None else known[1])
+                if total:
+                    terms[key] = (atom, total)
+                elif known is not None:
+                    del terms[key]
+        return cls(terms, const)
 
     def times(self, factor: int) -> Linear:
         """`factor * self`."""
@@ -147,12 +165,10 @@ class Terms:
 
         The same sum is the same object each time; `like` itself where it is written so.
         """
-        form = (*((key, c) for key, (_, c) in total.terms.items()), total.const)
+        form = (*[(key, term[1]) for key, term in total.terms.items()], total.const)
         written = self._written.get(form)
         if written is None:
-            written = _written(total)
-            if like is not None and _alike(written, like):
-                written = like
+            written = like if like is not None and _is_written(total, like) else _written(total)
             self._written[form] = written
             self._linear.setdefault(id(written), (written, total))
         return written
@@ -184,8 +200,10 @@ class Terms:
             alone = total.only()
             if alone is not None and alone[1] == 1:
                 number = next(iter(total.terms))
+            elif not total.terms:
+                number = self._number(("sum", total.const))
             else:
-                parts = frozenset((key, c) for key, (_, c) in total.terms.items())
+                parts = frozenset([(key, term[1]) for key, term in total.terms.items()])
                 number = self._number(("sum", parts, total.const))
         else:
             number = self._number(self._signature(node))
@@ -196,6 +214,8 @@ class Terms:
     def _depends(self, node: Expr) -> bool:
         if isinstance(node, BufferLoad):
             return True
+        if not self._data:
+            return False
         if id(node) in self._linear and not self._is_atom(node):
             return any(key in self._data for key in self._linear[id(node)][1].terms)
         return any(self._keys[id(child)][1] in self._data for child in children(node))
@@ -246,21 +266,58 @@ class Terms:
         return self._ids.setdefault(signature, len(self._ids))
 
 
-def _written(total: Linear) -> Expr:
+def _in_order(total: Linear) -> tuple[list[tuple[Expr, int]], bool]:
+    """The terms as they are written, and whether the first of them stands without a sign."""
     terms = list(total.terms.values())
     head = next((i for i, (_, c) in enumerate(terms) if c > 0), None)
-    if head is not None:
+    if head:
         terms.insert(0, terms.pop(head))
-        written = _scaled(*terms.pop(0))
-    else:
-        written = Const(total.const, INT64)
+    return terms, head is not None
+
+
+def _written(total: Linear) -> Expr:
+    terms, has_head = _in_order(total)
+    written = _scaled(*terms.pop(0)) if has_head else Const(total.const, INT64)
     for atom, c in terms:
         op = BinOp.ADD if c > 0 else BinOp.SUB
         written = Binary(op, written, _scaled(atom, abs(c)))
-    if head is not None and total.const:
+    if has_head and total.const:
         op = BinOp.ADD if total.const > 0 else BinOp.SUB
         written = Binary(op, written, Const(abs(total.const), INT64))
     return written
+
+
+def _is_written(total: Linear, text: Expr) -> bool:
+    """Whether `text` is what `total` is written as, of the same atoms."""
+    terms, has_head = _in_order(total)
+    if has_head and total.const:
+        op = BinOp.ADD if total.const > 0 else BinOp.SUB
+        match text:
+            case Binary(written, rest, Const(value)) if written is op and value == abs(total.const):
+                text = rest
+            case _:
+                return False
+    while len(terms) > has_head:
+        atom, c = terms.pop()
+        match text:
+            case Binary(op, rest, term) if op is (BinOp.ADD if c > 0 else BinOp.SUB):
+                if not _is_scaled(atom, abs(c), term):
+                    return False
+                text = rest
+            case _:
+                return False
+    if has_head:
+        return _is_scaled(*terms[0], text)
+    return isinstance(text, Const) and text.value == total.const
+
+
+def _is_scaled(atom: Expr, coefficient: int, text: Expr) -> bool:
+    if coefficient == 1:
+        return _alike(atom, text)
+    match text:
+        case Binary(BinOp.MUL, inner, Const(value)):
+            return value == coefficient and _alike(atom, inner)
+    return False
 
 
 def _alike(a: Expr, b: Expr) -> bool:
@@ -290,7 +347,8 @@ def _payload(node: Expr) -> tuple[Any, ...]:
         case Var():
             return (id(node),)
         case Const(value):
-            return (type(value).__name__, repr(value))
+            # 1, 1.0 and True are equal, and so are zeros of either sign.
+            return (value,) if type(value) is int else (type(value).__name__, repr(value))
         case Binary() | Compare():
             return (node.op,)
         case Call(name):

@@ -25,6 +25,7 @@ from tecomp.ir.operators import (
     integer_result,
     literal,
 )
+from tecomp.ir.quick import quick
 from tecomp.ir.text import Level, Name, Operand, Pieces, operands, render
 
 Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
@@ -179,6 +180,7 @@ class Expr:
         return str(self)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Var(Expr):
     """A variable: the same as itself only, whatever its name."""
@@ -193,6 +195,7 @@ class Var(Expr):
         return (Name(self), ".data") if self.dtype == HANDLE else (Name(self),)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Const(Expr):
     """A literal; its value is a Python float, bool or int, as the type is."""
@@ -219,6 +222,7 @@ class Const(Expr):
         return (f"{self.dtype}({text})" if finite else f'{self.dtype}("{text}")',)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Expr):
     """`value` converted to `dtype`.
@@ -235,6 +239,7 @@ class Cast(Expr):
         return (f'cast("{self.dtype}", ', Operand(self.value), ")")
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(Expr):
     """`a op b`, both of one type."""
@@ -260,6 +265,7 @@ class Binary(Expr):
         return (Operand(self.a, level), f" {self.op.value} ", Operand(self.b, level + 1))
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compare(Expr):
     """`a op b` as a truth value; the operands have one type."""
@@ -295,6 +301,7 @@ class Compare(Expr):
         return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expr):
     """The opposite truth value."""
@@ -315,6 +322,7 @@ class Not(Expr):
         return ("not ", Operand(self.a, Level.ATOM))
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Broadcast(Expr):
     """`value` in each of `lanes` lanes."""

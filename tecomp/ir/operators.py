@@ -19,6 +19,9 @@ Scalar: TypeAlias = "int | float | bool"
 class BinOp(Enum):
     """Symbol of a binary operator; `min(a, b)` and `max(a, b)` are written as calls."""
 
+    # Each is one object, and looked up all the time.
+    __hash__ = object.__hash__
+
     ADD = "+"
     SUB = "-"
     MUL = "*"
@@ -38,6 +41,8 @@ class BinOp(Enum):
 
 class CmpOp(Enum):
     """Symbol of a comparison."""
+
+    __hash__ = object.__hash__
 
     EQ = "=="
     NE = "!="

@@ -35,7 +35,9 @@ from tecomp.ir.linear import Linear
 from tecomp.ir.rewrite import children, rebuild, walk
 from tecomp.ir.tasks import Task
 
-_SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
+_SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
+_LOGIC = (BinOp.AND, BinOp.OR)
+_LEAST, _MOST = integer_range(INT64)
 
 
 def expression(facts: Facts, node: Expr) -> Task:
@@ -49,24 +51,25 @@ def expression(facts: Facts, node: Expr) -> Task:
 
 def settled(facts: Facts, node: Expr) -> Expr | None:
     """`node` simplified, if that takes no work: most operands are literals and variables."""
-    if isinstance(node, Const):
+    if type(node) is Const:
         return node
     if isinstance(node, Var):
-        return facts.values.get(node, node)
+        return facts.values.get(node, node) if facts.values else node
     done = facts.memo.get(id(node))
     return None if done is None else done[1]
 
 
 def _compound(facts: Facts, node: Expr) -> Task:
-    match node:
-        case Binary(op) if op in _SUMS and node.dtype == INT64:
+    if isinstance(node, Binary):
+        if node.op in _SUMS and node.dtype == INT64:
             return _sum(facts, node)
-        case Binary(BinOp.AND | BinOp.OR):
+        if node.op in _LOGIC:
             return _logic(facts, node)
-        case Call("if_then_else"):
+    elif isinstance(node, Call):
+        if node.name == "if_then_else":
             return _guarded(facts, node)
-        case BufferLoad(_, _, predicate) if predicate is not None:
-            return _guarded_load(facts, node, predicate)
+    elif isinstance(node, BufferLoad) and node.predicate is not None:
+        return _guarded_load(facts, node, node.predicate)
     return _by_children(facts, node)
 
 
@@ -88,7 +91,7 @@ def _by_children(facts: Facts, node: Expr) -> Task:
 
 def _sum(facts: Facts, root: Binary) -> Task:
     """All additions, subtractions and multiplications below `root` at once."""
-    total = Linear()
+    parts: list[tuple[Linear, int]] = []
     opened: set[int] = set()
     todo: list[tuple[Expr, int]] = [(root, 1)]
     while todo:
@@ -114,16 +117,17 @@ def _sum(facts: Facts, root: Binary) -> Task:
                     value = Binary(BinOp.MUL, x, y)
         if value is None:
             value = yield expression(facts, node)
-        total = total.plus(facts.terms.linear(value), factor)
-    total = joined(facts, total)
+        parts.append((facts.terms.linear(value), factor))
+    total = joined(facts, Linear.added(parts))
     if not _fits(total):
         return root
     return facts.terms.expr(total, like=root)
 
 
 def _fits(total: Linear) -> bool:
-    least, most = integer_range(INT64)
-    return all(least < c <= most for c in (total.const, *(c for _, c in total.terms.values())))
+    if not _LEAST < total.const <= _MOST:
+        return False
+    return all([_LEAST < c <= _MOST for _, c in total.terms.values()])
 
 
 def _logic(facts: Facts, node: Binary) -> Task:

@@ -20,6 +20,7 @@ from tecomp.ir.buffer import (
 )
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Const, Expr, Var, access
+from tecomp.ir.quick import quick
 from tecomp.ir.text import (
     DEDENT,
     INDENT,
@@ -94,6 +95,7 @@ class ForKind(Enum):
     UNROLLED = "unrolled"
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Stmt):
     """`loop_var` runs from `min` over `extent` values.
@@ -129,6 +131,7 @@ class For(Stmt):
         yield Release(self.loop_var)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IfThenElse(Stmt):
     """One of two statements; `else_case` may be missing."""
@@ -146,6 +149,7 @@ class IfThenElse(Stmt):
             yield from block(self.else_case)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferStore(Stmt):
     """`buffer[indices] = value`, in the lanes where `predicate` holds."""
@@ -164,6 +168,7 @@ class BufferStore(Stmt):
         return ("store(", *place, ", ", Operand(self.value), *where, ")")
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefetch(Stmt):
     """Asks for the cache line of the element `place`, a load, to be fetched; changes nothing."""
@@ -175,6 +180,7 @@ class Prefetch(Stmt):
         return ("prefetch(", Operand(self.place), ")")
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferRealize(Stmt):
     """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
@@ -203,6 +209,7 @@ class BufferRealize(Stmt):
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Allocate(Stmt):
     """Memory for `buffer` exists during `body`; its contents start undefined."""
@@ -219,6 +226,7 @@ class Allocate(Stmt):
         return _with_buffer("Allocate", self.buffer, self.body)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeclBuffer(Stmt):
     """`buffer` is another view of memory that exists already."""
@@ -231,6 +239,7 @@ class DeclBuffer(Stmt):
         return _with_buffer("DeclBuffer", self.buffer, self.body, view=True)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(Stmt):
     """`var` stands for `value`, computed once, during `body`."""
@@ -253,6 +262,7 @@ class Let(Stmt):
         yield Release(self.var)
 
 
+@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SeqStmt(Stmt):
     """Statements in order, opened up where they are sequences; without any, it does nothing."""

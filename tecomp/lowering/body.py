@@ -21,7 +21,7 @@ from tecomp.ir.expr import (
     logical_and,
 )
 from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import BufferStore, IfThenElse, Let, Stmt, seq
+from tecomp.ir.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
 from tecomp.lowering.index import value_of
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import Check
@@ -42,11 +42,20 @@ class StageBody:
     checks: Mapping[int, tuple[Check, ...]]
 
     def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
-        """Store what a reduction starts from."""
+        """Store what a reduction starts from, or the first steps of a scan."""
         reduce = self.definition.reduce
-        assert reduce is not None
+        if reduce is None:
+            return self._first_steps(roots)
         start = reduce.init or reduce.combiner.identity
         return self._store([self._value(value, roots) for value in start], roots)
+
+    def _first_steps(self, roots: Mapping[IterVar, Expr]) -> Stmt:
+        axis = self.definition.axis[0]
+        step = Var(axis.name)
+        values = {**roots, axis: step}
+        store = self._store([self._value(e, values) for e in self.definition.start], values)
+        extent = index_value(self.definition.first_step)
+        return For(step, Const(0), extent, ForKind.SERIAL, store)
 
     def update(self, roots: Mapping[IterVar, Expr], *, starts: bool = False) -> Stmt:
         """Store the element, or combine one more value into it.

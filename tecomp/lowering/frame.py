@@ -16,7 +16,7 @@ from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.regions import Scope, box_around, image, preimage
 from tecomp.scheduling.relations import Frame, Frames, derive_frames, made_from, recover
-from tecomp.scheduling.state import Relation, Split, Transform, is_reduction
+from tecomp.scheduling.state import Relation, Split, Transform, is_data, is_reduction
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class StageFrame:
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
         """The data loops among `leaves`, as functions of the root axes."""
-        return [(leaf, self.values[leaf]) for leaf in leaves if not is_reduction(leaf)]
+        return [(leaf, self.values[leaf]) for leaf in leaves if is_data(leaf)]
 
     def axis_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
         """All axes that the given loops determine, each counted from its base."""

@@ -92,7 +92,7 @@ def _padding(program: Program, load: TensorLoad, access: Access, tile: Tile) -> 
     value = None if layout.pad_value is None else layout.pad_value.value
     if not isinstance(value, Const):
         return nothing
-    shape = [(Const(0), program.extent(axis.extent)) for axis in definition.axis]
+    shape = [(Const(0), extent) for extent in program.shape(definition)]
     places: list[Expr] = list(definition.axis)
     for index_map in layout.maps:
         places = list(IndexMap.lift(index_map).map_indices(places))

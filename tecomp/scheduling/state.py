@@ -267,6 +267,16 @@ def is_reduction(axis: IterVar) -> bool:
     return axis.kind is IterKind.REDUCE
 
 
+def is_scan(axis: IterVar) -> bool:
+    """Whether the loop runs over the steps of a scan."""
+    return axis.kind is IterKind.SCAN
+
+
+def is_data(axis: IterVar) -> bool:
+    """Whether each iteration of the loop gives other elements, all by themselves."""
+    return axis.kind is IterKind.DATA
+
+
 def unmarked(stage: StageState, *axes: IterVar) -> StageState:
     """`stage` without the marks of axes that are no loops any more."""
     gone = set(axes)
