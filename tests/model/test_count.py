@@ -81,7 +81,7 @@ def conditions(draw: Draw, variables: Sequence[Var]) -> Expr:
     simple = Compare(draw(st.sampled_from(CmpOp)), a, b)
     if (choice := draw(st.integers(0, 8))) < 6:
         return simple
-    other = draw(conditions(variables))
+    other: Expr = draw(conditions(variables))
     made = [logical_and(simple, other), logical_or(simple, other), Not(other)]
     return made[choice - 6]
 
