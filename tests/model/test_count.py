@@ -82,7 +82,7 @@ def conditions(draw: Draw, variables: Sequence[Var]) -> Expr:
     if (choice := draw(st.integers(0, 8))) < 6:
         return simple
     other: Expr = draw(conditions(variables))
-    made = [logical_and(simple, other), logical_or(simple, other), Not(other)]
+    made: list[Expr] = [logical_and(simple, other), logical_or(simple, other), Not(other)]
     return made[choice - 6]
 
 
