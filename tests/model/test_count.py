@@ -79,7 +79,8 @@ def sums(draw: Draw, variables: Sequence[Var]) -> Expr:
 def conditions(draw: Draw, variables: Sequence[Var]) -> Expr:
     a, b = draw(sums(variables)), draw(sums(variables))
     simple = Compare(draw(st.sampled_from(CmpOp)), a, b)
-    if (choice := draw(st.integers(0, 8))) < 6:
+    choice: int = draw(st.integers(0, 8))
+    if choice < 6:
         return simple
     other: Expr = draw(conditions(variables))
     made: list[Expr] = [logical_and(simple, other), logical_or(simple, other), Not(other)]
