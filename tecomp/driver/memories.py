@@ -246,7 +246,7 @@ def _largest(lowered: Lowered, found: Layout, memory: Memory) -> list[str]:
     parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]
     if arenas:
         fullest = max(arenas, key=lambda arena: arena.peak)
-        parts += [(each.buffer, each.bytes) for each in fullest.placed]
+        parts += [(each.buffer, each.bytes) for each in fullest.at_peak]
     shapes = {
         node.buffer.data: node.buffer.shape
         for node in walk(lowered.functions["lower_storage"].body) if isinstance(node, Allocate)

@@ -42,7 +42,8 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
                 "constant shapes"
             )
         plain = Layout.row_major(shape, tensor.dtype)
-        index_map = plain.index_map
+        # A tensor without axes has a place all the same; maps begin with its axes.
+        index_map = plain.index_map if shape or not stage.layout.maps else IndexMap((), ())
         for each in stage.layout.maps:
             lifted = IndexMap.lift(each)
             results = tuple(lifted.map_indices(list(index_map.final_indices)))

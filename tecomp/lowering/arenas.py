@@ -59,9 +59,22 @@ class Arena:
         return max((each.end for each in self.placed), default=0)
 
     @property
+    def at_peak(self) -> tuple[Placed, ...]:
+        """The buffers that are needed together where the arena is fullest."""
+        moments = [
+            tuple(each for each in self.placed if (each.first or 0) <= now <= each.last)
+            for now in dict.fromkeys(each.first or 0 for each in self.placed)
+        ]
+        return max(moments, key=_fullness, default=())
+
+    @property
     def peak(self) -> int:
         """Bytes in use together with the arenas around it."""
         return self.outside + self.bytes
+
+
+def _fullness(held: Sequence[Placed]) -> tuple[int, int]:
+    return max((each.end for each in held), default=0), sum(each.bytes for each in held)
 
 
 def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, ...]:

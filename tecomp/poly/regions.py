@@ -237,7 +237,8 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
     if line.is_empty():
         return Const(0), 0
-    if not line.dim_is_bounded(_DIM, 0):
+    # Not `dim_is_bounded`, which is mistaken about remainders: `d0 % 32 == p0`.
+    if not line.is_bounded():
         return None
     if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
         first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
@@ -262,7 +263,7 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
 
 def _greatest(widths: isl.Set, names: Mapping[str, Expr]) -> Extent | None:
     """The greatest element, in terms of the sizes."""
-    if not widths.dim_is_bounded(_DIM, 0):
+    if not widths.is_bounded():
         return None
     expr = to_expr(widths.dim_max(0).coalesce(), names)
     return int(expr.value) if isinstance(expr, Const) else expr

@@ -184,6 +184,20 @@ def test_arguments_count() -> None:
     )
 
 
+def test_what_is_needed_together_is_named() -> None:
+    """Of a chain only neighbours are there at one time."""
+    s, args = in_chain(4)
+
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, args, target=toy(2047))
+
+    assert error.value.message == (
+        "main: memory `lx` of each core of target toy holds 2047 bytes, but 2048 are needed at "
+        "one time (T0: float32[256], 1024 bytes; T1: float32[256], 1024 bytes); use smaller "
+        "tiles, or compute it closer to where it is used"
+    )
+
+
 def test_offsets_are_aligned() -> None:
     func = parse('''def main(A: Buffer("float32", (8,))):
     with Allocate(Buffer("float32", (3,), scope="lx")) as X:
