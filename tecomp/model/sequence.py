@@ -1,8 +1,8 @@
-"""Sequences of accesses, by what counts of them; joined and repeated without writing them out."""
+"""Sequences of accesses, by what counts of them; joined without writing them out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,10 @@ class Sequence:
         """The same accesses, further by a multiple of the bytes of a transaction."""
         if not amount or not self.count:
             return self
-        return replace(self, first=self.first + amount, last=self.last + amount)
+        return Sequence(
+            self.count, self.first + amount, self.last + amount, self.runs, self.longest,
+            self.head, self.tail, self.blocks,
+        )
 
 
 NOTHING = Sequence()
@@ -93,18 +96,3 @@ def _shared(last: int, first: int, step: Step) -> int:
     if last == first:
         return _blocks(first, step)
     return int((last + step.size - 1) // step.block == first // step.block)
-
-
-def repeated(one: Sequence, times: int, shift: int, step: Step) -> Sequence:
-    """`one` so many times, each further by `shift`, a multiple of the bytes of a transaction."""
-    result, done = NOTHING, 0
-    power, length = one, 1
-    while times:
-        if times & 1:
-            result = joined(result, power.shifted(done * shift), step)
-            done += length
-        times >>= 1
-        if times:
-            power = joined(power, power.shifted(length * shift), step)
-            length *= 2
-    return result

@@ -18,6 +18,7 @@ from tecomp.ir.expr import (
     Expr,
     Not,
     Ramp,
+    Select,
     Var,
 )
 from tecomp.ir.rewrite import children, substitute, walk
@@ -338,13 +339,16 @@ def _operations(
             node = todo.pop()
             match node:
                 case Call("if_then_else", (condition, then, other)):
-                    todo.append(condition)
+                    todo += (condition,) if _has_load(condition) else ()
                     groups += [
                         (then, (*around, *where(condition))),
                         (other, (*around, *where(Not(condition)))),
                     ]
                     continue
                 case BufferLoad() | Const() | Var():
+                    continue
+                case Select(condition, a, b) if not _has_load(condition):
+                    todo += [a, b]
                     continue
                 case Binary(op) if op not in _LOGIC:
                     counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes

@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
-from tecomp.errors import CallError
+from tecomp.errors import CallError, LowerError
 from tecomp.machine.descriptor import Target, read_target
 
 SMALL = read_target('''name = "small"
@@ -216,6 +216,39 @@ def test_what_depends_on_data_is_said() -> None:
 
     assert report.unknown == ("cast(\"int64\", index[i])",)
     assert "depends on data" in str(report)
+
+
+def test_too_many_rounds_that_differ() -> None:
+    n = 1100
+    A = te.placeholder((n, n), name="A")
+    B = te.compute(
+        (n, n), lambda i, j: te.if_then_else(i * j % 7 == 0, A[i, j], 0.0), name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B], target=SMALL)
+
+    with pytest.raises(LowerError) as error:
+        kernel.report()
+    assert error.value.message == (
+        "report: more than 1000000 rounds of loops in main differ from each other, as conditions "
+        "or bounds that are not linear depend on them; use smaller sizes"
+    )
+
+
+def test_triangles() -> None:
+    n = 2048
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k, where=k <= i), name="B")
+    s = te.create_schedule(B)
+    i, = B.op.axis
+    s[B].bind(s[B].split(i, nparts=4)[0], "core.x")
+
+    report = tecomp.build(s, [A, B], target=SMALL).report()
+
+    assert report.operations == {"add float32": n * (n + 1) // 2}
+    # Core c has rows 512 c to 512 (c + 1).
+    assert [core.operations for core in report.cores] == [
+        512 * 513 // 2 + 512 * 512 * core for core in range(4)
+    ]
 
 
 def test_json() -> None:

@@ -1,4 +1,4 @@
-"""Sequences of accesses: joined and repeated they count what a list of addresses would."""
+"""Sequences of accesses: joined they count what a list of addresses would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.model.sequence import NOTHING, Sequence, Step, joined, repeated, single
+from tecomp.model.sequence import NOTHING, Sequence, Step, joined, single
 
 
 def counted(addresses: list[int], step: Step) -> Sequence:
@@ -41,16 +41,6 @@ def test_joined(a: list[int], b: list[int], step: Step) -> None:
     found = joined(counted(left, step), counted(right, step), step)
 
     assert found == counted(left + right, step)
-
-
-@given(places, st.integers(0, 9), st.integers(-2, 3), steps)
-def test_repeated(a: list[int], times: int, blocks: int, step: Step) -> None:
-    shift = blocks * (step.block or step.size)
-    addresses = [n * step.size for n in a]
-
-    found = repeated(counted(addresses, step), times, shift, step)
-
-    assert found == counted([n + k * shift for k in range(times) for n in addresses], step)
 
 
 def test_one_by_one() -> None:
