@@ -18,6 +18,7 @@ from tecomp.schedules.tiles import (
     fill_registers,
     product,
     register_tile,
+    walk_squares,
     walk_tiles,
 )
 
@@ -133,7 +134,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     tile = register_tile(target, output.dtype)
     *batch, i, c = s[output].op.axis
     block, i = s[output].split(i, factor=_block(output, scores, tile.columns, target))
-    _walk_squares(s, output, i, c, tile.lanes)
+    walk_squares(s[output], i, c, tile.lanes)
     block = s[output].fuse(*batch, block)
     s[output].parallel(block)
     _multiply_values(s, sums, output, block, tile)
@@ -145,7 +146,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
         _, lane = s[x].split(s[x].op.axis[-1], factor=tile.columns)
         s[x].vectorize(lane)
     s[queries].compute_at(s[output], block)
-    _walk_squares(s, queries, s[queries].op.axis[-2], s[queries].op.axis[-1], tile.lanes)
+    walk_squares(s[queries], *s[queries].op.axis[-2:], tile.lanes)
     s[scores].compute_at(s[output], block)
     _multiply_keys(s, scores, tile)
     return s
@@ -166,17 +167,6 @@ def _block(output: te.Tensor, scores: te.Tensor, columns: int, target: Target) -
     while 2 * size <= most:
         size *= 2
     return size
-
-
-def _walk_squares(
-    s: te.Schedule, x: te.Tensor, row: te.IterVar, column: te.IterVar, lanes: int
-) -> None:
-    """Walk in squares: what is read column by column is read row by row, and turned."""
-    rows, row = s[x].split(row, factor=lanes)
-    columns, lane = s[x].split(column, factor=lanes)
-    s[x].reorder(rows, columns, row, lane)
-    s[x].unroll(row)
-    s[x].vectorize(lane)
 
 
 def _multiply_keys(s: te.Schedule, scores: te.Tensor, tile: RegisterTile) -> None:

@@ -104,6 +104,15 @@ def fill_registers(
     stage.vectorize(j)
 
 
+def walk_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lanes: int) -> None:
+    """Walk in squares: what is stored in rows and lies in columns is read so, and turned."""
+    rows, row = stage.split(row, factor=lanes)
+    columns, lane = stage.split(column, factor=lanes)
+    stage.reorder(rows, columns, row, lane)
+    stage.unroll(row)
+    stage.vectorize(lane)
+
+
 def width_of(x: te.Tensor) -> int:
     """Bytes of the largest of the types that a stage makes."""
     return max(int(x.op.output(k).dtype.bytes) for k in range(x.op.num_outputs))

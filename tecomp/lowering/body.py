@@ -10,6 +10,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import (
+    BinOp,
     BufferLoad,
     Call,
     CmpOp,
@@ -17,6 +18,7 @@ from tecomp.ir.expr import (
     Const,
     Expr,
     Var,
+    binary,
     index_value,
     logical_and,
 )
@@ -54,8 +56,10 @@ class StageBody:
         step = Var(axis.name)
         values = {**roots, axis: step}
         store = self._store([self._value(e, values) for e in self.definition.start], values)
-        extent = index_value(self.definition.first_step)
-        return For(step, Const(0), extent, ForKind.SERIAL, store)
+        extent, steps = self.definition.first_step, self.program.shape(self.definition)[0]
+        if not (isinstance(extent, int) and isinstance(steps, int)):
+            extent = binary(BinOp.MIN, index_value(extent), index_value(steps))
+        return For(step, Const(0), index_value(extent), ForKind.SERIAL, store)
 
     def update(self, roots: Mapping[IterVar, Expr], *, starts: bool = False) -> Stmt:
         """Store the element, or combine one more value into it.

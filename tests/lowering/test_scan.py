@@ -267,6 +267,18 @@ def test_a_scan_may_have_no_further_steps() -> None:
     check(te.create_schedule(F), [A, F], [a], a)
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_a_scan_may_have_fewer_steps_than_its_start(n: int) -> None:
+    steps = te.var("steps")
+    A = te.placeholder((2, 3), name="A")
+    out = te.placeholder((steps, 3), name="out")
+    rule = te.compute((steps, 3), lambda t, i: out[t - 1, i] + out[t - 2, i], name="rule")
+    F = te.scan(A, rule, out, name="F")
+    a = whole_numbers(2, 3)
+
+    check(te.create_schedule(F), [A, F], [a], np.stack([*a, a.sum(0)])[:n])
+
+
 def test_scans_of_scans() -> None:
     second = te.placeholder((STEPS, WIDTH), name="second")
     start = te.compute((1, WIDTH), lambda t, i: S[t, i], name="start")
