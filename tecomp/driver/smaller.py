@@ -61,7 +61,13 @@ def smaller_tile(
 
 
 def _choices(schedule: Schedule) -> Iterator[list[_Choice]]:
-    """For each factor of a split or a tile, its halves, the greatest first."""
+    """For each factor of a split or a tile, the greatest first, its halves, the greatest first."""
+    found = [options for options in _factors(schedule) if options]
+    yield from sorted(found, key=lambda options: -options[0].old)
+
+
+def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
+    """For each factor of a split or a tile its halves."""
     for k, step in enumerate(json.loads(schedule.trace.to_json())["steps"]):
         if step["call"] == "split":
             given = step["kwargs"].get("factor", step["args"][1] if len(step["args"]) > 1 else None)
@@ -106,7 +112,7 @@ def _need(
     try:
         outputs = [op.output(0) for op in schedule.trace.operations.values()
                    if any(op is out for out in schedule.state.outputs)]
-        changed = replay(json.dumps(document), outputs)
+        changed = replay(json.dumps(document), outputs, schedule.trace.intrinsics)
         return needed(lower_all(changed, args, name))
     except TecompError:
         return None
