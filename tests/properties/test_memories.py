@@ -33,10 +33,10 @@ def test_capacities_are_exact(case: Case) -> None:
     for name, peak in peaks.items():
         if peak > 1:
             small = with_capacities({name: peak - 1})
-            with pytest.raises(CapacityError) as error:
+            with pytest.raises(CapacityError) as refused:
                 tecomp.build(case.schedule, case.args, target=small)
-            assert f"memory `{name}`" in error.value.message
-            assert f"{peak} are needed at one time" in error.value.message
+            assert f"memory `{name}`" in refused.value.message
+            assert f"{peak} are needed at one time" in refused.value.message
     exact = with_capacities({name: max(peak, 1) for name, peak in peaks.items()})
     kernel = tecomp.build(case.schedule, case.args, target=exact)
     guarded = tecomp.build(case.schedule, case.args, target=exact, check_bounds=True)
