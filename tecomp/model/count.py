@@ -54,12 +54,26 @@ class Counter:
         default_factory=dict)
 
     def accesses(
-        self, frames: Sequence[Frame], buffer: Buffer, indices: Sequence[Expr], block: int | None
+        self,
+        frames: Sequence[Frame],
+        buffer: Buffer,
+        indices: Sequence[Expr],
+        block: int | None,
+        burst: int | None = None,
     ) -> dict[Core, Accesses]:
-        """The accesses of each core that makes any."""
+        """The accesses of each core that makes any.
+
+        Args:
+            frames: loops and conditions around the place.
+            buffer: that is accessed.
+            indices: where.
+            block: bytes of a transaction of its memory, if that has them.
+            burst: the most bytes that a link moves at once, if there is a most.
+        """
         size = buffer.dtype.bytes
-        address = _address(self.terms, buffer, indices, block)
-        found = self._by_core(frames, address, Step(size, block))
+        address = address_of(self.terms, buffer, indices, block)
+        step = Step(size, block, max(burst // size, 1) if burst else None)
+        found = self._by_core(frames, address, step)
         if any(isinstance(part, BufferLoad) for index in indices for part in walk(index)):
             # Where it is depends on data: each element counts as far from all others.
             return {core: _apart(each, block) for core, each in found.items()}
@@ -88,10 +102,10 @@ class Counter:
 
 def _apart(accesses: Accesses, block: int | None) -> Accesses:
     count = accesses.count
-    return Accesses(count, 0, 0, count, 1, 1, 1, count if block else 0)
+    return Accesses(count, 0, 0, count, 1, 1, 1, count if block else 0, count)
 
 
-def _address(
+def address_of(
     terms: Terms, buffer: Buffer, indices: Sequence[Expr], block: int | None
 ) -> Linear:
     """The byte of an element; rows of a memory with several axes are apart from each other."""

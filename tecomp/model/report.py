@@ -34,6 +34,25 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfers:
+    """What goes over one link.
+
+    Attributes:
+        link: its name.
+        bytes: whole transactions of the memory that is read.
+        transfers: how often a copy begins: descriptors, where the link has those.
+        bursts: pieces that the runs are cut into, none longer than the link's bursts.
+        hops: the most cores that a transfer passes.
+    """
+
+    link: str
+    bytes: int
+    transfers: int
+    bursts: int
+    hops: int
+
+
+@dataclass(frozen=True, slots=True)
 class Occupancy:
     """What is in a memory.
 
@@ -104,6 +123,7 @@ class Report:
         available: cores that the machine has.
         cores: that have something to do, in order.
         traffic: for each memory and direction that is used.
+        links: that something goes over.
         memories: that something is in.
         operations: on elements, by kind and type.
         tiles: operations of the machine that `tensorize` put in, by name.
@@ -118,6 +138,7 @@ class Report:
     available: int
     cores: tuple[CoreWork, ...]
     traffic: tuple[Traffic, ...]
+    links: tuple[Transfers, ...]
     memories: tuple[Occupancy, ...]
     operations: Mapping[str, int]
     tiles: Mapping[str, int]

@@ -21,7 +21,7 @@ from tecomp.ir.expr import (
     Select,
     Var,
 )
-from tecomp.ir.rewrite import children, substitute, walk
+from tecomp.ir.rewrite import children, fold, substitute, walk
 from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, PrimFunc, Stmt
 from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import Unit
@@ -32,12 +32,13 @@ _LOGIC = (BinOp.AND, BinOp.OR)
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A loop around a place."""
+    """A loop around a place; `is_alone` if there is one statement inside."""
 
     var: Var
     min: Expr
     extent: Expr
     thread: str
+    is_alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Site:
         frames: loops and conditions around it, outermost first.
         statement: number of the statement, in program order.
         target: the buffer that the statement writes to; None where it writes none.
+        target_indices: where in that buffer.
     """
 
     direction: Literal["read", "write"]
@@ -70,6 +72,7 @@ class Site:
     frames: tuple[Frame, ...]
     statement: int
     target: Buffer | None
+    target_indices: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +153,11 @@ class _Finder:
         self.axes: dict[str, None] = {}
         self.unknown: list[str] = []
         self.count = 0
+        self.alone: set[int] = set()
 
     def run(self, root: Stmt) -> None:
         """Find everything in `root`."""
+        fold(root, self._statements, _inside)
         todo: list[_Inside] = [(root, (), {})]
         while todo:
             node, frames, values = todo.pop()
@@ -176,7 +181,7 @@ class _Finder:
                 self._store(node, frames, values)
             case Touch():
                 self._touched(node, frames, values)
-        return [(child, frames, values) for child in children(node) if isinstance(child, Stmt)]
+        return [(child, frames, values) for child in _inside(node)]
 
     def _loop(
         self, node: For, frames: tuple[Frame, ...], values: dict[Var, Expr]
@@ -185,7 +190,8 @@ class _Finder:
         self._reads((low, extent), frames, None)
         if node.thread:
             self.axes.setdefault(node.thread)
-        frame = Round(node.loop_var, self._known(low), self._known(extent), node.thread)
+        frame = Round(node.loop_var, self._known(low), self._known(extent), node.thread,
+                      id(node) in self.alone)
         return [(node.body, (*frames, frame), values)]
 
     def _branches(
@@ -218,7 +224,7 @@ class _Finder:
             predicate = substitute(node.predicate, values)
             self._reads((predicate,), frames, node.buffer)
             frames = (*frames, *self._where(predicate))
-        self._reads(parts, frames, node.buffer)
+        self._reads(parts, frames, node.buffer, tuple(parts[1:]))
         indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
         self.sites.append(
             Site("write", node.buffer, indices, (*frames, *lanes), self.count, node.buffer))
@@ -251,8 +257,19 @@ class _Finder:
         for around, counts in _operations(value, frames, where):
             self.works.append(Work(tuple(sorted(counts.items())), around, self.count, name))
 
+    def _statements(self, node: Stmt, inside: list[int]) -> int:
+        """How many statements write something; notes loops around one alone."""
+        count = sum(inside) + isinstance(node, BufferStore | Touch)
+        if isinstance(node, For) and count == 1:
+            self.alone.add(id(node))
+        return count
+
     def _reads(
-        self, roots: Any, frames: tuple[Frame, ...], target: Buffer | None
+        self,
+        roots: Any,
+        frames: tuple[Frame, ...],
+        target: Buffer | None,
+        place: tuple[Expr, ...] = (),
     ) -> None:
         todo: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames) for root in roots]
         while todo:
@@ -268,8 +285,8 @@ class _Finder:
                         todo.append((predicate, around))
                         around = (*around, *self._where(predicate))
                     known, lanes = _scalars(tuple(map(self._known, indices)))
-                    self.sites.append(
-                        Site("read", buffer, known, (*around, *lanes), self.count, target))
+                    self.sites.append(Site(
+                        "read", buffer, known, (*around, *lanes), self.count, target, place))
                     todo += [(index, around) for index in indices]
                 case _:
                     todo += [(child, around) for child in children(node)]
@@ -291,6 +308,10 @@ class _Finder:
         if _has_load(expr):
             self.unknown.append(str(expr))
         return expr
+
+
+def _inside(node: Stmt) -> list[Stmt]:
+    return [child for child in children(node) if isinstance(child, Stmt)]
 
 
 def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:

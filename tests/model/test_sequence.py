@@ -27,10 +27,12 @@ def counted(addresses: list[int], step: Step) -> Sequence:
         for run in runs
     ] if block else []
     return Sequence(len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
-                    lengths[0], lengths[-1], sum(map(len, touched)))
+                    lengths[0], lengths[-1], sum(map(len, touched)),
+                    sum(-(-n // step.burst) if step.burst else 1 for n in lengths))
 
 
-steps = st.builds(Step, st.sampled_from([1, 2, 4]), st.sampled_from([None, 4, 16, 12]))
+steps = st.builds(Step, st.sampled_from([1, 2, 4]), st.sampled_from([None, 4, 16, 12]),
+                  st.sampled_from([None, 1, 3, 4]))
 places = st.lists(st.integers(0, 12), max_size=12)
 
 
