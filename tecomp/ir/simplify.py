@@ -52,7 +52,7 @@ EMPTY = SeqStmt(())
 _WITH_BUFFER = (BufferLoad, BufferStore, Allocate, BufferRealize, DeclBuffer)
 
 
-def simplify(node: N, ranges: Ranges | None = None) -> N:
+def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = None) -> N:
     """`node` computing the same with less.
 
     Indices become sums of terms in the order they were written; quotients, remainders, minima,
@@ -64,6 +64,8 @@ def simplify(node: N, ranges: Ranges | None = None) -> N:
     Args:
         node: an expression, a statement or a function.
         ranges: for free variables, the least and the greatest value; None where unbounded.
+        since: what `node`, a function, was made from by changing accesses to memory and nothing
+            else. It was simplified before, so what both have is not looked at again.
 
     >>> from tecomp.ir.expr import Var
     >>> co, ci = Var("co"), Var("ci")
@@ -76,6 +78,8 @@ def simplify(node: N, ranges: Ranges | None = None) -> N:
         result = run(expression(facts, node))
     elif isinstance(node, PrimFunc):
         facts = function_facts(node)
+        if since is not None:
+            facts.simple = frozenset(map(id, walk(since.body)))
         func = map_body(node, lambda body: _without_unused(run(_statement(facts, body))))
         result = _of_its_memory(func)
     else:
@@ -149,6 +153,8 @@ def function_facts(func: PrimFunc) -> Facts:
 
 def _statement(facts: Facts, stmt: Stmt) -> Task:
     """A task that gives `stmt` simplified; `EMPTY` if it does nothing."""
+    if facts.is_simple(stmt):
+        return stmt
     match stmt:
         case For():
             return (yield _loop(facts, stmt))
