@@ -11,7 +11,16 @@ from math import sqrt
 
 from tecomp import Target, te
 from tecomp.schedules.fold import one
-from tecomp.schedules.tiles import RegisterTile, ceil_div, core_of, product, register_tile
+from tecomp.schedules.tiles import (
+    RegisterTile,
+    ceil_div,
+    core_of,
+    fill_registers,
+    product,
+    register_tile,
+    walk_squares,
+    walk_tiles,
+)
 
 _GROUP = 64
 """Queries that look at the same keys, where later keys are hidden; those beyond get weight 0."""
@@ -125,7 +134,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     tile = register_tile(target, output.dtype)
     *batch, i, c = s[output].op.axis
     block, i = s[output].split(i, factor=_block(output, scores, tile.columns, target))
-    _walk_squares(s, output, i, c, tile.lanes)
+    walk_squares(s[output], i, c, tile.lanes)
     block = s[output].fuse(*batch, block)
     s[output].parallel(block)
     _multiply_values(s, sums, output, block, tile)
@@ -134,10 +143,10 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
         _down_columns(s, x, tile)
     for x in (share, powers):
         s[x].compute_at(s[output], block)
-        _, lane = s[x].split(s[x].op.axis[-1], factor=tile.lanes)
+        _, lane = s[x].split(s[x].op.axis[-1], factor=tile.columns)
         s[x].vectorize(lane)
     s[queries].compute_at(s[output], block)
-    _walk_squares(s, queries, s[queries].op.axis[-2], s[queries].op.axis[-1], tile.lanes)
+    walk_squares(s[queries], *s[queries].op.axis[-2:], tile.lanes)
     s[scores].compute_at(s[output], block)
     _multiply_keys(s, scores, tile)
     return s
@@ -160,22 +169,11 @@ def _block(output: te.Tensor, scores: te.Tensor, columns: int, target: Target) -
     return size
 
 
-def _walk_squares(
-    s: te.Schedule, x: te.Tensor, row: te.IterVar, column: te.IterVar, lanes: int
-) -> None:
-    """Walk in squares: what is read column by column is read row by row, and turned."""
-    rows, row = s[x].split(row, factor=lanes)
-    columns, lane = s[x].split(column, factor=lanes)
-    s[x].reorder(rows, columns, row, lane)
-    s[x].unroll(row)
-    s[x].vectorize(lane)
-
-
 def _multiply_keys(s: te.Schedule, scores: te.Tensor, tile: RegisterTile) -> None:
     """Scores of a few keys for the queries, whose sums stay in registers."""
     sums = s.cache_write(scores, "local")
     assert isinstance(sums, te.Tensor)
-    _fill_registers(s, sums, scores, _walk_tiles(s, scores, tile), tile)
+    fill_registers(s, sums, scores, _walk_tiles(s, scores, tile))
 
 
 def _multiply_values(
@@ -187,36 +185,17 @@ def _multiply_values(
     outer, _ = s[sums].split(key, factor=_KEYS_AT_ONCE)
     part = one(s.rfactor(sums, outer))
     s[part].set_scope("local")
-    _fill_registers(s, part, sums, _walk_tiles(s, sums, tile), tile)
+    fill_registers(s, part, sums, _walk_tiles(s, sums, tile))
 
 
 def _walk_tiles(s: te.Schedule, driver: te.Tensor, tile: RegisterTile) -> te.IterVar:
     """Loops over tiles of rows and columns, the parts of a sum around them."""
     stage = s[driver]
     *batch, i, j = stage.op.axis
-    rows, i = stage.split(i, factor=tile.rows)
-    columns, j = stage.split(j, factor=tile.columns)
-    vector, j = stage.split(j, factor=tile.lanes)
-    stage.reorder(*batch, *stage.op.reduce_axis, rows, columns, i, vector, j)
-    stage.unroll(i)
-    stage.unroll(vector)
-    stage.vectorize(j)
+    columns: te.IterVar
+    rows, columns, inside = walk_tiles(stage, i, j, tile)
+    stage.reorder(*batch, *stage.op.reduce_axis, rows, columns, *inside)
     return columns
-
-
-def _fill_registers(
-    s: te.Schedule, sums: te.Tensor, driver: te.Tensor, place: te.IterVar, tile: RegisterTile
-) -> None:
-    """Each step of the depth adds the product of a value of each row and the vectors."""
-    stage = s[sums]
-    stage.compute_at(s[driver], place)
-    *outer, i, j = stage.op.axis
-    (k,) = stage.op.reduce_axis
-    vector, j = stage.split(j, factor=tile.lanes)
-    stage.reorder(*outer, k, i, vector, j)
-    stage.unroll(i)
-    stage.unroll(vector)
-    stage.vectorize(j)
 
 
 def _down_columns(s: te.Schedule, x: te.Tensor, tile: RegisterTile) -> None:

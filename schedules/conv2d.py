@@ -2,6 +2,9 @@
 
 A tile of registers holds the sums of some pixels by some channels. For each tap of the filter, the
 vectors of one operand are multiplied with single values of the other, as in a product of matrices.
+Images whose channels come first are turned on the way in and out, a block of rows at a time: rows
+of pixels seldom fill whole vectors, channels mostly do. Depthwise convolutions read each value too
+few times for that; their vectors lie along the rows.
 
 Source:
     J. Zhang, F. Franchetti, T. M. Low, "High performance zero-memory overhead direct convolutions",
@@ -15,7 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import balanced, ceil_div, core_of
+from tecomp.schedules.fold import one
+from tecomp.schedules.tiles import balanced, ceil_div, core_of, walk_squares
 
 Layout = Literal["NHWC", "NCHW"]
 Pair = int | tuple[int, int]
@@ -126,6 +130,11 @@ class Plan:
     lanes: int
     rows: int
 
+    @property
+    def wide(self) -> int:
+        """Lanes of vectors of several registers, which are computed side by side."""
+        return self.lanes * (self.vectors & -self.vectors)
+
 
 def plan(total: te.Tensor, target: Target) -> Plan:
     """The tile that wastes least of itself at the edges, among those that fit the registers.
@@ -138,10 +147,10 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     first = total.op.attrs["layout"] == "NCHW"
     depthwise = bool(total.op.attrs["depthwise"])
     _, a, b, c = total.shape
-    along = a if first and not depthwise else b
-    across = c
+    turned = first and not depthwise
+    along, across = (c, a) if turned else (b, c)
     own = _channels_of_group(total)
-    if own is not None and not first:
+    if own is not None:
         # A vector of channels of several groups would gather its inputs.
         while own % lanes:
             lanes //= 2
@@ -151,7 +160,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             # The only tile would be a part of one, with masks in its innermost loop.
             continue
         for single in range(1, (core.vector_registers - 1 - vectors) // vectors + 1):
-            if own is not None and own % (single if first else vectors * lanes):
+            if own is not None and own % (vectors * lanes):
                 continue
             used = _share(along, single) * _share(across, vectors * lanes)
             # Each step loads `single` values, and vectors that come from farther away: twice
@@ -163,10 +172,11 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     single, vectors = chosen
     image = total.op.input_tensors[0]
     row_values = [n for n in image.shape[1:] if isinstance(n, int)]
+    row_bytes = _row_bytes(image, first) + (_row_bytes(total, first) if turned else 0)
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     height = total.shape[2 if first else 1]
     most = 4 if len(row_values) < 3 else max(
-        second // 4 // (_row_bytes(image, first) or 1), 1
+        second // 4 // (row_bytes or 1), 1
     )
     if isinstance(height, int):
         most = min(most, max(ceil_div(height, core.count), 1))
@@ -201,86 +211,112 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     s = te.create_schedule(output)
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
     p = plan(total, target)
+    first, depthwise = total.op.attrs["layout"] == "NCHW", bool(total.op.attrs["depthwise"])
     image, weights = total.op.input_tensors
-    if total is output:
-        driver, sums = total, s.cache_write(total, "local")
+    if first and not depthwise:
+        sums, block = _turned(s, output, total, p)
+        if not image.op.input_tensors:
+            image = s.cache_read(image, "global", [sums])
+        s[image].transform_layout(_channels_last)
     else:
-        driver, sums = output, total
-        s[total].set_scope("local")
-    first = total.op.attrs["layout"] == "NCHW"
-    depthwise = bool(total.op.attrs["depthwise"])
-    block, tile = _walk(s, driver, p, first, depthwise)
-    _fill_registers(s, sums, driver, tile, p, first, depthwise)
+        sums, block = _in_order(s, output, total, p)
     if not depthwise:
         _pack_weights(s, weights, sums, p, first)
-    width, lanes = _whole_width(total, p) if first and not depthwise else (0, p.lanes)
-    if not image.op.input_tensors and width:
-        image = s.cache_read(image, "global", [sums])
-    if image.op.input_tensors or width:
-        if width:
-            s[image].transform_layout(lambda b, c, y, x: [b, c, y, x // width, x % width])
-        padded = s[image]
-        padded.compute_at(s[driver], block)
-        _, lane = padded.split(padded.leaf_iter_vars[-1], factor=lanes)
-        padded.vectorize(lane)
+    if image.op.input_tensors:
+        copy = s[image]
+        copy.compute_at(s[output], block)
+        *_, row, lane = copy.leaf_iter_vars
+        if first and not depthwise:
+            walk_squares(copy, row, lane, p.lanes)
+        else:
+            copy.vectorize(copy.split(lane, factor=p.lanes)[1])
     return s
 
 
-def _whole_width(total: te.Tensor, p: Plan) -> tuple[int, int]:
-    """Columns of the pieces in which a row of the image has memory for whole tiles across.
-
-    The last of two or more pieces reaches beyond the row, so no tile at its end is masked.
-
-    Returns:
-        The columns of a piece, and the lanes of vectors that fit into it; 0 columns where the
-        tiles are whole anyway.
-    """
-    image, across = total.op.input_tensors[0], total.shape[3]
-    width, tile = image.shape[3], p.vectors * p.lanes
-    if not isinstance(across, int) or not isinstance(width, int) or across % tile == 0:
-        return 0, p.lanes
-    step = total.op.attrs["stride"]
-    assert isinstance(step, int)
-    needed = width + (ceil_div(across, tile) * tile - across) * step
-    lanes = p.lanes
-    while lanes:
-        for piece in range(lanes, width, lanes):
-            if ceil_div(width, piece) * piece >= needed:
-                return piece, lanes
-        lanes //= 2
-    return 0, p.lanes
+def _channels_last(n: te.Expr, channel: te.Expr, y: te.Expr, x: te.Expr) -> list[te.Expr]:
+    return [n, y, x, channel]
 
 
-def _walk(
-    s: te.Schedule, driver: te.Tensor, p: Plan, first: bool, depthwise: bool
-) -> tuple[te.IterVar, te.IterVar]:
-    """Loops over blocks of rows, tiles of channels, and tiles of pixels, and inside a tile.
-
-    A tile of channels stays while all pixels of the block pass by, and so do its weights.
+def _in_order(
+    s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan
+) -> tuple[te.Tensor, te.IterVar]:
+    """Tiles are written to the result at once.
 
     Returns:
-        The loop over blocks, and the innermost over tiles.
+        The stage of the sums, and the loop over blocks of rows.
     """
-    stage = s[driver]
-    n, a, b, c = stage.op.axis
-    y, x, channel = (b, c, a) if first else (a, b, c)
-    block, y = stage.split(y, factor=p.rows)
-    across = x if first else channel
-    along = (channel if not depthwise else y) if first else x
-    outer, across = stage.split(across, factor=p.vectors * p.lanes)
-    vector, lane = stage.split(across, factor=p.lanes)
-    tile, single = stage.split(along, factor=p.single)
-    if first and depthwise:
-        order = [channel, tile, outer]
-    elif first:
-        order = [tile, y, outer]
+    sums = total
+    if total is output:
+        sums = one(s.cache_write(total, "local"))
     else:
+        s[total].set_scope("local")
+    first, depthwise = total.op.attrs["layout"] == "NCHW", bool(total.op.attrs["depthwise"])
+    stage = s[output]
+    n, *axes = stage.op.axis
+    y, x, channel = axes[1:] + axes[:1] if first else axes
+    block, y = stage.split(y, factor=p.rows)
+    if first:
+        tile, outer, inside = _cut(stage, y, x, p)
+        order = [channel, tile, outer]
+    else:
+        tile, outer, inside = _cut(stage, x, channel, p)
+        # A tile of channels stays while all pixels of the block pass by, and so do its weights.
         order = [outer, y, tile]
-    stage.reorder(n, block, *order, single, vector, lane)
+    stage.reorder(n, block, *order, *inside)
     shared = stage.fuse(n, block)
     stage.parallel(shared)
+    fixed, single, across = s[sums].op.axis[1:]
+    r, column, depth = s[sums].op.reduce_axis
+    taps = [depth, r, column] if first else [r, column, depth]
+    _fill_registers(s, sums, (output, order[-1]), [fixed, *taps], (single, across), p)
+    if depthwise:
+        # What is left inside would be less than a loop costs.
+        s[sums].unroll(column)
+    return sums, shared
+
+
+def _turned(
+    s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan
+) -> tuple[te.Tensor, te.IterVar]:
+    """Tiles are written to a block of rows with its channels last, which is turned into the result.
+
+    Returns:
+        The stage of the sums, and the loop over blocks of rows.
+    """
+    rows = one(s.cache_write(total, "global")) if total is output else total
+    sums = one(s.cache_write(rows, "local"))
+    for x in (rows, sums):
+        s[x].transform_layout(_channels_last)
+    stage = s[output]
+    n, channel, y, x = stage.op.axis
+    block, y = stage.split(y, factor=p.rows)
+    pixel = stage.fuse(y, x)
+    stage.reorder(n, block, channel, pixel)
+    walk_squares(stage, channel, pixel, p.lanes)
+    shared = stage.fuse(n, block)
+    stage.parallel(shared)
+    s[rows].compute_at(stage, shared)
+    n, y, x, channel = s[rows].leaf_iter_vars
+    tile, outer, inside = _cut(s[rows], x, channel, p)
+    s[rows].reorder(n, outer, y, tile, *inside)
+    _, y, single, across, r, column, depth = s[sums].leaf_iter_vars
+    _fill_registers(s, sums, (rows, tile), [y, r, column, depth], (single, across), p)
+    return sums, shared
+
+
+def _cut(
+    stage: te.Stage, along: te.IterVar, across: te.IterVar, p: Plan
+) -> tuple[te.IterVar, te.IterVar, list[te.IterVar]]:
+    """Cut into tiles.
+
+    Returns:
+        The loops over tiles along and across, and those inside a tile, which go innermost.
+    """
+    outer, across = stage.split(across, factor=p.vectors * p.lanes)
+    vector, lane = stage.split(across, factor=p.wide)
+    tile, single = stage.split(along, factor=p.single)
     _in_registers(stage, single, vector, lane)
-    return shared, order[-1]
+    return tile, outer, [single, vector, lane]
 
 
 def _in_registers(
@@ -294,24 +330,25 @@ def _in_registers(
 def _fill_registers(
     s: te.Schedule,
     sums: te.Tensor,
-    driver: te.Tensor,
-    tile: te.IterVar,
+    place: tuple[te.Tensor, te.IterVar],
+    outer: list[te.IterVar],
+    inside: tuple[te.IterVar, te.IterVar],
     p: Plan,
-    first: bool,
-    depthwise: bool,
 ) -> None:
-    """Each tap of each channel adds the product of single values and vectors to the tile."""
-    stage = s[sums]
+    """Each tap of each channel adds the product of single values and vectors to the tile.
+
+    Args:
+        s: the schedule.
+        sums: the stage of the tile.
+        place: the stage and loop where it is computed.
+        outer: loops around a step; the taps are among them.
+        inside: single values, and what is cut into vectors.
+        p: the tile.
+    """
+    stage, (driver, tile), (single, across) = s[sums], place, inside
     stage.compute_at(s[driver], tile)
-    n, a, b, c = stage.op.axis
-    r, column, channel = stage.op.reduce_axis
-    fixed, single = (a, b) if depthwise or not first else (b, a)
-    vector, lane = stage.split(c, factor=p.lanes)
-    taps = [channel, r, column] if first else [r, column, channel]
-    stage.reorder(n, fixed, *taps, single, vector, lane)
-    if first or depthwise:
-        # What is left inside would be less than a loop costs.
-        stage.unroll(column)
+    vector, lane = stage.split(across, factor=p.wide)
+    stage.reorder(*outer, single, vector, lane)
     _in_registers(stage, single, vector, lane)
 
 
@@ -319,12 +356,12 @@ def _pack_weights(
     s: te.Schedule, weights: te.Tensor, sums: te.Tensor, p: Plan, first: bool
 ) -> None:
     """A copy of the filters in which a tile finds its values for each tap side by side."""
-    packed = s.cache_read(weights, "global", [sums])
-    if first:
-        s[packed].transform_layout(
-            lambda k, c, r, q: [k // p.single, c, r, q, k % p.single])
-    else:
-        width = p.vectors * p.lanes
-        s[packed].transform_layout(lambda r, q, c, k: [k // width, r, q, c, k % width])
-    s[packed].vectorize(s[packed].leaf_iter_vars[-1])
-    s[packed].parallel(s[packed].leaf_iter_vars[0])
+    width = p.vectors * p.lanes
+
+    def place(r: te.Expr, q: te.Expr, c: te.Expr, k: te.Expr) -> list[te.Expr]:
+        return [k // width, r, q, c, k % width]
+
+    stage = s[s.cache_read(weights, "global", [sums])]
+    stage.transform_layout((lambda k, c, r, q: place(r, q, c, k)) if first else place)
+    stage.vectorize(stage.leaf_iter_vars[-1])
+    stage.parallel(stage.leaf_iter_vars[0])

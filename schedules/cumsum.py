@@ -1,8 +1,11 @@
 """Running sums along an axis.
 
-A sum that waits for the one before keeps one adder busy, and no vector. So the axis is cut into
-groups of a few elements. The sums of groups are made first, and of groups of those, until few are
-left; what comes before a group then follows from what comes before the group that it is in:
+Along the first axis of several, each row of sums follows from the one before, a scan. Strips
+of columns are so narrow that the row before is still in the first cache.
+
+Elsewhere a sum that waits for the one before keeps one adder busy, and no vector. So the axis is
+cut into groups of a few elements. The sums of groups are made first, and of groups of those, until
+few are left; what comes before a group then follows from what comes before the group it is in:
 
     a0 a1 | a2 a3 | a4 a5 | a6 a7        elements
     b0      b1    | b2      b3           sums of groups: b1 = a2 + a3
@@ -12,7 +15,7 @@ left; what comes before a group then follows from what comes before the group th
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import Size, core_of, lanes_of, width_of
+from tecomp.schedules.tiles import Size, ceil_div, core_of, elements_at_hand, lanes_of, width_of
 
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
@@ -52,6 +55,8 @@ def define(
     axis %= rank
     dtype = out_dtype or A.dtype
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    if axis == 0 and rank > 1 and dtype == wide:
+        return _by_steps(A, exclusive, dtype, name)
     sums, group = [A], _group(A, axis)
     while _is_long(sums[-1].shape[axis], group, len(sums)):
         sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
@@ -59,6 +64,24 @@ def define(
     for level in reversed(range(1, len(sums))):
         before = _running(sums[level], axis, wide, before, wide, False, f"{name}_before{level}")
     return _running(A, axis, wide, before, dtype, not exclusive, name)
+
+
+def _by_steps(A: te.Tensor, exclusive: bool, dtype: str, name: str) -> te.Tensor:
+    """Each row of sums from the row before."""
+    steps = A.shape[0]
+    first = (1 if not isinstance(steps, int) else min(steps, 1), *A.shape[1:])
+    zero = te.const(0, dtype)
+    state = te.placeholder(A.shape, dtype, name=f"{name}_state")
+    start = te.compute(
+        first, lambda *i: zero if exclusive else te.cast(A(*i), dtype), name=f"{name}_start"
+    )
+
+    def rule(t: te.Expr, *i: te.Expr) -> te.Expr:
+        return state(t - 1, *i) + te.cast(A(t - 1 if exclusive else t, *i), dtype)
+
+    step = te.compute(A.shape, rule, name=f"{name}_step")
+    attrs = {"axis": 0, "by": "steps"}
+    return te.scan(start, step, state, [A], name=name, attrs=attrs)
 
 
 def _group(A: te.Tensor, axis: int) -> int:
@@ -130,6 +153,9 @@ def _running(
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
+    if "by" in output.op.attrs:
+        _walk_steps(s, output, target)
+        return s
     axis = int(str(output.op.attrs["axis"]))
     is_last = axis == len(output.shape) - 1
     stage, axes = s[output], list(s[output].op.axis)
@@ -155,6 +181,27 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
             else:
                 _add_groups(s, x, is_last, target)
     return s
+
+
+def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Strips of columns, a row after another in each.
+
+    Axes of known extent are one for that, so that short rows are no short strips.
+    """
+    for part in ("start", "step"):
+        s[s.tensor(f"{output.name}_{part}")].compute_inline()
+    stage, (steps, *axes) = s[output], list(output.op.axis)
+    if all(isinstance(axis.extent, int) for axis in axes):
+        axes = [stage.fuse(*axes)]
+    core, last = core_of(target), axes.pop()
+    lanes, most = core.lanes(output.dtype), elements_at_hand(output, target)
+    if isinstance(last.extent, int):
+        most = min(most, max(ceil_div(last.extent, core.count), 1))
+    strip, column = stage.split(last, factor=ceil_div(most, lanes) * lanes)
+    vectors, lane = stage.split(column, factor=lanes_of(output, last, target))
+    stage.reorder(*axes, strip, steps, vectors, lane)
+    stage.parallel(stage.fuse(*axes, strip))
+    stage.vectorize(lane)
 
 
 def _strip(output: te.Tensor, axis: int, target: Target) -> int:

@@ -14,7 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, register_tile
+from tecomp.schedules import on_cores
+from tecomp.schedules.contraction import CONVERTED, of_matrices
+from tecomp.schedules.placement import placement_of
+from tecomp.schedules.tiles import (
+    RegisterTile,
+    balanced,
+    ceil_div,
+    core_of,
+    fill_registers,
+    register_tile,
+    walk_tiles,
+)
 
 PACKED_ROWS_PAY = 16
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""
@@ -23,8 +34,6 @@ PACKED_COLUMNS_PAY = {False: 2, True: 4}
 
 IN_PAIRS = ("int8", "uint8", "int16")
 """Types of which two neighbours along the depth are multiplied and added up in one instruction."""
-CONVERTED = {"is_converted": True}
-"""Marks the operands that `define` makes of those that it is given."""
 
 
 def define(
@@ -197,6 +206,10 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
+    where = placement_of(target)
+    if where is not None:
+        done: te.Schedule = on_cores.schedule(output, of_matrices(total), where)
+        return done
     p = plan(total, target)
     if not p.pack_columns:
         _stream(s, output, total, target)
@@ -209,7 +222,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
         driver, sums = output, total
         s[total].set_scope("local")
     block, depth, tile = _walk(s, driver, p)
-    _fill_registers(s, sums, driver, tile, p)
+    fill_registers(s, sums, driver, tile)
     rows, columns = total.op.input_tensors
     packed = _pack(s, columns, sums, p.tile.columns, first=bool(total.op.attrs["transpose_b"]))
     _copy_in_order(s, packed)
@@ -246,36 +259,16 @@ def _walk(
     *batch, i, j = stage.op.axis
     depth = stage.op.reduce_axis
     block, i = stage.split(i, factor=p.block_rows)
-    tile, i = stage.split(i, factor=p.tile.rows)
     parts: list[te.IterVar] = []
     if p.column_parts > 1:
         part, j = stage.split(j, nparts=p.column_parts)
         parts = [part]
-    column, j = stage.split(j, factor=p.tile.columns)
-    vector, j = stage.split(j, factor=p.tile.lanes)
-    stage.reorder(*batch, *parts, block, *depth, column, tile, i, vector, j)
+    tile, column, inside = walk_tiles(stage, i, j, p.tile)
+    stage.reorder(*batch, *parts, block, *depth, column, tile, *inside)
     for axis in reversed([*batch, *parts]):
         block = stage.fuse(axis, block)
     stage.parallel(block)
-    stage.unroll(i)
-    stage.unroll(vector)
-    stage.vectorize(j)
     return block, depth[0] if depth else None, tile
-
-
-def _fill_registers(
-    s: te.Schedule, sums: te.Tensor, driver: te.Tensor, tile: te.IterVar, p: Plan
-) -> None:
-    """Each step of the depth adds the product of one column and one row to the tile."""
-    stage = s[sums]
-    stage.compute_at(s[driver], tile)
-    *outer, i, j = stage.op.axis
-    (k,) = stage.op.reduce_axis
-    vector, j = stage.split(j, factor=p.tile.lanes)
-    stage.reorder(*outer, k, i, vector, j)
-    stage.unroll(i)
-    stage.unroll(vector)
-    stage.vectorize(j)
 
 
 def _pack(
@@ -318,7 +311,7 @@ def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> Non
     stage = s[output]
     *batch, i, j = stage.op.axis
     block, i = stage.split(i, factor=p.block_rows)
-    _, lane = stage.split(j, factor=p.tile.lanes)
+    _, lane = stage.split(j, factor=p.tile.columns)
     for axis in reversed(batch):
         block = stage.fuse(axis, block)
     stage.parallel(block)
@@ -349,15 +342,11 @@ def _rows(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
     if isinstance(n, int):
         most = max(min(most, ceil_div(n, core.count)), tile.columns)
     block, j = stage.split(j, factor=balanced(n, most, tile.columns))
-    column, j = stage.split(j, factor=tile.columns)
-    vector, lane = stage.split(j, factor=tile.lanes)
-    row, i = stage.split(i, factor=balanced(m, tile.rows))
+    tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
+    row, column, inside = walk_tiles(stage, i, j, tile)
     steps, k = stage.split(k, factor=8)
-    stage.reorder(*batch, block, steps, row, column, k, i, vector, lane)
+    stage.reorder(*batch, block, steps, row, column, k, *inside)
     stage.unroll(k)
-    stage.unroll(i)
-    stage.unroll(vector)
-    stage.vectorize(lane)
     for axis in reversed(batch):
         block = stage.fuse(axis, block)
     return block

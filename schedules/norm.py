@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tecomp import Target, te
+from tecomp.schedules.placement import placement_of
+from tecomp.schedules.row_blocks import schedule_rows
 from tecomp.schedules.rows import keep_value, reduce_row, walk_rows
 
 
@@ -118,6 +120,10 @@ def _scaled(
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `layer_norm` and of `rms_norm`."""
     s = te.create_schedule(output)
+    where = placement_of(target)
+    if where is not None:
+        schedule_rows(s, output, where)
+        return s
     row = walk_rows(s, output, target)
     for stage in reversed(s.stages):
         x = stage.op.output(0)

@@ -179,6 +179,27 @@ class Placement:
         s[x].compute_at(s[where], loop)
         s[x].vectorize(lane)
 
+    def walk(
+        self, s: te.Schedule, x: te.Tensor, rows: Sequence[te.IterVar], column: te.IterVar
+    ) -> None:
+        """Write a part of a whole tensor in the order in which it lies, in vectors of lanes.
+
+        Args:
+            s: the schedule.
+            x: of which `put` has said where it lies.
+            rows: its innermost loops but the last: over rows of the part, if it has rows.
+            column: its innermost loop, over columns.
+        """
+        heights, widths = self.blocks(x.dtype)
+        is_flat = self.target.memory(self.device).rank == 1 and self.device != HOST
+        columns = _split(s, x, column, widths)
+        if is_flat and heights and rows:
+            parts = _split(s, x, rows[-1], heights)
+            s[x].reorder(*(part for pair in zip(parts, columns, strict=True) for part in pair))
+        elif is_flat and len(x.shape) == 2:
+            s[x].reorder(columns[0], *rows, *columns[1:])
+        s[x].vectorize(columns[-1])
+
     def share(self, s: te.Schedule, x: te.Tensor, loop: te.IterVar) -> te.IterVar:
         """Share the rounds of a loop among all cores, evenly.
 
@@ -254,6 +275,17 @@ def sizes_of(x: te.Tensor) -> tuple[int, ...]:
         TargetError: it is not known before the call.
     """
     return tuple(number(extent, x) for extent in x.shape)
+
+
+def _split(
+    s: te.Schedule, x: te.Tensor, loop: te.IterVar, sizes: Sequence[int]
+) -> list[te.IterVar]:
+    """A loop in blocks of blocks."""
+    loops = []
+    for size in sizes:
+        outer, loop = s[x].split(loop, factor=size)
+        loops.append(outer)
+    return [*loops, loop]
 
 
 def _zero() -> te.Expr:

@@ -7,6 +7,8 @@ no exponential overflows; the exponentials; their sum; the quotients.
 from __future__ import annotations
 
 from tecomp import Target, te
+from tecomp.schedules.placement import placement_of
+from tecomp.schedules.row_blocks import schedule_rows
 from tecomp.schedules.rows import keep_row, keep_value, reduce_row, walk_rows
 
 
@@ -35,6 +37,10 @@ def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
+    where = placement_of(target)
+    if where is not None:
+        schedule_rows(s, output, where)
+        return s
     most, powers, total, scale = (
         s.tensor(f"{output.name}_{part}") for part in ("most", "powers", "total", "scale")
     )

@@ -73,6 +73,46 @@ def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
     return RegisterTile(max(rows, 1), vectors * lanes, lanes)
 
 
+def walk_tiles(
+    stage: te.Stage, row: te.IterVar, column: te.IterVar, tile: RegisterTile
+) -> tuple[te.IterVar, te.IterVar, tuple[te.IterVar, te.IterVar]]:
+    """Cut rows and columns into tiles; a row of a tile is one vector, of several registers.
+
+    What follows the sums is then computed for these registers side by side, so that one does not
+    wait for the other.
+
+    Returns:
+        The loops over tiles of rows and of columns, and those inside a tile, which go innermost.
+    """
+    rows, i = stage.split(row, factor=tile.rows)
+    columns, j = stage.split(column, factor=tile.columns)
+    stage.unroll(i)
+    stage.vectorize(j)
+    return rows, columns, (i, j)
+
+
+def fill_registers(
+    s: te.Schedule, sums: te.Tensor, driver: te.Tensor, place: te.IterVar
+) -> None:
+    """Each step of the depth adds the product of one column and one row to the tile at `place`."""
+    stage = s[sums]
+    stage.compute_at(s[driver], place)
+    *outer, i, j = stage.op.axis
+    (k,) = stage.op.reduce_axis
+    stage.reorder(*outer, k, i, j)
+    stage.unroll(i)
+    stage.vectorize(j)
+
+
+def walk_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lanes: int) -> None:
+    """Walk in squares: what is stored in rows and lies in columns is read so, and turned."""
+    rows, row = stage.split(row, factor=lanes)
+    columns, lane = stage.split(column, factor=lanes)
+    stage.reorder(rows, columns, row, lane)
+    stage.unroll(row)
+    stage.vectorize(lane)
+
+
 def width_of(x: te.Tensor) -> int:
     """Bytes of the largest of the types that a stage makes."""
     return max(int(x.op.output(k).dtype.bytes) for k in range(x.op.num_outputs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
 from tecomp.compute.division import (
     div,
@@ -13,6 +14,7 @@ from tecomp.compute.division import (
     truncdiv,
     truncmod,
 )
+from tecomp.compute.extern import extern
 from tecomp.compute.intrinsics import (
     abs,
     acos,
@@ -61,14 +63,12 @@ from tecomp.compute.intrinsics import (
 from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
+from tecomp.compute.scan import scan
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import (
-    Operand,
     TensorIntrin,
     decl_buffer,
     decl_tensor_intrin,
-    for_range,
-    stmt_seq,
 )
 from tecomp.ir.expr import Expr, Var, const
 from tecomp.poly.index_map import AXIS_SEPARATOR
@@ -90,6 +90,7 @@ __all__ = [
     "acos",
     "acosh",
     "all",
+    "allocate",
     "any",
     "asin",
     "asinh",
@@ -113,6 +114,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "extern",
     "fabs",
     "floor",
     "floordiv",
@@ -120,6 +122,7 @@ __all__ = [
     "fmod",
     "for_range",
     "hypot",
+    "if_stmt",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -146,6 +149,7 @@ __all__ = [
     "reinterpret",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "sigmoid",
     "sin",

@@ -16,6 +16,7 @@ class IterKind(Enum):
 
     DATA = "data"
     REDUCE = "reduce"
+    SCAN = "scan"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -26,7 +27,8 @@ class IterVar(Var):
         name: what it is called in printed text.
         dtype: int32, or int64 where the extent needs it.
         dom: its values.
-        kind: whether each value gives an element, or all together give one.
+        kind: whether each value gives an element, all together give one, or one follows from
+            those before.
     """
 
     # The domain is where the variable comes from, not something it computes with.

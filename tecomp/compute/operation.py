@@ -173,6 +173,11 @@ class ComputeOp(Operation):
         first = self.body[0]
         return first.axis if isinstance(first, Reduce) else ()
 
+    @property
+    def loops(self) -> tuple[IterVar, ...]:
+        """The loops before a schedule changes them: one for each axis, reductions innermost."""
+        return (*self.axis, *self.reduce_axis)
+
     def pieces(self) -> Pieces:
         """The text, piece by piece: `C[i, j] = sum(A[i, k] * B[k, j], axis=[k])`."""
         first = self.body[0]

@@ -4,101 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from tecomp.compute.arithmetic import Value, value_of
 from tecomp.compute.axis import IterVar
+from tecomp.compute.builder import Operand, check_statement
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.dtype import DType
 from tecomp.ir.equal import same
-from tecomp.ir.expr import BufferLoad, Call, Expr, Var, as_expr, cast, index_value
-from tecomp.ir.rewrite import free_variables, walk
-from tecomp.ir.stmt import Buffer, BufferStore, Extent, For, ForKind, Stmt, seq
-
-_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
-          "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand as the statements of an intrinsic see it: indexed as in its definition.
-
-    Where the elements lie, with which strides and in which layout, is decided by the schedule that
-    uses the intrinsic.
-
-    Attributes:
-        buffer: stands for the memory.
-    """
-
-    buffer: Buffer
-
-    @property
-    def name(self) -> str:
-        """What the definition calls it."""
-        return self.buffer.name
-
-    @property
-    def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tile."""
-        return self.buffer.shape
-
-    @property
-    def dtype(self) -> DType:
-        """Type of an element."""
-        return self.buffer.dtype
-
-    @property
-    def scope(self) -> str:
-        """The memory that it has to be in; empty if any will do."""
-        return self.buffer.scope
-
-    def __getitem__(self, indices: object) -> Expr:
-        """The element at `indices`."""
-        return BufferLoad(self.buffer, self._place(indices))
-
-    def vload(self, begin: object, dtype: str) -> Expr:
-        """As many elements as `dtype` has lanes, along the last axis from `begin`, as one value.
-
-        They are what a function such as `te.dot` takes at once, and the schedule has to lay them
-        side by side.
-
-        Raises:
-            TypeMismatchError: `dtype` is no vector of 2, 4, 8, ... of this operand's elements.
-        """
-        kind = DType(dtype)
-        if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
-            raise TypeMismatchError(
-                f"operand {self.name}.vload: {dtype} is no vector of 2, 4, 8, ... {self.dtype}"
-            )
-        *outer, last = self._place(begin)
-        parts: list[Expr] = [self[(*outer, last + k)] for k in range(kind.lanes)]
-        while len(parts) > 1:
-            parts = [
-                Call("join", (a, b), self.dtype.with_lanes(2 * a.dtype.lanes))
-                for a, b in zip(parts[::2], parts[1::2], strict=True)
-            ]
-        return parts[0]
-
-    def store(self, indices: object, value: Value) -> Stmt:
-        """The statement that stores `value`, converted to the type of an element."""
-        stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
-            value, self.dtype)
-        return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
-
-    def _place(self, indices: object) -> tuple[Expr, ...]:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        if len(given) != len(self.shape):
-            raise DefinitionError(
-                f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
-                f"{len(given)} indices; write one for each"
-            )
-        return tuple(cast(INT64, index_value(index)) for index in given)
-
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.stmt import Buffer, Extent, Stmt
 
 Statements: TypeAlias = "Stmt | tuple[Stmt | None, Stmt | None, Stmt | None]"
 
@@ -116,6 +35,8 @@ class TensorIntrin:
         reset: stores what a reduction starts from.
         update: combines the reduction over the tile into what is there.
         scopes: for each operand the memory that it has to be in; empty if any will do.
+        unit: of the machine's engine that does it; empty if none is said to.
+        mode: of that unit; empty for the usual one of the operands' type.
     """
 
     name: str
@@ -126,6 +47,13 @@ class TensorIntrin:
     reset: Stmt | None
     update: Stmt | None
     scopes: tuple[str, ...] = field(default=())
+    unit: str = ""
+    mode: str = ""
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Extents of its data axes, and then of its reduction axes."""
+        return tuple(map(length, (*self.op.axis, *self.op.reduce_axis)))
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -157,6 +85,9 @@ def decl_tensor_intrin(
     binds: Mapping[Tensor, Buffer] | None = None,
     scalar_params: Sequence[Var] | None = None,
     default_buffer_params: Mapping[str, str] | None = None,
+    *,
+    unit: str = "",
+    mode: str = "",
 ) -> TensorIntrin:
     """Declare an operation that `s[T].tensorize` can put in the place of loops.
 
@@ -171,6 +102,10 @@ def decl_tensor_intrin(
         binds: for tensors of `op` a `te.decl_buffer` with the memory that they have to be in.
         scalar_params: variables in `op` that stand for numbers of the program.
         default_buffer_params: `{"scope": name}` for the operands that `binds` does not name.
+        unit: which unit of a target's engine does it, such as `matmul`: what `kernel.report()`
+            takes cycles from.
+        mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
+            the operands' type if empty.
 
     Raises:
         DefinitionError: `op` is no computation of placeholders with constant extents, or `fcompute`
@@ -211,42 +146,10 @@ def decl_tensor_intrin(
     count = len(compute.input_tensors)
     given = fcompute(operands[:count], operands[count:], *([list(scalars)] if scalars else []))
     body, reset, update = _statements(given, where)
-    for statement in (body, reset, update):
-        _check_statement(statement, buffers, scalars, where)
-    return TensorIntrin(name, compute, buffers, scalars, body, reset, update, scopes)
-
-
-def for_range(
-    begin: Value, end: Value, body: Callable[[Var], Stmt], name: str = "i", kind: str = "serial"
-) -> Stmt:
-    """A loop from `begin` to before `end`; `body` gives its statement for the variable.
-
-    Args:
-        begin: first value.
-        end: after the last value.
-        body: called once.
-        name: of the variable.
-        kind: `serial`, `parallel`, `vectorized` or `unrolled`.
-
-    Raises:
-        DefinitionError: there is no such kind.
-    """
-    if kind not in _KINDS:
-        raise DefinitionError(
-            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
-        )
-    first, last = (cast(INT64, index_value(_index(n))) for n in (begin, end))
-    var = Var(name, INT64)
-    return For(var, first, last - first, _KINDS[kind], body(var))
-
-
-def stmt_seq(*statements: Stmt) -> Stmt:
-    """The statements one after another."""
-    return seq(*statements)
-
-
-def _index(value: Value) -> Any:
-    return value if isinstance(value, int) else value_of(value)
+    for statement in filter(None, (body, reset, update)):
+        check_statement(statement, buffers, scalars, where, "name it in scalar_params")
+    return TensorIntrin(
+        name, compute, buffers, scalars, body, reset, update, scopes, unit, mode)
 
 
 def _checked(op: object, where: str) -> ComputeOp:
@@ -305,25 +208,3 @@ def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, St
     if body is None and update is None:
         raise DefinitionError(f"{where}: fcompute gives neither a body nor an update")
     return body, reset, update
-
-
-def _check_statement(
-    statement: Stmt | None, buffers: tuple[Buffer, ...], scalars: tuple[Var, ...], where: str
-) -> None:
-    if statement is None:
-        return
-    known = {buffer.data for buffer in buffers}
-    made = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")
-            and hasattr(node, "buffer")}  # fmt: skip
-    for node in walk(statement):
-        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
-            raise DefinitionError(
-                f"{where}: fcompute uses {node.buffer.name}, which is no operand; use those "
-                "that it is given"
-            )
-    for var in free_variables(statement):
-        if var not in set(scalars):
-            raise DefinitionError(
-                f"{where}: fcompute uses the variable {var.name}, which nothing binds; name it in "
-                "scalar_params"
-            )

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
+from tecomp.driver.grid import check_grid
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var
@@ -230,7 +231,8 @@ def _check_capacities(
         each = " of each core" if memory.scope == "core" else ""
         named = "; ".join(_largest(lowered, found, memory))
 
-        def needed(other: Lowered, name: str = memory.name) -> int:
+        def needed(changed: Schedule, other: Lowered, name: str = memory.name) -> int:
+            check_grid(changed.state, target)
             return plan(other, target).peak(name)
 
         raise CapacityError(
@@ -246,7 +248,7 @@ def _largest(lowered: Lowered, found: Layout, memory: Memory) -> list[str]:
     parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]
     if arenas:
         fullest = max(arenas, key=lambda arena: arena.peak)
-        parts += [(each.buffer, each.bytes) for each in fullest.placed]
+        parts += [(each.buffer, each.bytes) for each in fullest.at_peak]
     shapes = {
         node.buffer.data: node.buffer.shape
         for node in walk(lowered.functions["lower_storage"].body) if isinstance(node, Allocate)

@@ -40,8 +40,8 @@ def report_of(
         return cost(Program(name, flat, peaks, _padding(state, known)), target)
     except TooManyRoundsError:
         raise LowerError(
-            f"report: more than {BUDGET} rounds of loops in {name} have to be counted one by one, "
-            "as conditions or bounds depend on them; use smaller sizes, or tiles that divide them"
+            f"report: more than {BUDGET} rounds of loops in {name} differ from each other, as "
+            "conditions or bounds that are not linear depend on them; use smaller sizes"
         ) from None
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.arithmetic import wrapping
 from tecomp.ir.evaluate_expr import ACTIVE, Environment, Scope, compile_expr
-from tecomp.ir.evaluate_load import Watch, store_function
-from tecomp.ir.expr import Var, index_value
+from tecomp.ir.evaluate_load import Seen, Watch, store_function
+from tecomp.ir.expr import BufferLoad, Var, index_value
 from tecomp.ir.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
 from tecomp.ir.stmt import (
     Allocate,
@@ -36,6 +36,7 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.tensor_op import TensorOp, Touch
 
 Action: TypeAlias = "Callable[[Environment], None]"
 Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
@@ -246,6 +247,50 @@ def _prefetch(scope: Scope, node: Prefetch) -> Action:
     return run
 
 
+@dataclass(frozen=True, slots=True)
+class _Writes:
+    """Tells who watches of reads as if they were writes."""
+
+    watch: Watch
+
+    def reader(self, node: BufferLoad) -> Seen:
+        return self.watch.writer(BufferStore(node.buffer, node, node.indices, node.predicate))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.watch, name)
+
+
+def _touch(scope: Scope, node: Touch) -> Action:
+    watch = scope.watch
+    if node.is_written and watch is not None:
+        scope.watch = _Writes(watch)
+    read = compile_expr(scope, node.place)
+    scope.watch = watch
+
+    def run(env: Environment) -> None:
+        read(env)
+
+    return run
+
+
+def _operation(scope: Scope, node: TensorOp) -> Action:
+    watch = scope.watch
+    told = None if watch is None else watch.operation(node)
+    if told is None:
+        return _compile(scope, node.body)
+    operands = _compile(scope, node.operands)
+    scope.watch = None
+    body = _compile(scope, node.body)
+    scope.watch = watch
+
+    def run(env: Environment) -> None:
+        told()
+        operands(env)
+        body(env)
+
+    return run
+
+
 def _realize(scope: Scope, node: BufferRealize) -> Action:
     lows = _extents(scope, [bound.min for bound in node.bounds])
     extents = _extents(scope, [bound.extent for bound in node.bounds])
@@ -338,4 +383,6 @@ _RULES: dict[type[Stmt], Callable[[Scope, Any], Action]] = {
     DeclBuffer: _declare,
     Let: _let,
     SeqStmt: _sequence,
+    Touch: _touch,
+    TensorOp: _operation,
 }

@@ -13,6 +13,7 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BufferLoad
 from tecomp.ir.memory import View
 from tecomp.ir.stmt import BufferStore
+from tecomp.ir.tensor_op import TensorOp
 
 Closure: TypeAlias = "Callable[[list[Any]], Value]"
 Seen: TypeAlias = "Callable[[tuple[int, ...]], None]"
@@ -26,6 +27,12 @@ class Watch(Protocol):
 
     def writer(self, node: BufferStore) -> Seen:
         """Asked once for every store: who is told the place of each element that it writes."""
+
+    def operation(self, node: TensorOp) -> Callable[[], None] | None:
+        """Asked once for every operation of the machine: who is told each time that it is done.
+
+        Then its operands are what it reads and writes; if nobody is, what its body does.
+        """
 
     def core(self, thread: str, value: int | None) -> None:
         """From here on a core of this coordinate works; None at the end of the loop over cores."""

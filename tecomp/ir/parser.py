@@ -27,6 +27,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.tensor_op import TensorOp, Touch
 
 _LOOPS = {kind.value: kind for kind in ForKind}
 
@@ -218,6 +219,8 @@ class _Body:
                 return self.condition(node)
             case ast.With(items=[ast.withitem(ast.Call() as call, ast.Name(id=name))]):
                 return self.scope(node, call, name)
+            case ast.With(items=[ast.withitem(ast.Call(func=ast.Name(id="TensorOp")) as call)]):
+                return self.operation(node, call)
             case ast.Assign(targets=[ast.Subscript() as place], value=value):
                 return self.store(place, value)
             case ast.Expr(ast.Call(func=ast.Name(id="store")) as call):
@@ -226,8 +229,29 @@ class _Body:
             case ast.Expr(ast.Call(func=ast.Name(id="prefetch")) as call):
                 self.source.arguments(call, 1, None, ())
                 return Prefetch(self.place(call.args[0]))
+            case ast.Expr(ast.Call(func=ast.Name(id="reads" | "writes" as word)) as call):
+                self.source.arguments(call, 1, None, ())
+                return Touch(self.place(call.args[0]), word == "writes")
             case _:
                 self.source.refuse(node, "this is no statement of the language")
+
+    def operation(self, node: ast.With, call: ast.Call) -> Stmt:
+        more = self.source.arguments(call, 1, None, ("tile", "unit", "mode"))
+        match node.body:
+            case [
+                ast.With(
+                    items=[ast.withitem(ast.Call(func=ast.Name(id="Operands")))], body=first
+                ),
+                *rest,
+            ]:
+                operands = self.block(first)
+            case _:
+                self.source.refuse(node, "expected `with Operands():` first")
+        tile = tuple(map(self.source.integer, entries(self.source, more.get("tile"))))
+        unit, mode = (
+            self.source.string(more[key]) if key in more else "" for key in ("unit", "mode"))
+        name = self.source.string(call.args[0])
+        return TensorOp(name, operands, self.block(rest), tile, unit, mode)
 
     def condition(self, node: ast.If) -> Stmt:
         test = parse_expr(self.source, node.test)

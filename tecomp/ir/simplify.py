@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import is_
@@ -43,6 +43,7 @@ from tecomp.ir.stmt import (
     seq,
 )
 from tecomp.ir.tasks import Task, run
+from tecomp.ir.tensor_op import TensorOp, Touch
 
 N = TypeVar("N", Expr, Stmt, PrimFunc)
 Bound: TypeAlias = "int | Expr | None"
@@ -155,26 +156,31 @@ def _statement(facts: Facts, stmt: Stmt) -> Task:
     """A task that gives `stmt` simplified; `EMPTY` if it does nothing."""
     if facts.is_simple(stmt):
         return stmt
-    match stmt:
-        case For():
-            return (yield _loop(facts, stmt))
-        case IfThenElse():
-            return (yield _branch(facts, stmt))
-        case BufferStore():
-            return (yield _store(facts, stmt))
-        case Let():
-            return (yield _let(facts, stmt))
-        case Prefetch(place):
-            simple = yield expression(facts, place)
-            if simple is place:
-                return stmt
-            return Prefetch(simple) if isinstance(simple, BufferLoad) else EMPTY
-        case SeqStmt(stmts):
-            parts: list[Stmt] = []
-            for part in stmts:
-                parts.append((yield _statement(facts, part)))
-            return stmt if _alike(parts, stmts) else seq(*parts)
-    return (yield _memory(facts, stmt))
+    return (yield _STATEMENTS.get(type(stmt), _memory)(facts, stmt))
+
+
+def _sequence(facts: Facts, stmt: SeqStmt) -> Task:
+    parts: list[Stmt] = []
+    for part in stmt.stmts:
+        parts.append((yield _statement(facts, part)))
+    return stmt if _alike(parts, stmt.stmts) else seq(*parts)
+
+
+def _place(facts: Facts, stmt: Prefetch | Touch) -> Task:
+    simple = yield expression(facts, stmt.place)
+    if simple is stmt.place:
+        return stmt
+    return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
+
+
+def _operation(facts: Facts, stmt: TensorOp) -> Task:
+    body = yield _statement(facts, stmt.body)
+    if _is_empty(body):
+        return EMPTY
+    operands = yield _statement(facts, stmt.operands)
+    if body is stmt.body and operands is stmt.operands:
+        return stmt
+    return replace(stmt, operands=operands, body=body)
 
 
 def _memory(facts: Facts, stmt: Stmt) -> Task:
@@ -316,6 +322,18 @@ def _let(facts: Facts, stmt: Let) -> Task:
     if known or _is_empty(body):
         return body
     return Let(stmt.var, value, body)
+
+
+_STATEMENTS: dict[type, Callable[[Facts, Any], Task]] = {
+    For: _loop,
+    IfThenElse: _branch,
+    BufferStore: _store,
+    Let: _let,
+    Prefetch: _place,
+    Touch: _place,
+    TensorOp: _operation,
+    SeqStmt: _sequence,
+}
 
 
 def _without_unused(root: Stmt) -> Stmt:

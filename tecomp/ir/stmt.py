@@ -127,7 +127,7 @@ class For(Stmt):
         yield Operand(self.extent)
         yield from _declared(self.loop_var, self.extent)
         yield f", thread={quoted(self.thread)}):" if self.thread else "):"
-        yield from _block(self.body)
+        yield from block(self.body)
         yield Release(self.loop_var)
 
 
@@ -143,10 +143,10 @@ class IfThenElse(Stmt):
     def pieces(self) -> Pieces:
         """As in Python."""
         yield from ("if ", Operand(self.condition), ":")
-        yield from _block(self.then_case)
+        yield from block(self.then_case)
         if self.else_case is not None:
             yield from (NEWLINE, "else:")
-            yield from _block(self.else_case)
+            yield from block(self.else_case)
 
 
 @quick
@@ -258,7 +258,7 @@ class Let(Stmt):
         """`with Let(value) as x:`."""
         yield from ("with Let(", Operand(self.value), *_declared(self.var, self.value), ") as ")
         yield from (Bind(self.var), Name(self.var), ":")
-        yield from _block(self.body)
+        yield from block(self.body)
         yield Release(self.var)
 
 
@@ -299,11 +299,12 @@ def _with_buffer(
 ) -> Pieces:
     yield from (f"with {word}(", *declaration(buffer, view=view), *more, ") as ")
     yield from (Bind(buffer), Name(buffer), ":")
-    yield from _block(body)
+    yield from block(body)
     yield Release(buffer)
 
 
-def _block(body: Stmt) -> Pieces:
+def block(body: Stmt) -> Pieces:
+    """A body, one step further in on lines of its own."""
     return (INDENT, NEWLINE, Operand(body), DEDENT)
 
 
@@ -370,7 +371,7 @@ class PrimFunc:
         yield f"def {identifier(self.name)}("
         yield from self._signature()
         yield "):"
-        yield from _block(self.body)
+        yield from block(self.body)
 
     def _decorators(self) -> Pieces:
         for count, (data, maps) in enumerate(self.layout_maps):

@@ -41,6 +41,7 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.tensor_op import TensorOp, Touch
 
 
 def verify(func: PrimFunc, *, flat: bool = False) -> None:
@@ -147,17 +148,26 @@ class _Checker:
                 yield from self.binding(node)
             case BufferStore():
                 self.store(node)
-            case Prefetch():
+            case Prefetch() | Touch():
                 self.expression(node.place)
                 if (
                     not isinstance(node.place, BufferLoad)
                     or node.place.dtype != node.place.buffer.dtype
                 ):
-                    self.refuse(node, "what is fetched ahead is the place of one element")
+                    self.refuse(node, "what is fetched or moved is the place of one element")
+            case TensorOp():
+                yield from self.operation(node)
             case Allocate() | BufferRealize() | DeclBuffer():
                 yield from self.scope(node)
             case _:
                 self.refuse(node, f"a {type(node).__name__} is no statement of the language")
+
+    def operation(self, node: TensorOp) -> Iterator[Stmt | Callable[[], None]]:
+        for part in walk(node.operands):
+            if isinstance(part, Stmt) and not isinstance(part, Touch | For | IfThenElse | SeqStmt):
+                self.refuse(node, "its operands are loops of reads() and writes()")
+        yield node.operands
+        yield node.body
 
     def binding(self, node: For | Let) -> Iterator[Stmt | Callable[[], None]]:
         var = node.bound()[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
@@ -19,6 +20,8 @@ from tecomp.scheduling.state import StageState
 def scheduled(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Tensor, Layout]]]:
     """Each computed stage that has memory: the operation, what it computes, and all layouts.
 
+    Stages of `te.extern` are left out, as nothing says what they compute.
+
     Raises:
         LayoutError: an extent is no number.
     """
@@ -28,8 +31,10 @@ def scheduled(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Ten
         for op in (stage.op, *(a for a, key in state.aliases.items() if key is stage.key),
                    stage.key):  # fmt: skip
             layouts.update(_layouts(stage, op))
-    for key, body in inlined_bodies(state).items():
-        yield state.stage(key).compute, body[0], layouts
+    for key, body in inlined_bodies(state)[0].items():
+        compute = state.stage(key).compute
+        if not isinstance(compute, ExternOp):
+            yield compute, body[0], layouts
 
 
 def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
@@ -42,7 +47,8 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
                 "constant shapes"
             )
         plain = Layout.row_major(shape, tensor.dtype)
-        index_map = plain.index_map
+        # A tensor without axes has a place all the same; maps begin with its axes.
+        index_map = plain.index_map if shape or not stage.layout.maps else IndexMap((), ())
         for each in stage.layout.maps:
             lifted = IndexMap.lift(each)
             results = tuple(lifted.map_indices(list(index_map.final_indices)))

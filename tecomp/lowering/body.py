@@ -10,6 +10,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import (
+    BinOp,
     BufferLoad,
     Call,
     CmpOp,
@@ -17,11 +18,12 @@ from tecomp.ir.expr import (
     Const,
     Expr,
     Var,
+    binary,
     index_value,
     logical_and,
 )
 from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import BufferStore, IfThenElse, Let, Stmt, seq
+from tecomp.ir.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
 from tecomp.lowering.index import value_of
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import Check
@@ -42,11 +44,22 @@ class StageBody:
     checks: Mapping[int, tuple[Check, ...]]
 
     def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
-        """Store what a reduction starts from."""
+        """Store what a reduction starts from, or the first steps of a scan."""
         reduce = self.definition.reduce
-        assert reduce is not None
+        if reduce is None:
+            return self._first_steps(roots)
         start = reduce.init or reduce.combiner.identity
         return self._store([self._value(value, roots) for value in start], roots)
+
+    def _first_steps(self, roots: Mapping[IterVar, Expr]) -> Stmt:
+        axis = self.definition.axis[0]
+        step = Var(axis.name)
+        values = {**roots, axis: step}
+        store = self._store([self._value(e, values) for e in self.definition.start], values)
+        extent, steps = self.definition.first_step, self.program.shape(self.definition)[0]
+        if not (isinstance(extent, int) and isinstance(steps, int)):
+            extent = binary(BinOp.MIN, index_value(extent), index_value(steps))
+        return For(step, Const(0), index_value(extent), ForKind.SERIAL, store)
 
     def update(self, roots: Mapping[IterVar, Expr], *, starts: bool = False) -> Stmt:
         """Store the element, or combine one more value into it.

@@ -20,7 +20,7 @@ from tecomp.lowering.kinds import at_once
 from tecomp.lowering.program import Definition, Program
 from tecomp.poly.express import set_to_condition
 from tecomp.poly.regions import Scope
-from tecomp.scheduling.state import Fuse, Split, Transform, is_reduction
+from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
 
 Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]
 
@@ -102,7 +102,7 @@ class BoxedLoops:
     ) -> Stmt:
         """Loops that store what a reduction starts from."""
         loops: list[tuple[IterVar, Var]] = [
-            (leaf, Var(leaf.name)) for leaf in rest if not is_reduction(leaf)
+            (leaf, Var(leaf.name)) for leaf in rest if is_data(leaf)
         ]
         if self.frame.data_loops_suffice:
             roots = self.frame.root_values({**values, **dict(loops)})

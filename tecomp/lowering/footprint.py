@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from tecomp.lowering.index import index_of
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges, reads_of
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
-from tecomp.poly.regions import Scope, extend, image, united
-from tecomp.scheduling.state import At, is_reduction
+from tecomp.poly.regions import Scope, extend, free, image, united
+from tecomp.scheduling.state import At, is_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Region:
 def whole(program: Program, definition: Definition, scope: Scope) -> Any:
     """All elements of a stage's tensors."""
     space = scope.space(definition.axis)
-    return space.box([(index_value(0), program.extent(axis.extent)) for axis in definition.axis])
+    return space.box([(index_value(0), extent) for extent in program.shape(definition)])
 
 
 def with_reduction(
@@ -76,8 +76,12 @@ def needed(
     region = read_elements(program, producer.stage.key, instances, scope)
     if region is None:
         return None
-    clipped = united(region.intersect(whole(program, producer, scope)), scope)
-    return Region(clipped, region)
+    everything = whole(program, producer, scope)
+    if producer.scan_axis is not None or producer.is_opaque:
+        # All steps are needed for one of them.
+        points = free(region, 0).intersect(everything) if producer.is_pointwise else everything
+        return Region(points, points)
+    return Region(united(region.intersect(everything), scope), region)
 
 
 def read_elements(
@@ -97,6 +101,24 @@ def read_elements(
             elements = touched(read.load.indices, read.conditions, points, space)
             region = elements if region is None else region.union(elements)
     return None if region is None else united(region, scope)
+
+
+def propagated(
+    program: Program,
+    instances: Mapping[Operation, Any],
+    inside: Container[Operation],
+    scope: Scope,
+) -> dict[Operation, Any]:
+    """`instances`, and the points at which stages `inside` are evaluated for them."""
+    found = dict(instances)
+    for definition in reversed([*program.definitions.values()]):
+        key = definition.stage.key
+        if key not in inside or key in found:
+            continue
+        region = needed(program, definition, found, scope)
+        if region is not None:
+            found[key], _ = with_reduction(program, definition, region.points, scope)
+    return found
 
 
 def touched(
@@ -140,16 +162,20 @@ def check_consumers(program: Program) -> None:
         loop = next(k for k, leaf in enumerate(parent.leaves) if leaf is attach.axis)
         inside = {parent.key, *program.inside(parent.key, loop + 1)}
         for definition in program.definitions.values():
-            if definition.stage.key not in inside and _reads(program, definition.body, producer):
+            body = (*definition.body, *definition.start)
+            if definition.stage.key not in inside and _reads(program, body, producer):
                 raise LowerError(
                     f"{where}: {definition.stage.name} reads {name} too but is not computed inside "
                     f"that loop; attach it there as well, or compute {name} further out"
                 )
-        reduce = program.definitions[parent.key].reduce
-        in_reduction = any(is_reduction(leaf) for leaf in parent.leaves[: loop + 1])
-        if reduce is not None and in_reduction and _reads(program, reduce.init, producer):
+        initial = program.definitions[parent.key].initial
+        is_inside = not all(map(is_data, parent.leaves[: loop + 1]))
+        if is_inside and _reads(program, initial, producer):
+            scans = program.definitions[parent.key].scan_axis is not None
+            what = "the start" if scans else "init="
+            loops = "over steps" if scans else "of the reduction"
             raise LowerError(
-                f"{where}: init= of {parent.name} reads {name} before the loops of the reduction, "
+                f"{where}: {what} of {parent.name} reads {name} before the loops {loops}, "
                 f"and that loop is inside them; compute {name} further out"
             )
 

@@ -24,7 +24,7 @@ from tecomp.scheduling.relations import (
     made_from,
     recover,
 )
-from tecomp.scheduling.state import Relation, Split, Transform, is_reduction
+from tecomp.scheduling.state import Relation, Split, Transform, is_data, is_reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class StageFrame:
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
         """The data loops among `leaves`, as functions of the root axes."""
-        return [(leaf, self.values[leaf]) for leaf in leaves if not is_reduction(leaf)]
+        return [(leaf, self.values[leaf]) for leaf in leaves if is_data(leaf)]
 
     def axis_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
         """All axes that the given loops determine, each counted from its base."""

@@ -12,7 +12,7 @@ from tecomp.lowering.kinds import grid_axes, loop_kinds
 from tecomp.lowering.work import StageWork
 from tecomp.poly.regions import Scope, first_dims, full_tiles, where_equal
 from tecomp.poly.scan import scan
-from tecomp.scheduling.state import is_reduction
+from tecomp.scheduling.state import is_data
 
 
 def initialise(
@@ -27,7 +27,7 @@ def initialise(
         return _by_roots(work, values, scope)
     if work.resets:
         return _reset(work, position, values, data, scope)
-    dims = tuple(leaf for leaf in work.leaves[position:] if not is_reduction(leaf))
+    dims = tuple(leaf for leaf in work.leaves[position:] if is_data(leaf))
 
     def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
         del copy
@@ -53,7 +53,7 @@ def _reset(
     operation = work.operation
     assert operation is not None
     end = operation.position
-    dims = tuple(leaf for leaf in work.leaves[position:end] if not is_reduction(leaf))
+    dims = tuple(leaf for leaf in work.leaves[position:end] if is_data(leaf))
     axes = work.definition.axis
 
     def start(point: Mapping[Any, Expr], copy: Any) -> Stmt:

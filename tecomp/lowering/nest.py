@@ -33,16 +33,24 @@ from tecomp.lowering.footprint import (
     Region,
     check_consumers,
     needed,
+    propagated,
     whole,
     with_reduction,
 )
-from tecomp.lowering.frame import frame_of
+from tecomp.lowering.frame import StageFrame, frame_of
 from tecomp.lowering.initial import initialise
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
+from tecomp.lowering.opaque import check_inputs, opaque
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
+from tecomp.lowering.recurrence import (
+    check_order,
+    evaluated_in_steps,
+    later_steps,
+    with_recurrences,
+)
 from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
 from tecomp.lowering.tensorize import Tensorizer, tensorizer
@@ -62,9 +70,10 @@ from tecomp.poly.regions import (
     first_dims,
     fix,
     is_box,
+    without_first,
 )
 from tecomp.poly.scan import scan
-from tecomp.scheduling.state import StageState, is_reduction
+from tecomp.scheduling.state import StageState, is_data
 
 
 def build_nest(program: Program, name: str) -> PrimFunc:
@@ -73,8 +82,10 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     Raises:
         LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
     """
-    checker = ReadChecker(program)
+    program = with_recurrences(program)
+    checker = ReadChecker(program, evaluated_in_steps(program))
     checker.run()
+    check_inputs(program)
     check_consumers(program)
     check_doubled(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
@@ -102,7 +113,7 @@ class _Nests:
         roots = self.program.roots()
         memory = memory_of_arguments(self.program)
         for definition in roots:
-            extents = [self.program.extent(axis.extent) for axis in definition.axis]
+            extents = self.program.shape(definition)
             bounds = [(Const(0), extent) for extent in extents]
             memory.setdefault(definition.stage.key, with_padding(definition, bounds, scope))
         for definition in reversed(roots):
@@ -117,10 +128,12 @@ class _Nests:
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
     ) -> Stmt:
         """The loops that compute `region` of one stage."""
+        if (statement := opaque(self.program, definition)) is not None:
+            return statement
         stage = definition.stage
         attached = self._attached_by_position(stage)
         first_reduction = next(
-            (k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)), None
+            (k for k, leaf in enumerate(stage.leaves) if not is_data(leaf)), None
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
@@ -131,9 +144,7 @@ class _Nests:
         cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
                        *([] if operation is None else [operation.position]),
                        *([] if first_reduction is None else [first_reduction])})
-        shape = [self.program.extent(axis.extent) for axis in definition.axis]
-        bounds = box_around(region.points, region.unclipped, scope, shape)
-        frame = frame_of(self.program, definition, bounds, region.points, scope)
+        frame, looped, start = self._frame(definition, region, scope)
         body = StageBody(self.program, definition, self.checker.checks)
         work = StageWork(
             definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
@@ -141,19 +152,38 @@ class _Nests:
             and first_step_stores(self.program, definition, attached),
             operation,
         )
-        points, _ = with_reduction(self.program, definition, region.points, scope)
+        points, _ = with_reduction(self.program, definition, looped, scope)
         axes = (*definition.axis, *definition.reduce_axis)
-        data = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
+        data = [leaf for leaf in stage.leaves if is_data(leaf)]
         try:
             all_leaves = frame.leaf_points(points, axes, stage.leaves, scope)
-            data_leaves = frame.leaf_points(region.points, definition.axis, data, scope)
+            data_leaves = frame.leaf_points(*start, data, scope)
         except NotAffine:
             if operation is not None:
                 raise operation.not_affine() from None
-            return self._boxed(work, scope)
+            return self._boxed(work, looped, scope)
         if operation is not None:
             work = replace(work, operation=self._measured(work, operation, all_leaves, scope))
         return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+
+    def _frame(
+        self, definition: Definition, region: Region, scope: Scope
+    ) -> tuple[StageFrame, Any, tuple[Any, tuple[IterVar, ...]]]:
+        """The frame of a stage; what its loops run through, and what they start with.
+
+        The latter in terms of some of the axes: a scan starts with the first steps of each place.
+        """
+        shape = self.program.shape(definition)
+        points, axes = region.points, definition.axis
+        if definition.scan_axis is None:
+            bounds = box_around(points, region.unclipped, scope, shape)
+            frame = frame_of(self.program, definition, bounds, points, scope)
+            return frame, points, (points, axes)
+        later = later_steps(definition, points, scope)
+        bounds = box_around(later, later, scope, shape)
+        frame = frame_of(self.program, definition, bounds, later, scope)
+        check_order(self.program, definition, frame, later, scope)
+        return frame, later, (without_first(points), axes[1:])
 
     def _measured(
         self, work: StageWork, operation: Tensorizer, points: Any, scope: Scope
@@ -164,7 +194,7 @@ class _Nests:
         inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
         return operation.measured(self._own_points(work, values, inside), inside)
 
-    def _boxed(self, work: StageWork, scope: Scope) -> Stmt:
+    def _boxed(self, work: StageWork, looped: Any, scope: Scope) -> Stmt:
         """The loops of a stage whose loops are no affine functions of its axes."""
 
         def producers(
@@ -176,8 +206,8 @@ class _Nests:
             return unrolled_within(done, work.most_steps(position))
 
         loops = BoxedLoops(
-            self.program, work.definition, work.frame, work.body, work.region,
-            is_box(work.region, [work.frame.frames[a] for a in work.definition.axis], scope),
+            self.program, work.definition, work.frame, work.body, looped,
+            is_box(looped, [work.frame.frames[a] for a in work.definition.axis], scope),
             self._kinds(work), grid_axes(work.definition.stage), producers,
         )
         return loops.build(scope, work.first_reduction)
@@ -222,7 +252,7 @@ class _Nests:
             )
             now = {**values, **dict(zip(dims, chosen, strict=True))}
             rest = fix(points, chosen, inside)
-            data_values = [point[dim] for dim in dims if not is_reduction(dim)]
+            data_values = [point[dim] for dim in dims if is_data(dim)]
             rest_data = fix(data, data_values, inside)
             return self._at_cut(work, stop, now, rest, rest_data, inside)
 
@@ -245,9 +275,10 @@ class _Nests:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
         requests = self._ahead(work, position, values, scope)
         producers = self._producers(work, position, values, scope)
-        work = replace(work, memory={**work.memory, **_memory_of(producers)})
+        memory = {**work.memory, **_memory_of(producers)}
+        operation = None if work.operation is None else replace(work.operation, memory=memory)
+        work = replace(work, memory=memory, operation=operation)
         parts: list[Stmt] = []
-        operation = work.operation
         if position == work.starts_at:
             parts.append(initialise(work, position, values, data, scope))
         if operation is not None and position == operation.position:
@@ -296,7 +327,7 @@ class _Nests:
             region = needed(self.program, definition, instances, scope)
             if region is None:
                 continue
-            shape = [self.program.extent(axis.extent) for axis in definition.axis]
+            shape = self.program.shape(definition)
             bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
             if definition.is_argument:
                 check_passed(self.program, definition, region, scope)
@@ -326,13 +357,7 @@ class _Nests:
             work.definition.stage.key: self._own_points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)
-        for definition in reversed([d for d in self.program.definitions.values()
-                                    if d.stage.key in subtree]):
-            region = needed(self.program, definition, instances, scope)
-            if region is not None:
-                points, _ = with_reduction(self.program, definition, region.points, scope)
-                instances[definition.stage.key] = points
-        return instances
+        return propagated(self.program, instances, subtree, scope)
 
     def _ahead(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope

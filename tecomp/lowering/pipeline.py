@@ -19,6 +19,7 @@ from tecomp.lowering.packed import pack_reads
 from tecomp.lowering.padding import fill_padding
 from tecomp.lowering.program import prepare
 from tecomp.lowering.storage import lower_storage
+from tecomp.lowering.tensor_ops import expand_tensor_ops
 from tecomp.lowering.unroll import unroll_loops
 from tecomp.lowering.vectorize import vectorize_loops
 from tecomp.poly.context import isl_work
@@ -50,6 +51,8 @@ PASSES = (
     Pass("lower_storage", lower_storage, on_simple=partial(lower_storage, is_simple=True)),
     # One index for each physical axis.
     Pass("flatten_buffer", flatten_buffer, flat=True),
+    # What the machine does at once is counted before here, and from here on statements like all.
+    Pass("expand_tensor_ops", expand_tensor_ops, flat=True),
     # Elements that are joined to one operand are read at once.
     Pass("pack_reads", pack_reads, flat=True),
     # Loops marked so become vector operations; tails are masked. What was put together so far, by
@@ -167,8 +170,8 @@ def lower(
         args: tensors and size variables, in the order of the function's parameters.
         name: of the function.
         stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
-            `double_buffers`, `lower_storage`, `flatten_buffer`, `pack_reads`, `vectorize_loops`,
-            `unroll_loops` or `simplify`.
+            `double_buffers`, `lower_storage`, `flatten_buffer`, `expand_tensor_ops`, `pack_reads`,
+            `vectorize_loops`, `unroll_loops` or `simplify`.
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.
 

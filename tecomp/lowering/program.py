@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.dtype import INT64
@@ -17,6 +19,7 @@ from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.ir.text import identifier, take_name
 from tecomp.lowering.index import index_of
+from tecomp.lowering.steps import States, in_steps, states_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, Split, StageState, State
 
@@ -30,14 +33,20 @@ class Definition:
     Attributes:
         stage: its schedule.
         body: one expression for each output; inlined stages are written out.
+        start: of a scan, the first steps: one expression for each output.
         buffers: one for each output.
         is_argument: whether the caller passes the memory.
+        first_step: of a scan, the first that follows from others.
+        is_pointwise: of a scan, whether elements follow from those at the same place alone.
     """
 
     stage: StageState
     body: tuple[Expr, ...]
+    start: tuple[Expr, ...]
     buffers: tuple[Buffer, ...]
     is_argument: bool
+    first_step: Extent = 0
+    is_pointwise: bool = False
 
     @property
     def axis(self) -> tuple[IterVar, ...]:
@@ -54,6 +63,21 @@ class Definition:
         """Axes of the reduction."""
         return self.reduce.axis if self.reduce is not None else ()
 
+    @property
+    def scan_axis(self) -> IterVar | None:
+        """The steps, if it is a scan."""
+        return self.stage.op.scan_axis if isinstance(self.stage.op, ScanOp) else None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is made of statements that compute all of it at once."""
+        return isinstance(self.stage.op, ExternOp)
+
+    @property
+    def initial(self) -> tuple[Expr, ...]:
+        """What is stored before the loops over a reduction, or over steps."""
+        return self.reduce.init if self.reduce is not None else self.start
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -65,6 +89,7 @@ class Program:
         sizes: the user's size variables -> int64 variables of the function.
         definitions: computed stages that have memory, producers first.
         placeholders: memory of the tensors that are passed in.
+        states: the placeholders that stand for results of scans.
     """
 
     state: State
@@ -72,6 +97,7 @@ class Program:
     sizes: Mapping[Var, Var]
     definitions: Mapping[Operation, Definition]
     placeholders: Mapping[Operation, Buffer]
+    states: States
 
     @property
     def integers(self) -> tuple[Var, ...]:
@@ -89,6 +115,9 @@ class Program:
         key = self.state.stage(tensor.op).key
         if key in self.placeholders:
             return self.placeholders[key]
+        if key in self.states:
+            scan, output = self.states[key]
+            return self.definitions[scan].buffers[output]
         return self.definitions[key].buffers[tensor.value_index]
 
     def producer(self, tensor: Tensor) -> Operation:
@@ -97,7 +126,11 @@ class Program:
 
     def extent(self, extent: Extent) -> Extent:
         """An extent of the computation in terms of the function's sizes."""
-        return extent if isinstance(extent, int) else index_of(extent, dict(self.sizes))
+        return _extent(extent, self.sizes)
+
+    def shape(self, definition: Definition) -> list[Extent]:
+        """The extents of a stage's tensors in terms of the function's sizes."""
+        return [self.extent(extent) for extent in definition.stage.op.shape]
 
     def attached(self, key: Operation) -> list[tuple[IterVar, Definition]]:
         """The stages computed in loops of `key`, with the loop, producers first."""
@@ -122,24 +155,29 @@ class Program:
         return [d for d in self.definitions.values() if isinstance(d.stage.attach, AtRoot)]
 
 
+def _extent(extent: Extent, sizes: Mapping[Var, Var]) -> Extent:
+    return extent if isinstance(extent, int) else index_of(extent, dict(sizes))
+
+
 def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
     """The program of `schedule` with the parameters `args`.
 
     Raises:
         LowerError: an argument is not in the schedule or given twice, or one is missing.
     """
-    state = schedule.state
-    arguments = _check_arguments(state, args)
+    states = states_of(schedule.state)
+    state = in_steps(schedule.state, states)
+    arguments = _check_arguments(state, states, args)
     _check_attachments(state)
     tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
-    bodies = inlined_bodies(state)
-    _check_missing(state, bodies, tensors)
+    bodies, starts = inlined_bodies(state)
+    _check_missing(state, bodies, starts, states, tensors)
     sizes = _sizes(state, arguments)
     taken: set[str] = set()
     buffers = {
         (stage.key, k): _buffer(stage, k, sizes, taken)
         for stage in state
-        if stage.is_placeholder or stage.key in bodies
+        if stage.key in bodies or (stage.is_placeholder and stage.key not in states)
         for k in range(stage.op.num_outputs)
     }
     params = tuple(
@@ -150,17 +188,22 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
         stage.key: Definition(
             stage,
             tuple(substitute(e, dict(sizes)) for e in bodies[stage.key]),
+            tuple(substitute(e, dict(sizes)) for e in starts.get(stage.key, ())),
             tuple(buffers[stage.key, k] for k in range(stage.op.num_outputs)),
             (stage.key, 0) in tensors,
+            _extent(stage.op.scan_axis.dom.min, sizes) if isinstance(stage.op, ScanOp) else 0,
         )
         for stage in state
         if stage.key in bodies
     }
-    placeholders = {stage.key: buffers[stage.key, 0] for stage in state if stage.is_placeholder}
-    return Program(state, params, sizes, definitions, placeholders)
+    placeholders = {
+        stage.key: buffers[stage.key, 0]
+        for stage in state if stage.is_placeholder and stage.key not in states
+    }
+    return Program(state, params, sizes, definitions, placeholders, states)
 
 
-def _check_arguments(state: State, args: Sequence[object]) -> list[Argument]:
+def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
     if not isinstance(args, list | tuple):
         raise LowerError(f"lower: the arguments are a list of tensors, got {args!r}")
     seen: dict[object, int] = {}
@@ -181,6 +224,12 @@ def _check_arguments(state: State, args: Sequence[object]) -> list[Argument]:
                 f"lower: argument {position}, {arg.name}, is inlined and has no memory; "
                 "leave it out, or do not inline it"
             )
+        if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
+            name = state.stage(scan[0]).name
+            raise LowerError(
+                f"lower: argument {position}, {arg.name}, stands for {name} in its steps; "
+                "leave it out"
+            )
         key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
         if key in seen:
             raise LowerError(
@@ -193,14 +242,20 @@ def _check_arguments(state: State, args: Sequence[object]) -> list[Argument]:
 
 
 def _check_missing(
-    state: State, bodies: Mapping[Operation, tuple[Expr, ...]], given: set[tuple[Operation, int]]
+    state: State,
+    bodies: Mapping[Operation, tuple[Expr, ...]],
+    starts: Mapping[Operation, tuple[Expr, ...]],
+    states: States,
+    given: set[tuple[Operation, int]],
 ) -> None:
-    for body in bodies.values():
-        for node in distinct_nodes(*body):
+    for key, body in bodies.items():
+        for node in distinct_nodes(*body, *starts.get(key, ())):
             if not isinstance(node, TensorLoad):
                 continue
             stage = state.stage(node.tensor.op)
-            if stage.is_placeholder and (stage.key, 0) not in given:
+            if not stage.is_placeholder or stage.key in states:
+                continue
+            if (stage.key, 0) not in given:
                 raise LowerError(
                     f"lower: {stage.name} is read but is not among the arguments; add it",
                     node.location,
@@ -241,10 +296,14 @@ def _check_attachments(state: State) -> None:
             )
 
 
-def inlined_bodies(state: State) -> dict[Operation, tuple[Expr, ...]]:
-    """Bodies of the stages that have memory, without reads of those that have none."""
+Bodies = dict[Operation, tuple[Expr, ...]]
+
+
+def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
+    """Bodies of the stages that have memory, and starts of scans, with inlined ones written out."""
     inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
-    bodies: dict[Operation, tuple[Expr, ...]] = {}
+    bodies: Bodies = {}
+    starts: Bodies = {}
 
     def rule(node: object) -> Expr | None:
         if not isinstance(node, TensorLoad):
@@ -259,11 +318,13 @@ def inlined_bodies(state: State) -> dict[Operation, tuple[Expr, ...]]:
         if not isinstance(stage.op, ComputeOp):
             continue
         body = tuple(bottom_up(value, rule) for value in stage.op.body) if inline else stage.op.body
+        if isinstance(stage.op, ScanOp):
+            starts[stage.key] = tuple(bottom_up(value, rule) for value in stage.op.start)
         if isinstance(stage.attach, Inline):
             inline[stage.key] = (stage.op.axis, body[0])
         else:
             bodies[stage.key] = body
-    return bodies
+    return bodies, starts
 
 
 def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
@@ -296,8 +357,11 @@ def _defined(stage: StageState) -> list[Var]:
         for axis in stage.op.reduce_axis:
             found += [*_variables(axis.extent), *_variables(axis.dom.min)]
         bound = {*stage.op.axis, *stage.op.reduce_axis, *_bound_by_reducer(stage)}
-        nodes = distinct_nodes(*stage.op.body)
+        start = stage.op.start if isinstance(stage.op, ScanOp) else ()
+        nodes = distinct_nodes(*stage.op.body, *start)
         found += [node for node in nodes if type(node) is Var and node not in bound]
+    if isinstance(stage.op, ExternOp):
+        found += free_variables(stage.op.statement)
     return found
 
 
@@ -328,7 +392,7 @@ def _buffer(
     stage: StageState, output: int, sizes: Mapping[Var, Var], taken: set[str]
 ) -> Buffer:
     tensor = stage.op.output(output)
-    shape = tuple(n if isinstance(n, int) else index_of(n, dict(sizes)) for n in tensor.shape)
+    shape = tuple(_extent(n, sizes) for n in tensor.shape)
     return Buffer(
         take_name(identifier(tensor.name), taken), shape, tensor.dtype, stage.scope,
         stage.layout.axis_separators,

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
@@ -47,9 +48,14 @@ class Check:
 
 
 def reads_of(definition: Definition) -> Iterator[Read]:
-    """Every read in the bodies of a definition."""
+    """Every read in the bodies of a definition, and in the first steps of a scan."""
     seen: set[tuple[int, tuple[int, ...]]] = set()
-    todo: list[tuple[Any, tuple[Expr, ...]]] = [(e, ()) for e in reversed(definition.body)]
+    later = (is_later_step(definition),) if definition.scan_axis is not None else ()
+    first = tuple(Not(condition) for condition in later)
+    todo: list[tuple[Any, tuple[Expr, ...]]] = [
+        *((e, first) for e in reversed(definition.start)),
+        *((e, later) for e in reversed(definition.body)),
+    ]
     while todo:
         node, conditions = todo.pop()
         key = (id(node), tuple(id(c) for c in conditions))
@@ -59,6 +65,11 @@ def reads_of(definition: Definition) -> Iterator[Read]:
         if isinstance(node, TensorLoad):
             yield Read(node, conditions)
         todo.extend(reversed(_guarded_children(node, conditions)))
+
+
+def is_later_step(definition: Definition) -> Expr:
+    """Whether an element of a scan follows from others, as a condition of its axes."""
+    return index_value(definition.axis[0]) >= index_value(definition.first_step)
 
 
 def _guarded_children(
@@ -87,25 +98,34 @@ def _is_true(condition: Expr) -> bool:
 
 def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Range]:
     """The values of every root axis."""
-    axes = (*definition.axis, *definition.reduce_axis)
-    return {
+    shape = program.shape(definition)
+    data = {
+        axis: Range(Const(0), index_value(extent))
+        for axis, extent in zip(definition.axis, shape, strict=True)
+    }
+    reduced = {
         axis: Range(
             index_value(program.extent(axis.dom.min)), index_value(program.extent(axis.extent))
         )
-        for axis in axes
+        for axis in definition.reduce_axis
     }
+    return {**data, **reduced}
 
 
 class ReadChecker:
     """Decides for every read whether it stays inside, and which checks the rest needs.
 
     Attributes:
+        evaluated: for some stages the points at which they are evaluated, if not everywhere.
         sites: what a failed run-time check reports, by number.
         checks: the run-time checks of a read, by the identity of the read.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, program: Program, evaluated: Mapping[Operation, Any] | None = None
+    ) -> None:
         self.program = program
+        self.evaluated = evaluated or {}
         self.sites: list[str] = []
         self.checks: dict[int, tuple[Check, ...]] = {}
 
@@ -116,8 +136,10 @@ class ReadChecker:
             LowerError: a read can leave its tensor; the message shows the point.
         """
         for definition in self.program.definitions.values():
+            if definition.is_opaque:
+                continue
             ranges = domain_ranges(self.program, definition)
-            domain = _Domain(self.program, ranges)
+            domain = _Domain(self.program, ranges, self.evaluated.get(definition.stage.key))
             for read in reads_of(definition):
                 self._check(definition, domain, read)
 
@@ -148,7 +170,10 @@ class ReadChecker:
 class _Domain:
     """The points at which one definition is evaluated."""
 
-    def __init__(self, program: Program, ranges: Mapping[IterVar, Range]) -> None:
+    def __init__(
+        self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Any = None
+    ) -> None:
+        self.evaluated = evaluated
         self.sizes = program.integers
         self.extents = program.symbolic_extents
         self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
@@ -162,7 +187,7 @@ class _Domain:
         box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
         for extent in self.extents:
             box = box.intersect(condition_hull(extent >= 0, self.space)[0])
-        return box
+        return box if self.evaluated is None else box.intersect(self.evaluated)
 
     @cached_property
     def facts(self) -> Facts:

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var, logical_and
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import BufferLoad, Const, Expr, Var, index_value, logical_and
 from tecomp.ir.rewrite import bottom_up, substitute
-from tecomp.ir.stmt import Buffer, BufferStore, Stmt
+from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, Stmt, seq
+from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.poly.tiles import Access, Tile, view
 
 Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
@@ -77,6 +79,23 @@ def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks)
 
     made = bottom_up(statement, rule)
     return substitute(made, dict(zip(intrin.scalar_params, place.scalars, strict=False)))
+
+
+def operation(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
+    """As `placed`, with a note that the machine does it at once, and on which elements."""
+    touched: list[Stmt] = []
+    out = intrin.buffers[-1]
+    for own in intrin.buffers:
+        indices = tuple(Var(f"{own.name}{k}", INT64) for k in range(len(own.shape)))
+        element = BufferLoad(own, indices)
+        moves: list[Stmt] = [Touch(element)] if own is not out or statement is intrin.update else []
+        moves += [Touch(element, is_written=True)] if own is out else []
+        loops = seq(*moves)
+        for var, extent in zip(reversed(indices), reversed(own.shape), strict=True):
+            loops = For(var, index_value(0), index_value(extent), ForKind.SERIAL, loops)
+        touched.append(loops)
+    both = TensorOp(intrin.name, seq(*touched), statement, intrin.tile, intrin.unit, intrin.mode)
+    return placed(both, intrin, place, masks)
 
 
 def _both(a: Expr | None, b: Expr | None) -> Expr | None:

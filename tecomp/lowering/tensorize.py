@@ -8,11 +8,11 @@ layouts are all in that function, and the operation's statements are rewritten w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor_intrin import TensorIntrin, length
@@ -33,12 +33,15 @@ from tecomp.lowering.tensor_match import (
     pairings,
     uses_axes,
 )
-from tecomp.lowering.tensor_place import Operands, placed
-from tecomp.lowering.tensor_tail import masks_of
+from tecomp.lowering.tensor_place import Masks, Operands, operation, placed
+from tecomp.lowering.tensor_tail import masks_of, runs_over
+from tecomp.lowering.whole_tiles import Memory
 from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.regions import Scope, box_around, first_dims
 from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
 from tecomp.scheduling.state import is_reduction
+
+Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Tensorizer:
         intrin: the operation.
         position: how many loops are around it.
         digits: how far each axis of data and reduction runs in these loops.
+        memory: for each tensor that exists here, the elements that its memory has.
     """
 
     program: Program
@@ -58,6 +62,7 @@ class Tensorizer:
     intrin: TensorIntrin
     position: int
     digits: tuple[tuple[Digit, ...], ...] = ()
+    memory: Memory = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -108,7 +113,7 @@ class Tensorizer:
         else:
             statement = intrin.body
         place = self._place(points, scope)
-        made = self._with_tail(statement, place)
+        made = self._with_tail(statement, place, operation)
         if not accumulates and intrin.body is None:
             return seq(self.started(self._data_points(points), scope), made)
         return made
@@ -123,7 +128,7 @@ class Tensorizer:
             found, (*self._unused(), self._output(found)),
             (*self.intrin.buffers[:-1], self.definition.buffers[0]), (), (),
         )
-        return self._with_tail(self.intrin.reset, place)
+        return self._with_tail(self.intrin.reset, place, placed)
 
     def _unused(self) -> tuple[Access, ...]:
         return tuple(Access((), ()) for _ in self.intrin.inputs)
@@ -132,15 +137,15 @@ class Tensorizer:
         count = len(self.definition.axis)
         return first_dims(points, count)
 
-    def _with_tail(self, statement: Stmt, place: Operands) -> Stmt:
-        whole = placed(statement, self.intrin, place, {})
+    def _with_tail(self, statement: Stmt, place: Operands, put: Put) -> Stmt:
+        whole = put(statement, self.intrin, place, {})
         if place.tile.is_full():
             return whole
-        masks = masks_of(
-            self.program, self.definition, self.intrin, self.where, place.tile, place.accesses,
-            place.loads,
-        )
-        part = placed(statement, self.intrin, place, masks)
+        around = place.tile, place.accesses, place.loads, self.memory
+        if runs_over(self.program, self.definition, self.intrin, *around):
+            return whole
+        masks = masks_of(self.program, self.definition, self.intrin, self.where, *around)
+        part = put(statement, self.intrin, place, masks)
         if place.tile.is_never_full():
             return part
         return IfThenElse(place.tile.full_condition(), whole, part)

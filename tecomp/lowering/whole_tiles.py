@@ -34,7 +34,7 @@ def memory_of_arguments(program: Program) -> dict[Operation, Bounds]:
     }
     for definition in program.definitions.values():
         if definition.is_argument:
-            extents = [program.extent(axis.extent) for axis in definition.axis]
+            extents = program.shape(definition)
             found[definition.stage.key] = [(Const(0), extent) for extent in extents]
     return found
 

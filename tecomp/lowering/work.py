@@ -17,7 +17,7 @@ from tecomp.lowering.tensorize import Tensorizer
 from tecomp.lowering.whole_tiles import Memory
 from tecomp.poly.regions import first_dims, full_tiles
 from tecomp.scheduling.pragma import STEPS
-from tecomp.scheduling.state import Ahead, StageState, is_reduction
+from tecomp.scheduling.state import Ahead, StageState, is_data
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class StageWork:
         frame: its axes and loops for the region that is computed here.
         body: makes its innermost statements.
         region: the elements to compute.
-        first_reduction: position of the first reduction loop; None for no reduction.
+        first_reduction: position of the first loop over a reduction, or over the steps of a scan;
+            None for neither.
         cuts: positions in the loop order where something else comes in, ascending; also those
             after loops over cores.
         attached: stages computed inside, by the position after their loop.
@@ -83,7 +84,7 @@ class StageWork:
         """
         loops = [
             (k, leaf) for k, leaf in enumerate(self.leaves)
-            if k >= start and not (only_data and is_reduction(leaf))
+            if k >= start and (is_data(leaf) or not only_data)
         ]
         made = sum(k < stop for k, _ in loops)
         if self.operation is not None and stop == self.operation.position:

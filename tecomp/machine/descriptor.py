@@ -151,6 +151,18 @@ class Target:
     rules: Annotated[tuple[Rule, ...], Key("rule")] = ()
     limits: Limits | None = None
 
+    def __post_init__(self) -> None:
+        for link in self.links.values():
+            for port in link.ports:
+                inside = len(port) == len(self.grid) and all(
+                    place < count for place, count in zip(port, self.grid.values(), strict=True))
+                if not inside:
+                    axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
+                    raise TargetError(
+                        f"link `{link.name}` has a port at {list(port)}, which is no core; give a "
+                        f"coordinate from 0 on for each axis of the grid: {axes or 'none'}"
+                    )
+
     @classmethod
     def load(cls, name: str | Path, **overrides: Any) -> Target:
         """The target of that name, or the one that a TOML file describes.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from tecomp.errors import TargetError
 from tecomp.ir.dtype import DType
 from tecomp.machine.fields import (
     Count,
@@ -75,6 +76,7 @@ class MatmulUnit:
         memory: where the operands are.
         source: where the numbers come from.
         instances: such units in one core.
+        modes: which of the fidelities is the usual one for a type of a and b, if not the first.
     """
 
     kind: Literal["matmul"]
@@ -91,6 +93,16 @@ class MatmulUnit:
     memory: MemoryName
     source: Source
     instances: Count = 1
+    modes: Mapping[DTypeName, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for dtype, mode in self.modes.items():
+            if dtype not in self.inputs or mode not in self.cycles:
+                raise TargetError(
+                    f"unit `{self.name}` has `{dtype} = \"{mode}\"` in modes; they are for its "
+                    f"inputs {', '.join(self.inputs)} and among its cycles "
+                    f"{', '.join(self.cycles)}"
+                )
 
 
 @dataclass(frozen=True, slots=True)

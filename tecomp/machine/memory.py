@@ -83,6 +83,9 @@ class Link:
         burst_bytes: the longest run that is moved at once.
         max_loops: nested loops that one descriptor has.
         instances: how many there are.
+        outstanding: requests that each has under way at one time; any number if not said.
+        ports: cores next to which it reaches a memory of the chip: a coordinate for each axis.
+        topology: whether the last core along an axis of the grid is next to the first (`torus`).
     """
 
     name: Name
@@ -96,3 +99,6 @@ class Link:
     burst_bytes: Count | None = None
     max_loops: Count | None = None
     instances: Count = 1
+    outstanding: Count | None = None
+    ports: tuple[tuple[Number, ...], ...] = ()
+    topology: Literal["mesh", "torus"] = "mesh"

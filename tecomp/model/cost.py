@@ -6,7 +6,7 @@ The model is in docs/cost-model.md. Every figure of a machine comes from its des
 from __future__ import annotations
 
 from collections import Counter as Totals
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tecomp.ir.dtype import DType
@@ -15,9 +15,11 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
-from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic
+from tecomp.model.links import cycles, hops, latency, outside_of_transfer
+from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Site, Sites, Work, sites_of
+from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of
+from tecomp.model.units import cycles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,14 @@ def cost(program: Program, target: Target) -> Report:
     Raises:
         TooManyRoundsError: too much has to be counted round by round.
     """
-    sites = sites_of(program.func)
+    sites = sites_of(program.func, target.engine)
     model = _Model(target, sites)
     for site in sites.sites:
         model.access(site)
     for work in sites.works:
         model.compute(work)
+    for tile in sites.tiles:
+        model.tile(tile)
     return model.report(program)
 
 
@@ -65,10 +69,22 @@ class _Flow:
 
 
 @dataclass(slots=True)
+class _Transfers:
+    """What goes over one link."""
+
+    bytes: int = 0
+    transfers: int = 0
+    bursts: int = 0
+    hops: int = 0
+
+
+@dataclass(slots=True)
 class _Worker:
     """One core."""
 
     operations: int = 0
+    tiles: Totals[str] = field(default_factory=Totals)
+    computing: float = 0.0
     parts: dict[tuple[int, str, str], float] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
 
@@ -89,16 +105,18 @@ class _Model:
         self.workers: dict[Core, _Worker] = {}
         self.operations: Totals[str] = Totals()
         self.chip: dict[str, float] = {}
+        self.links: dict[str, _Transfers] = {}
 
     def access(self, site: Site) -> None:
         """Add what one place reads or writes."""
         memory = self.target.memory(site.buffer.scope)
+        link = self._link_of(site, memory)
         found = self.counter.accesses(
-            site.frames, site.buffer, site.indices, memory.transaction_bytes
+            site.frames, site.buffer, site.indices, memory.transaction_bytes,
+            link.burst_bytes if link is not None else None,
         )
         flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
         size = site.buffer.dtype.bytes
-        links = self._links(site, memory)
         for core, accesses in found.items():
             flow.bytes += accesses.count * size
             flow.runs += accesses.runs
@@ -107,17 +125,17 @@ class _Model:
             flow.per_core[core] += accesses.count * size
             moved = _moved(accesses, size, memory)
             self._busy(site, core, memory, moved)
-            for link in links:
-                self._link(site, core, link, moved)
+        if link is not None:
+            self._transfer(site, link, found, memory)
 
-    def _links(self, site: Site, memory: Memory) -> list[Link]:
+    def _link_of(self, site: Site, memory: Memory) -> Link | None:
         """What moves a value that is read in one memory to be written to another."""
         if site.direction == "write" or site.target is None:
-            return []
+            return None
         to = site.target.scope
-        found = [each for each in self.target.links.values()
-                 if (each.from_, each.to) == (memory.name, to) and memory.name != to]
-        return found[:1]
+        found = (each for each in self.target.links.values()
+                 if (each.from_, each.to) == (memory.name, to) and memory.name != to)
+        return next(found, None)
 
     def _busy(self, site: Site, core: Core, memory: Memory, moved: int) -> None:
         reads = site.direction == "read"
@@ -129,11 +147,27 @@ class _Model:
             resource = f"{memory.name} {site.direction}"
             self._take(site, core, resource, moved / rate, is_shared=memory.scope != "core")
 
-    def _link(self, site: Site, core: Core, link: Link, moved: int) -> None:
-        if link.latency_cycles:
-            self.workers[core].waits[link.name] = link.latency_cycles
-        cycles = moved / (link.bytes_per_cycle * link.instances)
-        self._take(site, core, link.name, cycles, is_shared=link.scope == "chip")
+    def _transfer(
+        self, site: Site, link: Link, found: Mapping[Core, Accesses], memory: Memory
+    ) -> None:
+        """Add what goes over a link."""
+        begins = self.counter.times(outside_of_transfer(self.counter.terms, site, link))
+        total = self.links.setdefault(link.name, _Transfers())
+        for core, accesses in found.items():
+            worker = self.workers.setdefault(core, _Worker())
+            passed = hops(link, dict(zip(self.sites.axes, core, strict=True)), self.target.grid)
+            moved = _moved(accesses, site.buffer.dtype.bytes, memory)
+            transfers = min(begins[core], accesses.count)
+            total.bytes += moved
+            total.transfers += transfers
+            total.bursts += accesses.bursts
+            total.hops = max(total.hops, passed)
+            delay = latency(link, passed)
+            if delay:
+                worker.waits[link.name] = delay
+            requests = transfers if link.burst_bytes is None else accesses.bursts
+            taken = cycles(link, moved, requests, delay)
+            self._take(site, core, link.name, taken, is_shared=link.scope == "chip")
 
     def _take(
         self, site: Site, core: Core, resource: str, cycles: float, *, is_shared: bool
@@ -153,7 +187,19 @@ class _Model:
                 self.operations[f"{name} {dtype}"] += count * times
                 worker.operations += count * times
                 cycles += count * times * self._cycles(name, dtype)
+            worker.computing += cycles
             worker.takes(work.statement, work.name, "compute", cycles)
+
+    def tile(self, work: TileWork) -> None:
+        """Add what an operation of the machine takes of its unit."""
+        name = work.operation.name
+        for core, times in self.counter.times(work.frames).items():
+            worker = self.workers.setdefault(core, _Worker())
+            worker.tiles[name] += times
+            if work.unit is not None:
+                cycles = times * cycles_of(work.operation, work.unit)
+                worker.computing += cycles
+                worker.takes(work.statement, name, f"{work.unit.name} unit", cycles)
 
     def _cycles(self, name: str, dtype: str) -> float:
         """Of one operation on one element."""
@@ -171,9 +217,12 @@ class _Model:
         return Report(
             program.name, self.target.name, self.sites.axes, self.target.cores,
             tuple(_core_work(core, self.workers[core]) for core in order),
-            tuple(self._traffic(order)), tuple(self._memories(program)),
-            dict(sorted(self.operations.items())), dict(self.chip), self.target.clock_hz,
-            self.sites.unknown,
+            tuple(self._traffic(order)),
+            tuple(Transfers(name, each.bytes, each.transfers, each.bursts, each.hops)
+                  for name, each in self.links.items()),
+            tuple(self._memories(program)),
+            dict(sorted(self.operations.items())), _tiles(self.workers.values()),
+            dict(self.chip), self.target.clock_hz, self.sites.unknown,
         )
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:
@@ -209,4 +258,14 @@ def _core_work(core: Core, worker: _Worker) -> CoreWork:
     for (_, name, resource), each in sorted(worker.parts.items(), key=lambda item: item[0][0]):
         cycles[resource] = cycles.get(resource, 0.0) + each
         parts.append(Part(name, resource, each))
-    return CoreWork(core, worker.operations, cycles, sum(worker.waits.values()), tuple(parts))
+    return CoreWork(
+        core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
+        sum(worker.waits.values()), tuple(parts),
+    )
+
+
+def _tiles(workers: Iterable[_Worker]) -> dict[str, int]:
+    total: Totals[str] = Totals()
+    for worker in workers:
+        total.update(worker.tiles)
+    return dict(sorted(total.items()))

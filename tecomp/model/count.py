@@ -1,37 +1,40 @@
 """How often a place is reached, and at which addresses, from the loops and conditions around it.
 
-Rounds of a loop that differ in nothing but a shift of the addresses are counted at once; rounds in
-which something else depends on the loop's variable, such as a bound or a condition inside, are
-counted one by one. Both are exact.
+What happens inside of a loop depends on what is outside by the values of some expressions only. For
+each of them that occurs, rounds are joined two by two, and the joined ones again, so that any range
+of rounds, of which a bound may depend on loops outside, is joined from a few parts. Rounds that
+differ in nothing but a shift of the addresses have the same parts. It is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import gcd
-from typing import Any
+from typing import Any, TypeAlias
 
 from tecomp.ir.evaluate_expr import Scope, compile_expr
 from tecomp.ir.expr import BufferLoad, Expr, Var
 from tecomp.ir.linear import Linear, Terms
-from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer
-from tecomp.model.sequence import NOTHING, Step, joined, repeated, single
+from tecomp.model.levels import Level, depth_of, is_known, known_outside, levels_of
+from tecomp.model.sequence import NOTHING, Step, joined, single
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Frame, Round, Where
+from tecomp.model.sites import Frame
 
 BUDGET = 1_000_000
-"""Rounds that are counted one by one, at most, for all places of a function together."""
+"""Parts that are joined, at most, for all places of a function together."""
 
 Core = tuple[int, ...]
 """A coordinate for each axis of the grid."""
 _ONE = Step(1, None)
+_Value: TypeAlias = "Callable[[list[Any]], Any]"
 
 
 class TooManyRoundsError(Exception):
-    """More rounds would have to be counted one by one than the budget allows."""
+    """More rounds would have to be counted than the budget allows."""
 
 
 @dataclass
@@ -40,20 +43,37 @@ class Counter:
 
     Attributes:
         grid: cores along each axis, in the order of coordinates.
-        rounds: that were counted one by one so far.
+        rounds: that were looked at so far.
+        terms: sums that addresses and conditions are.
     """
 
     grid: Mapping[str, int]
     rounds: int = 0
-    _terms: Terms = field(default_factory=Terms)
+    terms: Terms = field(default_factory=Terms)
+    _times: dict[tuple[int, ...], tuple[Sequence[Frame], dict[Core, int]]] = field(
+        default_factory=dict)
 
     def accesses(
-        self, frames: Sequence[Frame], buffer: Buffer, indices: Sequence[Expr], block: int | None
+        self,
+        frames: Sequence[Frame],
+        buffer: Buffer,
+        indices: Sequence[Expr],
+        block: int | None,
+        burst: int | None = None,
     ) -> dict[Core, Accesses]:
-        """The accesses of each core that makes any."""
+        """The accesses of each core that makes any.
+
+        Args:
+            frames: loops and conditions around the place.
+            buffer: that is accessed.
+            indices: where.
+            block: bytes of a transaction of its memory, if that has them.
+            burst: the most bytes that a link moves at once, if there is a most.
+        """
         size = buffer.dtype.bytes
-        address = _address(self._terms, buffer, indices, block)
-        found = self._by_core(frames, address, Step(size, block))
+        address = address_of(self.terms, buffer, indices, block)
+        step = Step(size, block, max(burst // size, 1) if burst else None)
+        found = self._by_core(frames, address, step)
         if any(isinstance(part, BufferLoad) for index in indices for part in walk(index)):
             # Where it is depends on data: each element counts as far from all others.
             return {core: _apart(each, block) for core, each in found.items()}
@@ -61,8 +81,12 @@ class Counter:
 
     def times(self, frames: Sequence[Frame]) -> dict[Core, int]:
         """How often each core comes to a place."""
-        found = self._by_core(frames, Linear(), _ONE)
-        return {core: accesses.count for core, accesses in found.items()}
+        key = tuple(map(id, frames))
+        if key not in self._times:
+            found = self._by_core(frames, Linear(), _ONE)
+            counts = {core: accesses.count for core, accesses in found.items()}
+            self._times[key] = frames, counts
+        return self._times[key][1]
 
     def _by_core(
         self, frames: Sequence[Frame], address: Linear, step: Step
@@ -78,10 +102,10 @@ class Counter:
 
 def _apart(accesses: Accesses, block: int | None) -> Accesses:
     count = accesses.count
-    return Accesses(count, 0, 0, count, 1, 1, 1, count if block else 0)
+    return Accesses(count, 0, 0, count, 1, 1, 1, count if block else 0, count)
 
 
-def _address(
+def address_of(
     terms: Terms, buffer: Buffer, indices: Sequence[Expr], block: int | None
 ) -> Linear:
     """The byte of an element; rows of a memory with several axes are apart from each other."""
@@ -99,124 +123,152 @@ def _address(
     return total
 
 
+@dataclass(slots=True)
+class _Loop:
+    """A loop around a place as functions of the variables.
+
+    Attributes:
+        level: the loop.
+        slot: of its variable.
+        low: the first value.
+        end: the first value after the last one.
+        conditions: that have to hold inside.
+        factor: what the address grows by with the variable.
+        adds: parts of the address, times their factors, that are known inside.
+        key: values, known outside, that decide what happens in a round.
+        threads: axes of the grid that loops inside are bound to.
+        is_needed: whether rounds differ in more than a shift of the addresses.
+    """
+
+    level: Level
+    slot: int
+    low: _Value
+    end: _Value
+    conditions: list[_Value]
+    factor: int
+    adds: list[tuple[_Value, int]]
+    key: list[_Value]
+    threads: tuple[str, ...]
+    is_needed: bool
+
+
 class _Place:
-    """One place: the loops and conditions around it as functions of their variables."""
+    """One place, and the parts of the loops around it that were counted so far."""
 
     def __init__(
         self, counter: Counter, frames: Sequence[Frame], address: Linear, step: Step
     ) -> None:
         self.counter = counter
-        self.frames = frames
         self.step = step
+        self.block = step.block or 1
+        levels = levels_of(counter.terms, frames)
         self.scope = Scope(())
-        self.slots = {f.var: self.scope.declare(f.var) for f in frames if isinstance(f, Round)}
+        self.depths = {level.var: k for k, level in enumerate(levels.loops)}
+        self.slots = {var: self.scope.declare(var) for var in self.depths}
+        self.conditions = self._compiled(levels.conditions)
         self.const = address.const
-        self.factors = {a: c for a, c in address.terms.values() if isinstance(a, Var)}
-        rest = [(a, c) for a, c in address.terms.values() if not isinstance(a, Var)]
-        known = [(a, c) for a, c in rest if self._is_known(a)]
-        self.rest = [(compile_expr(self.scope, a), c) for a, c in known]
-        self.bounds: list[Any] = [self._compiled(frame) for frame in frames]
-        self.needs = self._needs([a for a, _ in known])
+        self.loops = self._loops(levels.loops, address)
         self.env: list[Any] = [None] * self.scope.slots
         self.env[0] = True
-        self.memo: dict[Any, Accesses] = {}
+        self.lines: dict[Any, dict[tuple[int, int], Accesses]] = {}
         self.core: Mapping[str, int] = {}
 
-    def _is_known(self, expr: Expr) -> bool:
-        """Whether it depends on loops alone, and not on data."""
-        loops = all(var in self.slots for var in free_variables(expr))
-        return loops and not any(isinstance(part, BufferLoad) for part in walk(expr))
+    def _compiled(self, exprs: Iterable[Expr]) -> list[_Value]:
+        return [compile_expr(self.scope, expr) for expr in exprs]
 
-    def _compiled(self, frame: Frame) -> Any:
-        if isinstance(frame, Where):
-            is_known = self._is_known(frame.condition)
-            return compile_expr(self.scope, frame.condition) if is_known else lambda env: True
-        low, extent = (
-            compile_expr(self.scope, e) if self._is_known(e) else (lambda env: 0)
-            for e in (frame.min, frame.extent)
-        )
-        return low, extent
-
-    def _needs(self, rest: Sequence[Expr]) -> list[tuple[int, ...]]:
-        """For each frame the slots of variables that it, or something inside, depends on.
-
-        A variable that the address alone depends on, and as a multiple, is not among them.
-        """
-        used = {var for expr in rest for var in free_variables(expr)}
-        needs = [used]
-        for frame in reversed(self.frames):
-            exprs = (frame.condition,) if isinstance(frame, Where) else (frame.min, frame.extent)
-            used = used | {v for e in exprs if self._is_known(e) for v in free_variables(e)}
-            needs.append(used)
-        order = list(self.slots)
-        return [
-            tuple(self.slots[var] for var in order if var in used) for used in reversed(needs)
-        ]
+    def _loops(self, levels: Sequence[Level], address: Linear) -> list[_Loop]:
+        """The loops, from the innermost outwards, as each needs what is inside of it."""
+        terms = [(a, c) for a, c in address.terms.values() if is_known(a, self.depths)]
+        factors = {atom: c for atom, c in terms if isinstance(atom, Var)}
+        rest = [(a, c) for a, c in terms if not isinstance(a, Var)]
+        found: list[_Loop] = []
+        inside: list[Expr] = []
+        threads: tuple[str, ...] = ()
+        for k in reversed(range(len(levels))):
+            level = levels[k]
+            adds = [(a, c) for a, c in rest if depth_of(a, self.depths) == k]
+            inside += [*level.conditions, *(atom for atom, _ in adds)]
+            found.append(_Loop(
+                level, self.slots[level.var], compile_expr(self.scope, level.low),
+                compile_expr(self.scope, level.end), self._compiled(level.conditions),
+                factors.get(level.var, 0),
+                [(compile_expr(self.scope, a), c) for a, c in adds],
+                self._compiled(known_outside(inside, self.depths, k)), threads,
+                any(part is level.var for expr in inside for part in walk(expr)),
+            ))
+            inside += [level.low, level.end]
+            threads = (*threads, level.thread) if level.thread else threads
+        return found[::-1]
 
     def cores(self, grid: Mapping[str, int]) -> Iterator[Core]:
         """The cores that may come here: those of the loops around, the first ones otherwise."""
-        bound = {frame.thread for frame in self.frames if isinstance(frame, Round)}
-        return product(*(range(grid[axis] if axis in bound else 1) for axis in grid))
+        mine = {loop.level.thread for loop in self.loops}
+        ranges = [range(cores) if axis in mine else range(1) for axis, cores in grid.items()]
+        return product(*ranges)
 
     def run(self, core: Mapping[str, int]) -> Accesses:
         """The accesses of one core."""
         self.core = core
-        return self._from(0, self.const % (self.step.block or 1)).shifted(
-            self.const - self.const % (self.step.block or 1)
-        )
+        if not all(condition(self.env) for condition in self.conditions):
+            return NOTHING
+        offset = self.const % self.block
+        return self._from(0, offset).shifted(self.const - offset)
 
     def _from(self, k: int, offset: int) -> Accesses:
-        """What comes inside of the first `k` frames; `offset` is less than a block."""
-        key = (k, offset, tuple(self.env[slot] for slot in self.needs[k]), tuple(
-            self.core[f.thread] for f in self.frames[k:] if isinstance(f, Round) and f.thread))
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self._made(k, offset)
-        return found
+        """What comes inside of the first `k` loops; `offset` is less than a block."""
+        if k == len(self.loops):
+            return single(offset, self.step)
+        loop, env = self.loops[k], self.env
+        low, end = int(loop.low(env)), int(loop.end(env))
+        if loop.level.thread:
+            mine = self.core[loop.level.thread]
+            low, end = (mine, mine + 1) if low <= mine < end else (0, 0)
+        key = (k, offset, *(value(env) for value in loop.key),
+               *(self.core[thread] for thread in loop.threads))
+        line = self.lines.setdefault(key, {})
+        total = NOTHING
+        while low < end:
+            # The largest part that begins here and is not too long.
+            power = (end - low).bit_length() - 1
+            if low:
+                power = min(power, (low & -low).bit_length() - 1)
+            total = joined(total, self._part(k, line, offset, power, low), self.step)
+            low += 1 << power
+        return total
 
-    def _made(self, k: int, offset: int) -> Accesses:
-        if k == len(self.frames):
-            more = sum(int(closure(self.env)) * c for closure, c in self.rest)
-            return single(offset + more, self.step)
-        frame = self.frames[k]
-        if isinstance(frame, Where):
-            return self._from(k + 1, offset) if self.bounds[k](self.env) else NOTHING
-        low, extent = (int(f(self.env)) for f in self.bounds[k])
-        if frame.thread:
-            if not low <= self.core[frame.thread] < low + extent:
-                return NOTHING
-            low, extent = self.core[frame.thread], 1
-        return self._loop(k, frame, range(low, low + max(extent, 0)), offset)
-
-    def _loop(self, k: int, frame: Round, values: range, offset: int) -> Accesses:
-        slot = self.slots[frame.var]
-        factor = self.factors.get(frame.var, 0)
-        if slot in self.needs[k + 1]:
-            return self._rounds(k, slot, factor, values, offset)
-        block = self.step.block or 1
-        period = block // gcd(factor, block)
-        whole = len(values) // period
-        if whole < 2:
-            return self._rounds(k, slot, factor, values, offset)
-        chunk = self._rounds(k, slot, factor, values[:period], offset)
-        step = factor * period
-        full = repeated(chunk, whole, step, self.step)
-        rest = self._rounds(k, slot, factor, values[whole * period:], offset)
-        return joined(full, rest, self.step)
-
-    def _rounds(
-        self, k: int, slot: int, factor: int, values: range, offset: int
+    def _part(
+        self, k: int, line: dict[tuple[int, int], Accesses], offset: int, power: int, start: int
     ) -> Accesses:
-        """Round by round."""
-        self.counter.rounds += len(values)
+        """`2 ** power` rounds from a value on."""
+        loop = self.loops[k]
+        if not loop.is_needed:
+            # The same rounds, at addresses that are a multiple of a block further.
+            base = start % (self.block // gcd(loop.factor, self.block))
+            if base != start:
+                found = self._part(k, line, offset, power, base)
+                return found.shifted(loop.factor * (start - base))
+        known = line.get((power, start))
+        if known is not None:
+            return known
+        self.counter.rounds += 1
         if self.counter.rounds > BUDGET:
             raise TooManyRoundsError
-        block = self.step.block or 1
-        total = NOTHING
-        for value in values:
-            self.env[slot] = value
-            start = offset + factor * value
-            inner = self._from(k + 1, start % block)
-            total = joined(total, inner.shifted(start - start % block), self.step)
-        self.env[slot] = None
-        return total
+        if power:
+            half = 1 << (power - 1)
+            made = joined(
+                self._part(k, line, offset, power - 1, start),
+                self._part(k, line, offset, power - 1, start + half), self.step,
+            )
+        else:
+            made = self._round(k, loop, offset, start)
+        line[power, start] = made
+        return made
+
+    def _round(self, k: int, loop: _Loop, offset: int, value: int) -> Accesses:
+        env = self.env
+        env[loop.slot] = value
+        if not all(condition(env) for condition in loop.conditions):
+            return NOTHING
+        start = offset + loop.factor * value + sum(int(f(env)) * c for f, c in loop.adds)
+        inside = start % self.block
+        return self._from(k + 1, inside).shifted(start - inside)

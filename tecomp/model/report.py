@@ -34,6 +34,25 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfers:
+    """What goes over one link.
+
+    Attributes:
+        link: its name.
+        bytes: whole transactions of the memory that is read.
+        transfers: how often a copy begins: descriptors, where the link has those.
+        bursts: pieces that the runs are cut into, none longer than the link's bursts.
+        hops: the most cores that a transfer passes.
+    """
+
+    link: str
+    bytes: int
+    transfers: int
+    bursts: int
+    hops: int
+
+
+@dataclass(frozen=True, slots=True)
 class Occupancy:
     """What is in a memory.
 
@@ -72,6 +91,8 @@ class CoreWork:
     Attributes:
         core: its coordinate on each axis of the grid.
         operations: on elements.
+        tiles: operations of the machine that it does, by name.
+        computing: cycles of its vector operations and of those of the machine, added up.
         cycles: how long each of its resources is busy.
         latency: cycles until the first data arrive.
         parts: of what it does, in the order of the program.
@@ -79,6 +100,8 @@ class CoreWork:
 
     core: tuple[int, ...]
     operations: int
+    tiles: Mapping[str, int]
+    computing: float
     cycles: Mapping[str, float]
     latency: float
     parts: tuple[Part, ...]
@@ -100,8 +123,10 @@ class Report:
         available: cores that the machine has.
         cores: that have something to do, in order.
         traffic: for each memory and direction that is used.
+        links: that something goes over.
         memories: that something is in.
         operations: on elements, by kind and type.
+        tiles: operations of the machine that `tensorize` put in, by name.
         chip: cycles that the resources of the whole chip are busy.
         clock_hz: cycles of a second; None where the machine's description does not say.
         unknown: conditions, bounds and indices that depend on data, as they are written.
@@ -113,8 +138,10 @@ class Report:
     available: int
     cores: tuple[CoreWork, ...]
     traffic: tuple[Traffic, ...]
+    links: tuple[Transfers, ...]
     memories: tuple[Occupancy, ...]
     operations: Mapping[str, int]
+    tiles: Mapping[str, int]
     chip: Mapping[str, float]
     clock_hz: float | None
     unknown: tuple[str, ...]
@@ -142,8 +169,8 @@ class Report:
 
     @property
     def imbalance(self) -> float:
-        """Operations of the core that has most, as a multiple of the average."""
-        work = [core.operations for core in self.cores]
+        """Cycles of computing of the core that has most, as a multiple of the average."""
+        work = [core.computing for core in self.cores]
         return max(work) * len(work) / sum(work) if sum(work) else 1.0
 
     def of(self, memory: str, direction: Direction) -> Traffic | None:
@@ -189,8 +216,10 @@ class Report:
             f"{self.kernel} on {self.target}: {_number(self.cycles)} cycles{self._time()}, "
             f"bound by {self.bound_by}\n"
             f"{len(self.cores)} of {self.available} cores, "
-            f"imbalance {self.imbalance:.2f}, operations {self._operations()}"
+            f"imbalance {self.imbalance:.2f}, operations {_counts(self.operations)}"
         )
+        if self.tiles:
+            head += f"\ntile operations {_counts(self.tiles)}"
         parts = [head, _table(*self._traffic_rows()), _table(*self._memory_rows()),
                  _table(*self._resource_rows())]
         if self.unknown:
@@ -202,9 +231,6 @@ class Report:
         if self.seconds is None:
             return ""
         return f" ({self.seconds * 1e6:.4g} us at {(self.clock_hz or 0) / 1e9:g} GHz)"
-
-    def _operations(self) -> str:
-        return ", ".join(f"{name} {_number(n)}" for name, n in self.operations.items()) or "none"
 
     def _traffic_rows(self) -> tuple[list[str], list[list[str]]]:
         return ["memory", "", "bytes", "transactions", "runs", "longest"], [
@@ -232,6 +258,10 @@ class Report:
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _counts(found: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {_number(n)}" for name, n in found.items()) or "none"
 
 
 def _number(value: float) -> str:

@@ -1,8 +1,8 @@
-"""Sequences of accesses, by what counts of them; joined and repeated without writing them out."""
+"""Sequences of accesses, by what counts of them; joined without writing them out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +12,12 @@ class Step:
     Attributes:
         size: bytes of an element.
         block: bytes of a transaction; None where the memory has none.
+        burst: elements that a link moves at once, at most; None for any number.
     """
 
     size: int
     block: int | None
+    burst: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Sequence:
         head: elements of the first run.
         tail: elements of the last run.
         blocks: transactions: blocks that the runs touch, each run for itself.
+        bursts: pieces that the runs are cut into, none longer than a burst.
     """
 
     count: int = 0
@@ -43,12 +46,16 @@ class Sequence:
     head: int = 0
     tail: int = 0
     blocks: int = 0
+    bursts: int = 0
 
     def shifted(self, amount: int) -> Sequence:
         """The same accesses, further by a multiple of the bytes of a transaction."""
         if not amount or not self.count:
             return self
-        return replace(self, first=self.first + amount, last=self.last + amount)
+        return Sequence(
+            self.count, self.first + amount, self.last + amount, self.runs, self.longest,
+            self.head, self.tail, self.blocks, self.bursts,
+        )
 
 
 NOTHING = Sequence()
@@ -56,7 +63,7 @@ NOTHING = Sequence()
 
 def single(address: int, step: Step) -> Sequence:
     """One access."""
-    return Sequence(1, address, address, 1, 1, 1, 1, _blocks(address, step))
+    return Sequence(1, address, address, 1, 1, 1, 1, _blocks(address, step), 1)
 
 
 def _blocks(address: int, step: Step) -> int:
@@ -74,7 +81,7 @@ def joined(a: Sequence, b: Sequence, step: Step) -> Sequence:
     if gap not in (0, step.size):
         return Sequence(
             a.count + b.count, a.first, b.last, a.runs + b.runs, max(a.longest, b.longest),
-            a.head, b.tail, a.blocks + b.blocks,
+            a.head, b.tail, a.blocks + b.blocks, a.bursts + b.bursts,
         )
     middle = a.tail + b.head - (gap == 0)
     return Sequence(
@@ -83,7 +90,14 @@ def joined(a: Sequence, b: Sequence, step: Step) -> Sequence:
         middle if a.runs == 1 else a.head,
         middle if b.runs == 1 else b.tail,
         a.blocks + b.blocks - _shared(a.last, b.first, step),
+        a.bursts + b.bursts
+        + _bursts(middle, step) - _bursts(a.tail, step) - _bursts(b.head, step),
     )
+
+
+def _bursts(length: int, step: Step) -> int:
+    """Pieces of a run."""
+    return -(-length // step.burst) if step.burst else 1
 
 
 def _shared(last: int, first: int, step: Step) -> int:
@@ -93,18 +107,3 @@ def _shared(last: int, first: int, step: Step) -> int:
     if last == first:
         return _blocks(first, step)
     return int((last + step.size - 1) // step.block == first // step.block)
-
-
-def repeated(one: Sequence, times: int, shift: int, step: Step) -> Sequence:
-    """`one` so many times, each further by `shift`, a multiple of the bytes of a transaction."""
-    result, done = NOTHING, 0
-    power, length = one, 1
-    while times:
-        if times & 1:
-            result = joined(result, power.shifted(done * shift), step)
-            done += length
-        times >>= 1
-        if times:
-            power = joined(power, power.shifted(length * shift), step)
-            length *= 2
-    return result

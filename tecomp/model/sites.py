@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -18,22 +18,27 @@ from tecomp.ir.expr import (
     Expr,
     Not,
     Ramp,
+    Select,
     Var,
 )
-from tecomp.ir.rewrite import children, substitute, walk
-from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, Prefetch, PrimFunc, Stmt
+from tecomp.ir.rewrite import children, fold, substitute, walk
+from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, PrimFunc, Stmt
+from tecomp.ir.tensor_op import TensorOp, Touch
+from tecomp.machine.engine import Unit
+from tecomp.model.units import unit_of
 
 _LOGIC = (BinOp.AND, BinOp.OR)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A loop around a place."""
+    """A loop around a place; `is_alone` if there is one statement inside."""
 
     var: Var
     min: Expr
     extent: Expr
     thread: str
+    is_alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Where:
 
 
 Frame: TypeAlias = "Round | Where"
+_Inside: TypeAlias = "tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class Site:
         frames: loops and conditions around it, outermost first.
         statement: number of the statement, in program order.
         target: the buffer that the statement writes to; None where it writes none.
+        target_indices: where in that buffer.
     """
 
     direction: Literal["read", "write"]
@@ -65,6 +72,7 @@ class Site:
     frames: tuple[Frame, ...]
     statement: int
     target: Buffer | None
+    target_indices: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,74 +93,128 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class TileWork:
+    """An operation of the machine.
+
+    Attributes:
+        operation: which one.
+        unit: that does it; None where it counts as its statements.
+        frames: loops and conditions around it, outermost first.
+        statement: number of the statement, in program order.
+    """
+
+    operation: TensorOp
+    unit: Unit | None
+    frames: tuple[Frame, ...]
+    statement: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sites:
     """All places of a function.
 
     Attributes:
         sites: reads and writes.
         works: computations.
+        tiles: operations of the machine.
         axes: of the grid of cores, that loops are bound to.
         unknown: conditions and bounds that depend on data, as text; they are taken to hold.
     """
 
     sites: tuple[Site, ...]
     works: tuple[Work, ...]
+    tiles: tuple[TileWork, ...]
     axes: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
-def sites_of(func: PrimFunc) -> Sites:
-    """The places of a flat function that has no vectors yet; each access as often as written."""
-    finder = _Finder()
+def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
+    """The places of a flat function that has no vectors yet; each access as often as written.
+
+    An operation of a unit in `engine` reads and writes each element of its operands once.
+
+    Raises:
+        TargetError: an operation asks for a mode that its unit has not.
+    """
+    finder = _Finder(engine)
     finder.run(func.body)
-    return Sites(tuple(finder.sites), tuple(finder.works), tuple(finder.axes),
-                 tuple(dict.fromkeys(finder.unknown)))
+    return Sites(tuple(finder.sites), tuple(finder.works), tuple(finder.tiles),
+                 tuple(finder.axes), tuple(dict.fromkeys(finder.unknown)))
 
 
 class _Finder:
     """Walks over statements in program order."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Mapping[str, Unit]) -> None:
+        self.engine = engine
         self.sites: list[Site] = []
         self.works: list[Work] = []
+        self.tiles: list[TileWork] = []
         self.axes: dict[str, None] = {}
         self.unknown: list[str] = []
         self.count = 0
+        self.alone: set[int] = set()
 
     def run(self, root: Stmt) -> None:
         """Find everything in `root`."""
-        todo: list[tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]] = [(root, (), {})]
+        fold(root, self._statements, _inside)
+        todo: list[_Inside] = [(root, (), {})]
         while todo:
             node, frames, values = todo.pop()
             self.count += 1
-            inner = [(child, frames, values) for child in children(node) if isinstance(child, Stmt)]
-            match node:
-                case BufferStore():
-                    self._store(node, frames, values)
-                case For(var, low, extent):
-                    low, extent = (substitute(e, values) for e in (low, extent))
-                    self._reads((low, extent), frames, None)
-                    if node.thread:
-                        self.axes.setdefault(node.thread)
-                    frame = Round(var, self._known(low), self._known(extent), node.thread)
-                    inner = [(node.body, (*frames, frame), values)]
-                case IfThenElse(condition, then, other):
-                    condition = substitute(condition, values)
-                    self._reads((condition,), frames, None)
-                    inner = [(then, (*frames, *self._where(condition)), values)]
-                    if other is not None:
-                        inner.append((other, (*frames, *self._where(Not(condition))), values))
-                case Let(var, value, body):
-                    if var.dtype != INT64:  # no index arithmetic
-                        self._computed(value, frames, values, var.name)
-                    value = substitute(value, values)
-                    self._reads((value,), frames, None)
-                    # What is read once stays read; only index arithmetic is written out.
-                    known = value if not _has_load(value) else var
-                    inner = [(body, frames, {**values, var: known})]
-                case Prefetch():
-                    inner = []
-            todo += reversed(inner)
+            todo += reversed(self._inner(node, frames, values))
+
+    def _inner(
+        self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        """Note what a statement does by itself; what is inside, with all that is around it."""
+        match node:
+            case For():
+                return self._loop(node, frames, values)
+            case IfThenElse():
+                return self._branches(node, frames, values)
+            case Let():
+                return self._let(node, frames, values)
+            case TensorOp():
+                return [(self._operation(node, frames), frames, values)]
+            case BufferStore():
+                self._store(node, frames, values)
+            case Touch():
+                self._touched(node, frames, values)
+        return [(child, frames, values) for child in _inside(node)]
+
+    def _loop(
+        self, node: For, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        low, extent = (substitute(e, values) for e in (node.min, node.extent))
+        self._reads((low, extent), frames, None)
+        if node.thread:
+            self.axes.setdefault(node.thread)
+        frame = Round(node.loop_var, self._known(low), self._known(extent), node.thread,
+                      id(node) in self.alone)
+        return [(node.body, (*frames, frame), values)]
+
+    def _branches(
+        self, node: IfThenElse, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        condition = substitute(node.condition, values)
+        self._reads((condition,), frames, None)
+        inner: list[_Inside] = [
+            (node.then_case, (*frames, *self._where(condition)), values)]
+        if node.else_case is not None:
+            inner.append((node.else_case, (*frames, *self._where(Not(condition))), values))
+        return inner
+
+    def _let(
+        self, node: Let, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        if node.var.dtype != INT64:  # no index arithmetic
+            self._computed(node.value, frames, values, node.var.name)
+        value = substitute(node.value, values)
+        self._reads((value,), frames, None)
+        # What is read once stays read; only index arithmetic is written out.
+        known = value if not _has_load(value) else node.var
+        return [(node.body, frames, {**values, node.var: known})]
 
     def _store(
         self, node: BufferStore, frames: tuple[Frame, ...], values: dict[Var, Expr]
@@ -162,11 +224,27 @@ class _Finder:
             predicate = substitute(node.predicate, values)
             self._reads((predicate,), frames, node.buffer)
             frames = (*frames, *self._where(predicate))
-        self._reads(parts, frames, node.buffer)
+        self._reads(parts, frames, node.buffer, tuple(parts[1:]))
         indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
         self.sites.append(
             Site("write", node.buffer, indices, (*frames, *lanes), self.count, node.buffer))
         self._computed(node.value, frames, values, node.buffer.name)
+
+    def _operation(self, node: TensorOp, frames: tuple[Frame, ...]) -> Stmt:
+        """What counts in its place."""
+        unit = unit_of(node, self.engine)
+        self.tiles.append(TileWork(node, unit, frames, self.count))
+        return node.body if unit is None else node.operands
+
+    def _touched(self, node: Touch, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> None:
+        place = substitute(node.place, values)
+        assert isinstance(place, BufferLoad)
+        if not node.is_written:
+            self._reads((place,), frames, None)
+            return
+        around = frames if place.predicate is None else (*frames, *self._where(place.predicate))
+        self.sites.append(
+            Site("write", place.buffer, place.indices, around, self.count, place.buffer))
 
     def _computed(
         self, value: Expr, frames: tuple[Frame, ...], values: dict[Var, Expr], name: str
@@ -179,8 +257,19 @@ class _Finder:
         for around, counts in _operations(value, frames, where):
             self.works.append(Work(tuple(sorted(counts.items())), around, self.count, name))
 
+    def _statements(self, node: Stmt, inside: list[int]) -> int:
+        """How many statements write something; notes loops around one alone."""
+        count = sum(inside) + isinstance(node, BufferStore | Touch)
+        if isinstance(node, For) and count == 1:
+            self.alone.add(id(node))
+        return count
+
     def _reads(
-        self, roots: Any, frames: tuple[Frame, ...], target: Buffer | None
+        self,
+        roots: Any,
+        frames: tuple[Frame, ...],
+        target: Buffer | None,
+        place: tuple[Expr, ...] = (),
     ) -> None:
         todo: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames) for root in roots]
         while todo:
@@ -196,8 +285,8 @@ class _Finder:
                         todo.append((predicate, around))
                         around = (*around, *self._where(predicate))
                     known, lanes = _scalars(tuple(map(self._known, indices)))
-                    self.sites.append(
-                        Site("read", buffer, known, (*around, *lanes), self.count, target))
+                    self.sites.append(Site(
+                        "read", buffer, known, (*around, *lanes), self.count, target, place))
                     todo += [(index, around) for index in indices]
                 case _:
                     todo += [(child, around) for child in children(node)]
@@ -219,6 +308,10 @@ class _Finder:
         if _has_load(expr):
             self.unknown.append(str(expr))
         return expr
+
+
+def _inside(node: Stmt) -> list[Stmt]:
+    return [child for child in children(node) if isinstance(child, Stmt)]
 
 
 def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:
@@ -267,13 +360,16 @@ def _operations(
             node = todo.pop()
             match node:
                 case Call("if_then_else", (condition, then, other)):
-                    todo.append(condition)
+                    todo += (condition,) if _has_load(condition) else ()
                     groups += [
                         (then, (*around, *where(condition))),
                         (other, (*around, *where(Not(condition)))),
                     ]
                     continue
                 case BufferLoad() | Const() | Var():
+                    continue
+                case Select(condition, a, b) if not _has_load(condition):
+                    todo += [a, b]
                     continue
                 case Binary(op) if op not in _LOGIC:
                     counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes

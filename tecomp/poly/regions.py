@@ -101,6 +101,11 @@ def first_dims(points: isl.Set, count: int) -> isl.Set:
     return points.project_out(_DIM, count, points.dim(_DIM) - count)
 
 
+def without_first(points: isl.Set) -> isl.Set:
+    """`points` without their first coordinate."""
+    return points.project_out(_DIM, 0, 1)
+
+
 def extend(points: isl.Set, count: int) -> isl.Set:
     """`points` with `count` more coordinates that may be anything."""
     return points.add_dims(_DIM, count)
@@ -221,6 +226,8 @@ def box_around(
     known = points.intersect_params(scope.context)
     return tuple(
         _interval(known, k, scope)
+        # What is known may itself be a case distinction.
+        or _interval(points, k, scope)
         or _interval(unclipped.intersect_params(scope.context), k, scope)
         or (Const(0), whole)
         for k, whole in enumerate(shape)
@@ -232,7 +239,8 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
     if line.is_empty():
         return Const(0), 0
-    if not line.dim_is_bounded(_DIM, 0):
+    # Not `dim_is_bounded`, which is mistaken about remainders: `d0 % 32 == p0`.
+    if not line.is_bounded():
         return None
     if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
         first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
@@ -257,7 +265,7 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
 
 def _greatest(widths: isl.Set, names: Mapping[str, Expr]) -> Extent | None:
     """The greatest element, in terms of the sizes."""
-    if not widths.dim_is_bounded(_DIM, 0):
+    if not widths.is_bounded():
         return None
     expr = to_expr(widths.dim_max(0).coalesce(), names)
     return int(expr.value) if isinstance(expr, Const) else expr

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.dtype import BOOL, INT32
@@ -71,8 +73,7 @@ def cache_read(
     state = replace(state, stages=stages)
     for key in dict.fromkeys(readers):
         reader = state.stage(key)
-        body = tuple(_read_instead(e, state, tensor, cached) for e in reader.compute.body)
-        state = state.redefine(reader, _redefined(reader.compute, body))
+        state = state.redefine(reader, _reading(reader.compute, state, tensor, cached))
     return state, cached
 
 
@@ -104,6 +105,16 @@ def cache_write(
     ) != compute.num_outputs:
         raise ScheduleError(
             f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others"
+        )
+    if isinstance(compute, ScanOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
+            "te.compute that copies the result"
+        )
+    if isinstance(compute, ExternOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
+            "te.compute that copies the result"
         )
     missing = [axis.name for axis in compute.reduce_axis if axis not in set(stage.leaves)]
     if missing:
@@ -279,6 +290,15 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
 
 def _redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
     return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
+
+
+def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> ComputeOp:
+    """`op` reading `cached` instead of `tensor`."""
+    body = tuple(_read_instead(value, state, tensor, cached) for value in op.body)
+    if not isinstance(op, ScanOp):
+        return replace(op, body=body)
+    start = tuple(_read_instead(value, state, tensor, cached) for value in op.start)
+    return replace(op, body=body, start=start)
 
 
 def _read_instead(body: Expr, state: State, tensor: Tensor, cached: Tensor) -> Expr:

@@ -9,9 +9,11 @@ from typing import Any
 
 from tecomp.compute.arithmetic import value_of
 from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
 from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
@@ -41,11 +43,12 @@ def transform_layout(
     A second call starts from the axes that the first one made, and composes. Axis separators
     are kept until a later call has its own. Where the map leaves places without an element,
     `pad_value` (a number, or a function of the physical indices) is written to them; without
-    it they are never read. `loops="logical"` leaves the loops as they are.
+    it they are never read. `loops="logical"` leaves the loops as they are, and so does a scan:
+    what a step reads has to be computed before. A te.extern has none.
 
     Returns:
         The new state, and the loops that the map made: none for a placeholder, the
-        current ones with `loops="logical"`.
+        current ones with `loops="logical"` and for a scan.
 
     Raises:
         LayoutError: the map is not injective, negative somewhere, not quasi-affine, or of
@@ -73,7 +76,7 @@ def transform_layout(
         return state.update(changed), ()
     before = stage.layout_axes
     after = _axes(index_map, before, new_shape)
-    if loops == "logical":
+    if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp):
         return state.update(replace(changed, layout_axes=after)), before
     changed = _reloop(changed, Transform(before, after, index_map), where)
     return state.update(changed), after

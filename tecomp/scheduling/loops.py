@@ -17,6 +17,7 @@ from tecomp.scheduling.state import (
     Split,
     State,
     is_reduction,
+    is_scan,
     leaf_position,
     unmarked,
 )
@@ -82,7 +83,8 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
         The new state; the fused loop. It is a reduction if one of its parts is.
 
     Raises:
-        ScheduleError: the axes are not adjacent loops, outer to inner.
+        ScheduleError: the axes are not adjacent loops, outer to inner, or are steps of a scan and
+            elements of a step.
     """
     stage = state.stage(key)
     if not axes:
@@ -106,6 +108,14 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     for axis in axes[1:]:
         extent = extent * axis.extent
     kind = IterKind.REDUCE if any(map(is_reduction, axes)) else IterKind.DATA
+    if any(map(is_scan, axes)):
+        steps = next(axis for axis in axes if is_scan(axis))
+        if not all(map(is_scan, axes)):
+            raise ScheduleError(
+                f"s[{stage.name}].fuse({_list(axes)}): {steps.name} counts the steps of a scan, "
+                "which come one after another; fuse loops of one step only, or of steps only"
+            )
+        kind = IterKind.SCAN
     fused = _derived(".".join(axis.name for axis in axes) + ".fused", extent, kind)
     leaves = (*stage.leaves[:first], fused, *stage.leaves[first + len(axes) :])
     relation = Fuse(tuple(axes), fused)
@@ -163,13 +173,18 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
 
     Raises:
         ScheduleError: a reduction axis would be vectorized or run in parallel: its iterations
-            all update the same elements.
+            all update the same elements; or the steps of a scan would, which follow one another.
     """
     call = {
         ForKind.VECTORIZED: "vectorize", ForKind.PARALLEL: "parallel", ForKind.UNROLLED: "unroll",
     }[kind]
     stage = state.stage(key)
     leaf_position(stage, axis, call)
+    if is_scan(axis) and kind is not ForKind.UNROLLED:
+        raise ScheduleError(
+            f"s[{stage.name}].{call}({axis.name}): {axis.name} counts the steps of a scan, and "
+            f"each follows from those before; {call} a loop over the elements of a step"
+        )
     if is_reduction(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
             f"s[{stage.name}].{call}({axis.name}): {axis.name} is a reduction axis, and its "
@@ -198,6 +213,11 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
         raise ScheduleError(
             f"{where}: there is no thread axis {tag!r}; they are {', '.join((*BLOCKS, *THREADS))}, "
             "and core.NAME for the axes of a target's grid"
+        )
+    if is_scan(axis) and is_parallel(tag):
+        raise ScheduleError(
+            f"{where}: {axis.name} counts the steps of a scan, and each follows from those before; "
+            "bind a loop over the elements of a step"
         )
     if is_reduction(axis) and is_parallel(tag):
         who, cure = "cores", ""

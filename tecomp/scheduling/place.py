@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.operation import Operation
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.scan import ScanOp
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, leaf_position
 
@@ -42,15 +44,14 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     """Write the stage's expression wherever it is read; it gets no memory.
 
     Raises:
-        ScheduleError: the stage is an output, or a reduction.
+        ScheduleError: the stage is an output, a reduction, a scan, or a te.extern.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].compute_inline"
     _computed(stage, "compute_inline")
     if stage.is_output:
         raise ScheduleError(f"{where}: {stage.name} is an output and needs its memory")
-    if stage.compute.reduce_axis or stage.compute.num_outputs > 1:
-        what = "is a reduction" if stage.compute.reduce_axis else "has several outputs"
+    if what := _why_memory(stage.compute):
         raise ScheduleError(
             f"{where}: {stage.name} {what} and needs memory for its results; "
             "use compute_at with an inner loop of its consumer instead"
@@ -130,6 +131,17 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
             f"{where}: {stage.name} has several outputs; use it for stages with a single one"
         )
     return state.update(replace(stage, is_doubled=True)), None
+
+
+def _why_memory(op: ComputeOp) -> str:
+    """What is against computing the elements where they are read; nothing if empty."""
+    if isinstance(op, ScanOp):
+        return "is a scan"
+    if isinstance(op, ExternOp):
+        return "is a te.extern"
+    if op.reduce_axis:
+        return "is a reduction"
+    return "has several outputs" if op.num_outputs > 1 else ""
 
 
 def check_scope(scope: object, where: str) -> None:

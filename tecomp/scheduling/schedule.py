@@ -221,7 +221,7 @@ class Stage:
     def all_iter_vars(self) -> tuple[IterVar, ...]:
         """Every axis that this stage has or had: roots, and what primitives made of them."""
         state = self._state
-        roots = (*state.op.axis, *state.op.reduce_axis) if isinstance(state.op, ComputeOp) else ()
+        roots = state.op.loops if isinstance(state.op, ComputeOp) else ()
         made = [axis for relation in state.relations for axis in _results(relation)]
         return (*roots, *made)
 

@@ -219,7 +219,7 @@ def initial_stage(op: Operation, *, is_output: bool, scope: str = "global") -> S
     if not isinstance(op, ComputeOp):
         return StageState(op, op, is_output, scope=scope)
     return StageState(
-        op, op, is_output, leaves=(*op.axis, *op.reduce_axis), scope=scope, layout_axes=op.axis
+        op, op, is_output, leaves=op.loops, scope=scope, layout_axes=op.axis
     )
 
 
@@ -265,6 +265,16 @@ def _names(axes: tuple[IterVar, ...]) -> str:
 def is_reduction(axis: IterVar) -> bool:
     """Whether the loop runs over a reduction."""
     return axis.kind is IterKind.REDUCE
+
+
+def is_scan(axis: IterVar) -> bool:
+    """Whether the loop runs over the steps of a scan."""
+    return axis.kind is IterKind.SCAN
+
+
+def is_data(axis: IterVar) -> bool:
+    """Whether each iteration of the loop gives other elements, all by themselves."""
+    return axis.kind is IterKind.DATA
 
 
 def unmarked(stage: StageState, *axes: IterVar) -> StageState:

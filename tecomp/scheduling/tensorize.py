@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.state import State, Tensorized, leaf_position
@@ -34,6 +35,10 @@ def tensorize(
     if not isinstance(intrin, TensorIntrin):
         raise ScheduleError(
             f"{where}: expected what te.decl_tensor_intrin gives, got {intrin!r}"
+        )
+    if isinstance(stage.op, ScanOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a scan; tensorize a stage that its steps are computed from"
         )
     if stage.tensorized is not None and stage.tensorized.axis is not axis:
         raise ScheduleError(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
-from tecomp.errors import CallError
+from tecomp.errors import CallError, LowerError
 from tecomp.machine.descriptor import Target, read_target
 
 SMALL = read_target('''name = "small"
@@ -219,6 +218,39 @@ def test_what_depends_on_data_is_said() -> None:
     assert "depends on data" in str(report)
 
 
+def test_too_many_rounds_that_differ() -> None:
+    n = 1100
+    A = te.placeholder((n, n), name="A")
+    B = te.compute(
+        (n, n), lambda i, j: te.if_then_else(i * j % 7 == 0, A[i, j], 0.0), name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B], target=SMALL)
+
+    with pytest.raises(LowerError) as error:
+        kernel.report()
+    assert error.value.message == (
+        "report: more than 1000000 rounds of loops in main differ from each other, as conditions "
+        "or bounds that are not linear depend on them; use smaller sizes"
+    )
+
+
+def test_triangles() -> None:
+    n = 2048
+    A = te.placeholder((n, n), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k, where=k <= i), name="B")
+    s = te.create_schedule(B)
+    i, = B.op.axis
+    s[B].bind(s[B].split(i, nparts=4)[0], "core.x")
+
+    report = tecomp.build(s, [A, B], target=SMALL).report()
+
+    assert report.operations == {"add float32": n * (n + 1) // 2}
+    # Core c has rows 512 c to 512 (c + 1).
+    assert [core.operations for core in report.cores] == [
+        512 * 513 // 2 + 512 * 512 * core for core in range(4)
+    ]
+
+
 def test_json() -> None:
     report = tecomp.build(*matmul(), target=SMALL).report()
 
@@ -247,41 +279,3 @@ def test_trace() -> None:
             assert [e["ts"] for e in mine] == pytest.approx(ends[:-1])
     names = [e["args"]["name"] for e in events if e["name"] == "process_name"]
     assert names == ["core 0", "core 1", "core 2", "core 3"]
-
-
-def test_operations_of_the_machine_count_as_their_statements() -> None:
-    """A tile product that is written with vectors counts as the loops whose place it takes."""
-    a, b = te.placeholder((4, 8), name="a"), te.placeholder((8, 16), name="b")
-    d = te.reduce_axis((0, 8), name="d")
-    c = te.compute((4, 16), lambda i, j: te.sum(a[i, d] * b[d, j], axis=d), name="c")
-
-    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> tuple[Any, Any, Any]:
-        (x, y), (z,) = ins, outs
-
-        def each(value: Callable[[Any, Any], Any]) -> Any:
-            return te.for_range(0, 4, lambda i: te.for_range(
-                0, 16, lambda j: z.store((i, j), value(i, j)), "j", "vectorized"), "i")
-
-        reset = each(lambda i, j: 0)
-        update = te.for_range(
-            0, 8, lambda d: each(lambda i, j: z[i, j] + x[i, d] * y[d, j]), "d")
-        return te.stmt_seq(reset, update), reset, update
-
-    product = te.decl_tensor_intrin(c.op, statements, name="product")
-    k = te.reduce_axis((0, 32), name="k")
-    A, B = te.placeholder((16, 32), name="A"), te.placeholder((32, 32), name="B")
-    C = te.compute((16, 32), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
-    s = te.create_schedule(C)
-    i, j = s[C].op.axis
-    io, jo, ii, ji = s[C].tile(i, j, 4, 16)
-    ko, ki = s[C].split(k, factor=8)
-    s[C].reorder(io, jo, ko, ii, ji, ki)
-    s[C].tensorize(ii, product)
-
-    report = tecomp.build(s, [A, B, C], target=SMALL).report()
-
-    count = 16 * 32 * 32
-    assert report.operations == {"add float32": count, "mul float32": count}
-    traffic = report.of("global", "read")
-    assert traffic is not None
-    assert traffic.bytes == 3 * 4 * count

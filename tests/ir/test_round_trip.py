@@ -47,6 +47,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.ir.verify import verify
 
 TYPES = [FLOAT32, INT64, INT32, BOOL, DType("uint8"), DType("float64"), DType("bfloat16")]
@@ -136,7 +137,7 @@ class Maker:
         return BufferStore(buffer, self.expr(buffer.dtype, 4), (*outer, *last), mask_of_one)
 
     def stmt(self, depth: int) -> Stmt:
-        kind = self.random.randrange(9) if depth > 0 else 8
+        kind = self.random.randrange(10) if depth > 0 else 9
         if kind == 0:
             return seq(*(self.stmt(depth - 1) for _ in range(self.random.randrange(4))))
         if kind == 1:
@@ -164,7 +165,19 @@ class Maker:
             owner = self.random.choice(owners)
             view = Buffer(self.name(), (EXTENT,), owner.dtype, data=owner.data)
             return DeclBuffer(view, self.inside(view, depth))
+        if kind == 8:
+            return TensorOp(
+                "t", self.touches(), self.stmt(depth - 1), (4, EXTENT)[: self.random.randrange(3)],
+                self.random.choice(["", "matmul"]), self.random.choice(["", '"fast"']),
+            )
         return self.store()
+
+    def touches(self) -> Stmt:
+        """The operands of an operation."""
+        loads = [self.load(buffer.dtype, 2) for buffer in self.buffers]
+        var = Var(self.name())
+        touched = (Touch(load, self.chance(50)) for load in loads if load is not None)
+        return For(var, Const(0), Const(EXTENT), ForKind.SERIAL, seq(*touched))
 
     def inside(self, bound: Var | Buffer, depth: int) -> Stmt:
         """A body in which `bound` can be used."""

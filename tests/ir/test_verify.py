@@ -44,6 +44,7 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.ir.verify import verify
 
 A = Buffer("A", (8, 4))
@@ -139,9 +140,14 @@ LOCAL = Buffer("T", (4,))
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (Prefetch(X), "what is fetched ahead is the place of one element: `prefetch(x)`"),
+        (Prefetch(X), "what is fetched or moved is the place of one element: `prefetch(x)`"),
         (Prefetch(BufferLoad(A, (ZERO, LANES))),
-         "what is fetched ahead is the place of one element: `prefetch(A[0, ramp(0, 1, 4)])`"),
+         "what is fetched or moved is the place of one element: `prefetch(A[0, ramp(0, 1, 4)])`"),
+        (Touch(X), "what is fetched or moved is the place of one element: `reads(x)`"),
+        (TensorOp("t", BufferStore(A, ONE, (ZERO, ZERO)), NONE),
+         "its operands are loops of reads() and writes(): `with TensorOp(\"t\", tile=()):`"),
+        (TensorOp("t", NONE, BufferStore(A, ONE, (ZERO, I))),
+         "this variable is not bound where it is used: `i`"),
         (Prefetch(BufferLoad(A, (ZERO,))), "1 indices instead of 2: `A[0]`"),
         (BufferStore(A, N, (ZERO, ZERO)), "stores int64 where float32 belongs: `A[0, 0] = n`"),
         (BufferStore(A, ONE, (ZERO, LANES)),

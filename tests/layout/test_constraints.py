@@ -391,3 +391,13 @@ class TestRefusals:
             with pytest.raises(tecomp.LayoutError) as caught:
                 call()
             assert caught.value.message == message
+
+    def test_a_tensor_without_axes_in_a_layout(self) -> None:
+        A = tensor("A", 64)
+        k, r = (te.reduce_axis((0, 64), name=name) for name in "kr")
+        S = te.compute((), lambda: te.sum(A[k], axis=k), name="S")
+        T = te.compute((), lambda: te.sum(A[r] * S[()], axis=r), name="T")
+        s = te.create_schedule(T)
+        s[S].transform_layout(lambda: [te.const(0, "int64")])
+
+        assert check_constraints(s, POINTWISE) == ()

@@ -24,10 +24,10 @@ def stencil(shape: tuple[int, ...]) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     B = te.compute(padded, lambda *i: A(*i) * 2.0, name="B")
 
     def near(*axes: te.Expr) -> te.Expr:
-        total: Any = B(*axes)
+        total = B(*axes)
         for k in range(len(axes)):
             total = total + B(*(axis + int(n == k) for n, axis in enumerate(axes)))
-        return total
+        return te.cast(total, "float32")
 
     return A, B, te.compute(shape, near, name="C")
 

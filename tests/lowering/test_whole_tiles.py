@@ -134,3 +134,18 @@ def test_an_axis_whose_operand_is_packed_is_whole_even_if_the_other_is_not() -> 
     assert tile.count("if i_outer == 0:") == 2
     assert "ramp(0, 1, 3)" not in tile
     check(s, [A, B, C])
+
+
+def test_places_that_a_remainder_declares_are_no_tile() -> None:
+    """Row i of 5 is at i % 32: so would be row i + 32, and one of any number of others."""
+    A = te.placeholder((5, 8), name="A")
+    B = te.compute((5, 8), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((5, 8), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C)
+    s[B].transform_layout(lambda i, j: [i % 32, j], loops="logical")
+    s[B].compute_at(s[C], C.op.axis[0])
+    a = np.arange(40, dtype="float32").reshape(5, 8)
+    c = np.full((5, 8), np.nan, np.float32)
+
+    tecomp.build(s, [A, C], check_bounds=True)(a, c)
+    np.testing.assert_array_equal(c, (a + 1) * 2)

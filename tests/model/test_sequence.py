@@ -1,4 +1,4 @@
-"""Sequences of accesses: joined and repeated they count what a list of addresses would."""
+"""Sequences of accesses: joined they count what a list of addresses would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.model.sequence import NOTHING, Sequence, Step, joined, repeated, single
+from tecomp.model.sequence import NOTHING, Sequence, Step, joined, single
 
 
 def counted(addresses: list[int], step: Step) -> Sequence:
@@ -27,10 +27,12 @@ def counted(addresses: list[int], step: Step) -> Sequence:
         for run in runs
     ] if block else []
     return Sequence(len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
-                    lengths[0], lengths[-1], sum(map(len, touched)))
+                    lengths[0], lengths[-1], sum(map(len, touched)),
+                    sum(-(-n // step.burst) if step.burst else 1 for n in lengths))
 
 
-steps = st.builds(Step, st.sampled_from([1, 2, 4]), st.sampled_from([None, 4, 16, 12]))
+steps = st.builds(Step, st.sampled_from([1, 2, 4]), st.sampled_from([None, 4, 16, 12]),
+                  st.sampled_from([None, 1, 3, 4]))
 places = st.lists(st.integers(0, 12), max_size=12)
 
 
@@ -41,16 +43,6 @@ def test_joined(a: list[int], b: list[int], step: Step) -> None:
     found = joined(counted(left, step), counted(right, step), step)
 
     assert found == counted(left + right, step)
-
-
-@given(places, st.integers(0, 9), st.integers(-2, 3), steps)
-def test_repeated(a: list[int], times: int, blocks: int, step: Step) -> None:
-    shift = blocks * (step.block or step.size)
-    addresses = [n * step.size for n in a]
-
-    found = repeated(counted(addresses, step), times, shift, step)
-
-    assert found == counted([n + k * shift for k in range(times) for n in addresses], step)
 
 
 def test_one_by_one() -> None:

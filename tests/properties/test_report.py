@@ -21,6 +21,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr
 from tecomp.ir.rewrite import children
 from tecomp.ir.stmt import Buffer, BufferStore
+from tecomp.ir.tensor_op import TensorOp
 from tecomp.lowering.pipeline import lower_all
 from tecomp.machine import Target
 from tests.strategies.draws import Draw
@@ -97,6 +98,9 @@ class Watcher:
             found[core].see(place)
 
         return seen
+
+    def operation(self, node: TensorOp) -> None:
+        """There are none."""
 
     def core(self, thread: str, value: int | None) -> None:
         self.where[thread] = value or 0

@@ -35,6 +35,18 @@ def test_sizes(n: int, axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.cumsum(axis))
 
 
+@pytest.mark.parametrize("shape", [(0, 5), (1, 5), (40, 3, 5), (9, 1, 70), (7, 0), (300, 1)])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_rows_from_rows(shape: tuple[int, ...], exclusive: bool, target: tecomp.Target) -> None:
+    a = values(*shape)
+    result = run(a, 0, target, exclusive=exclusive)
+    np.testing.assert_array_equal(result, a.cumsum(0) - (a if exclusive else 0))
+    sizes = [te.var(f"n{k}") for k in range(len(shape))]
+    result = run(a, 0, target, shape=sizes, exclusive=exclusive)
+
+    np.testing.assert_array_equal(result, a.cumsum(0) - (a if exclusive else 0))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     a = values(3, 40, 33)

@@ -1,0 +1,166 @@
+"""Operators on rows, on a machine with scratchpads: blocks of rows, shared among the cores.
+
+A core brings a block of rows to its scratchpad, computes there all that belongs to it, and writes
+the result back. Of rows that are longer than the scratchpad it brings pieces, once for each walk
+through them; what is computed for each element is in the device's memory in the meantime.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tecomp import te
+from tecomp.schedules.placement import Placement, sizes_of
+from tecomp.schedules.tiles import balanced, ceil_div
+
+
+def schedule_rows(s: te.Schedule, output: te.Tensor, where: Placement) -> None:
+    """Schedule an operator that makes rows from rows, and values for each row on the way.
+
+    Its tensors are told apart by their shape: those of the result's are rows, those without its
+    last axis are values of rows, and what else it is given has a value for each column.
+    """
+    _Rows(s, output, where).schedule()
+
+
+class _Rows:
+    """The schedule as it is made.
+
+    Attributes:
+        readers: of each tensor, what reads it.
+        rows: in a block.
+        columns: in a piece of its rows; None if there is room for whole rows.
+        step: the loop of the result over the blocks of a core.
+        sites: for each reader of rows the stage that does the work, and where what it reads is
+            brought: inside a loop of some stage.
+    """
+
+    def __init__(self, s: te.Schedule, output: te.Tensor, where: Placement) -> None:
+        self.s, self.output, self.where = s, output, where
+        self.readers: dict[te.Tensor, list[te.Tensor]] = {}
+        for stage in s.stages:
+            for x in stage.op.input_tensors:
+                self.readers.setdefault(x, []).append(stage.op.output(0))
+        self.rows, self.columns = self._part()
+        self.sites: dict[te.Tensor, tuple[te.Tensor, te.Tensor, te.IterVar]] = {}
+        self.step = self._share_rows()
+
+    def schedule(self) -> None:
+        """All stages."""
+        for x in self.readers:
+            if not x.op.input_tensors:
+                self.where.put(self.s, x)
+            elif self._has_columns(x):
+                self._keep_row(x)
+            else:
+                self._keep_value(x)
+        for x in self.readers:
+            if self._has_columns(x) and not (x.op.input_tensors and self.columns is None):
+                self._bring(x)
+
+    def _part(self) -> tuple[int, int | None]:
+        """Whole rows if one fits, and else as much of one as does."""
+        where = self.where
+        sizes: tuple[int, ...] = (1, *sizes_of(self.output))
+        *lead, rows, columns = sizes
+        unit = where.unit(self.output.dtype)[0]
+        fit = where.largest(rows, unit, lambda part: self._need(part, columns))
+        if self._need(fit, columns) > where.room:
+            lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
+            piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
+            return unit, balanced(columns, piece, lanes)
+        blocks = prod(lead) * ceil_div(rows, unit)
+        even = ceil_div(blocks, where.target.cores) * unit
+        return balanced(rows, min(fit, even), unit), None
+
+    def _need(self, rows: int, columns: int) -> int:
+        """Bytes of the scratchpad for a block of rows, or for a piece of it."""
+        total = 0
+        for x in (self.output, *self.readers):
+            height = rows if x.op.input_tensors or self._is_of_rows(x) else 1
+            width = columns if self._has_columns(x) else 1
+            total += self.where.bytes((height, width), x.dtype)
+        return total
+
+    def _is_of_rows(self, x: te.Tensor) -> bool:
+        return len(x.shape) == len(self.output.shape)
+
+    def _has_columns(self, x: te.Tensor) -> bool:
+        return self._is_of_rows(x) or not x.op.input_tensors
+
+    def _share_rows(self) -> te.IterVar:
+        """The loops of the result: blocks of rows, of which each core has some."""
+        s, output, where = self.s, self.output, self.where
+        where.put(s, output)
+        result = s.cache_write(output, where.scratchpad)
+        *lead, column = s[output].op.axis
+        row = []
+        if lead:
+            block, inner = s[output].split(lead[-1], factor=self.rows)
+            lead, row = [*lead[:-1], block], [inner]
+        step: te.IterVar = where.share(s, output, s[output].fuse(*lead))
+        place = self._cut(output, step, row, column)
+        where.keep(s, result, output, place)
+        self.sites[output] = result, output, place
+        return step
+
+    def _cut(
+        self, x: te.Tensor, step: te.IterVar | None, rows: list[te.IterVar], column: te.IterVar
+    ) -> te.IterVar:
+        """Write `x` piece by piece, in the order of memory; returns the loop over the pieces."""
+        s = self.s
+        place = step
+        if self.columns is not None:
+            place, column = s[x].split(column, factor=self.columns)
+            s[x].reorder(place, *rows, column)
+        self.where.walk(s, x, rows, column)
+        assert place is not None
+        return place
+
+    def _keep_value(self, x: te.Tensor) -> None:
+        """One value for each row of the block."""
+        s, where = self.s, self.where
+        s[x].set_scope(where.scratchpad)
+        s[x].transform_layout(where.lone(x.dtype))
+        s[x].compute_at(s[self.output], self.step)
+        place = self.output, self.step
+        if self.columns is not None and s[x].op.reduce_axis:
+            piece, inner = s[x].split(s[x].op.reduce_axis[-1], factor=self.columns)
+            others = [axis for axis in s[x].leaf_iter_vars if axis not in (piece, inner)]
+            s[x].reorder(piece, *others, inner)
+            place = x, piece
+        self.sites[x] = x, *place
+
+    def _keep_row(self, x: te.Tensor) -> None:
+        """The rows of the block, which stay in the scratchpad if there is room for whole ones.
+
+        Where sticks of its type have other lanes than those of the result, such a row would have to
+        be rearranged; it is computed again where it is used.
+        """
+        s, where = self.s, self.where
+        if self.columns is None:
+            self.sites[x] = x, self.output, self.step
+            if where.lanes(x.dtype) == where.lanes(self.output.dtype):
+                where.keep(s, x, self.output, self.step)
+            else:
+                s[x].compute_inline()
+            return
+        where.put(s, x)
+        s[x].compute_at(s[self.output], self.step)
+        result = s.cache_write(x, where.scratchpad)
+        *rows, column = s[x].op.axis
+        place = self._cut(x, None, rows, column)
+        where.keep(s, result, x, place)
+        self.sites[x] = result, x, place
+
+    def _bring(self, x: te.Tensor) -> None:
+        """Copy what is needed of a tensor: once for the block, or for each that reads pieces."""
+        sites = [self.sites[reader] for reader in self.readers[x]]
+        if self.columns is None:
+            _, stage, loop = sites[0]
+            copy = self.s.cache_read(x, self.where.scratchpad, [reader for reader, *_ in sites])
+            self.where.keep(self.s, copy, stage, loop)
+            return
+        for reader, stage, loop in sites:
+            copy = self.s.cache_read(x, self.where.scratchpad, [reader])
+            self.where.keep(self.s, copy, stage, loop)

@@ -1,0 +1,205 @@
+"""Tensors that statements of the user's own compute: `te.extern`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.builder import Operand, check_statement
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.shape import dtype_of, name_of, shape_of
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import DefinitionError, TypeMismatchError, user_location
+from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.expr import Call, Expr
+from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.stmt import Buffer, BufferStore, Stmt
+from tecomp.ir.text import Name, Pieces
+
+_ANYWHERE = "anywhere"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExternOp(ComputeOp):
+    """Tensors that a statement stores: opaque, so it is run as a whole and has no loops.
+
+    The body says what is read: each input, at places that may be any.
+
+    Attributes:
+        buffers: stand for the inputs and then the outputs in the statement.
+        statement: stores the outputs.
+    """
+
+    buffers: tuple[Buffer, ...] = field(kw_only=True)
+    statement: Stmt = field(kw_only=True)
+
+    @property
+    def loops(self) -> tuple[IterVar, ...]:
+        """None that a schedule could change."""
+        return ()
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the first buffers stand for; a tensor may be there twice."""
+        first = self.body[0]
+        assert isinstance(first, Call)
+        return tuple(load.tensor for load in first.args if isinstance(load, TensorLoad))
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece: `E = extern(A, B)`."""
+        for k, tensor in enumerate(self.outputs):
+            yield ", " if k else ""
+            yield Name(tensor)
+        yield " = extern("
+        for k, tensor in enumerate(self.inputs):
+            yield ", " if k else ""
+            yield Name(tensor)
+        yield ")"
+
+
+def extern(
+    shape: Any,
+    inputs: Tensor | Sequence[Tensor],
+    fcompute: Callable[[list[Operand], list[Operand]], Stmt],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+    in_buffers: None = None,
+    out_buffers: None = None,
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Any:
+    """Tensors that statements compute: for what no expression of an index says.
+
+    Args:
+        shape: extents of the result; a list of them, all alike, for several tensors.
+        inputs: the tensors that the statements read.
+        fcompute: called once with a list of operands for `inputs` and a list of operands for the
+            results. Gives the statement that stores all of the results: made of
+            `operand.store(index, value)`, `te.for_range`, `te.if_stmt`, `te.allocate` and
+            `te.stmt_seq`.
+        name: what printed text calls the result.
+        dtype: of the result, or one for each; that of the inputs if None.
+        in_buffers: not taken; memories and layouts come from the schedule.
+        out_buffers: as `in_buffers`.
+        tag: free text, kept with the operation.
+        attrs: free values, kept with the operation.
+
+    Returns:
+        The result; a list of tensors where there are several.
+
+    Raises:
+        DefinitionError: the shapes differ, types cannot be told, or the statement uses something
+            else than its operands, or leaves a result without a store.
+        TypeMismatchError: `fcompute` gives something else than a statement.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((9,), name="A")
+        >>> def rolled(ins, outs):
+        ...     (a,), (b,) = ins, outs
+        ...     first = b.store(0, a[0])
+        ...     return te.stmt_seq(
+        ...         first, te.for_range(1, 9, lambda i: b.store(i, b[i - 1] * 0.5 + a[i])))
+        >>> te.extern((9,), [A], rolled, name="B")
+        Tensor(B, shape=(9,), dtype=float32)
+    """
+    name = name_of(name, "te.extern")
+    where = f"te.extern {name}"
+    if in_buffers is not None or out_buffers is not None:
+        raise DefinitionError(
+            f"{where}: in_buffers and out_buffers are not taken; memories and layouts come from "
+            "the schedule: set_scope and transform_layout"
+        )
+    read = _inputs(inputs, where)
+    shapes = [shape_of(each, where) for each in _shapes(shape)]
+    if any(list(map(str, each)) != list(map(str, shapes[0])) for each in shapes):
+        raise DefinitionError(
+            f"{where}: the shapes are {', '.join(map(str, shapes))}; those of one te.extern are "
+            "the same, make one for each shape"
+        )
+    types = _types(dtype, read, len(shapes), where)
+    axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(shapes[0]))
+    results = [name if len(types) == 1 else f"{name}_v{k}" for k in range(len(types))]
+    buffers = (
+        *(Buffer(t.name, t.shape, t.dtype, "") for t in read),
+        *(Buffer(n, shapes[0], t, "") for n, t in zip(results, types, strict=True)),
+    )
+    operands = [Operand(buffer) for buffer in buffers]
+    statement = fcompute(operands[: len(read)], operands[len(read) :])
+    _check(statement, buffers, len(read), where)
+    location = user_location()
+    loads = tuple(TensorLoad(t, tuple(_anywhere(t)), location) for t in read)
+    body: tuple[Expr, ...] = tuple(Call("extern", loads, kind) for kind in types)
+    outputs = ExternOp(
+        name, axis, body, tag, MappingProxyType(dict(attrs or {})), location,
+        buffers=buffers, statement=statement,
+    ).outputs
+    return outputs[0] if len(outputs) == 1 else list(outputs)
+
+
+def _anywhere(tensor: Tensor) -> Iterator[Expr]:
+    """Indices that may be any."""
+    return (Call(_ANYWHERE, (), INT64) for _ in tensor.shape)
+
+
+def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
+    given = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
+    for tensor in given:
+        if not isinstance(tensor, Tensor):
+            raise TypeMismatchError(
+                f"{where}: an input is {tensor!r} ({type(tensor).__name__}); give tensors"
+            )
+    return given
+
+
+def _shapes(shape: Any) -> Sequence[Any]:
+    if isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple):
+        return shape
+    return [shape]
+
+
+def _types(
+    dtype: object, inputs: Sequence[Tensor], count: int, where: str
+) -> tuple[DType, ...]:
+    if dtype is None:
+        known = dict.fromkeys(tensor.dtype for tensor in inputs)
+        if len(known) != 1:
+            raise DefinitionError(
+                f"{where}: the inputs are {', '.join(known) or 'none'}, so the type of the result "
+                "cannot be told; give it as dtype="
+            )
+        return tuple(known) * count
+    many = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
+    if len(many) != count:
+        raise DefinitionError(
+            f"{where}: there are {len(many)} types for {count} results; give one for each"
+        )
+    return tuple(dtype_of(each, where) for each in many)
+
+
+def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: str) -> None:
+    if not isinstance(statement, Stmt):
+        raise TypeMismatchError(
+            f"{where}: fcompute gives {statement!r} ({type(statement).__name__}); it returns a "
+            "statement: outs[0].store(index, value), te.for_range, te.if_stmt, te.allocate or "
+            "te.stmt_seq"
+        )
+    loads = [node for node in walk(statement) if isinstance(node, TensorLoad)]
+    if loads:
+        raise DefinitionError(
+            f"{where}: fcompute reads {loads[0].tensor.name} itself; name it in inputs, and read "
+            "the operand that stands for it"
+        )
+    own = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
+    check_statement(statement, buffers, own, where, "loop with te.for_range")
+    written = {node.buffer.data for node in walk(statement) if isinstance(node, BufferStore)}
+    for k, buffer in enumerate(buffers):
+        if k < n_inputs and buffer.data in written:
+            raise DefinitionError(f"{where}: fcompute stores to the input {buffer.name}")
+        if k >= n_inputs and buffer.data not in written:
+            raise DefinitionError(
+                f"{where}: fcompute stores nothing to {buffer.name}; store all of each result"
+            )

@@ -1,0 +1,238 @@
+"""Recurrences: `te.scan`, whose elements follow from those of earlier steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, overload
+
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp, PlaceholderOp
+from tecomp.compute.shape import name_of
+from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
+from tecomp.errors import DefinitionError, TypeMismatchError, user_location
+from tecomp.ir.equal import same
+from tecomp.ir.expr import Expr, as_expr
+from tecomp.ir.stmt import Extent
+from tecomp.ir.text import NEWLINE, Name, Operand, Pieces
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanOp(ComputeOp):
+    """Element `axis` of output k is `start[k]` in the first steps, and `body[k]` in all others.
+
+    The first axis counts the steps; its range is that of the others. What the body is made of
+    reads elements of earlier steps in the place of `states`.
+
+    Attributes:
+        start: one expression for each output.
+        states: the placeholders that stand for the outputs.
+    """
+
+    start: tuple[Expr, ...] = field(kw_only=True)
+    states: tuple[Tensor, ...] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        ComputeOp.__post_init__(self)
+        nodes = distinct_nodes(*self.start, *self.body)
+        reads = (node.tensor for node in nodes if isinstance(node, TensorLoad))
+        object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tensors, the count of all steps first."""
+        return self.states[0].shape
+
+    @property
+    def scan_axis(self) -> IterVar:
+        """The steps that follow from others."""
+        return self.axis[0]
+
+    @property
+    def spatial_axis_(self) -> tuple[IterVar, ...]:
+        """The axes of one step; TVM has this name for them."""
+        return self.axis[1:]
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece: `S[t] = init[t] if t < 1 else update[t] with state = S`."""
+        for k, (tensor, start) in enumerate(zip(self.outputs, self.start, strict=True)):
+            if k:
+                yield NEWLINE
+            yield from access(tensor, self.axis)
+            first = self.scan_axis.dom.min
+            yield " = "
+            yield Operand(start)
+            yield f" if {self.scan_axis.name} < {getattr(first, 'value', first)} else "
+            yield Operand(self.body[k])
+            yield " with "
+            yield Name(self.states[k])
+            yield " = "
+            yield Name(tensor)
+
+
+@overload
+def scan(
+    init: Tensor,
+    update: Tensor,
+    state_placeholder: Tensor,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+    name: str = "scan",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor: ...
+
+
+# A list of one gives a tensor, as in TVM.
+@overload
+def scan(
+    init: Sequence[Tensor],
+    update: Sequence[Tensor],
+    state_placeholder: Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | None = None,
+    name: str = "scan",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Any: ...
+
+
+def scan(
+    init: Tensor | Sequence[Tensor],
+    update: Tensor | Sequence[Tensor],
+    state_placeholder: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | None = None,
+    name: str = "scan",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Any:
+    """Tensors whose first axis counts steps, each of which follows from steps before it.
+
+    Step t is `init[t]` where `init` has so many steps, and `update[t]` after that. What `update` is
+    computed from reads steps before t of the placeholder, which stands for the result.
+
+    Args:
+        init: the first steps: a tensor of one step or more.
+        update: the rule, a tensor of the shape of the result.
+        state_placeholder: stands for the result; its shape and type are those of the result.
+        inputs: the tensors that the rule reads; they are found without.
+        name: what printed text calls the result.
+        tag: free text, kept with the operation.
+        attrs: free values, kept with the operation.
+
+    Returns:
+        The result; a list of tensors where there are several states.
+
+    Raises:
+        DefinitionError: tensors do not belong together: in number, shape or type.
+        TypeMismatchError: something is no tensor.
+
+    Example:
+        >>> from tecomp import te
+        >>> X = te.placeholder((9, 4), name="X")
+        >>> state = te.placeholder((9, 4), name="state")
+        >>> init = te.compute((1, 4), lambda _, i: X[0, i])
+        >>> update = te.compute((9, 4), lambda t, i: state[t - 1, i] + X[t, i])
+        >>> te.scan(init, update, state, [X], name="S")
+        Tensor(S, shape=(9, 4), dtype=float32)
+    """
+    name = name_of(name, "te.scan")
+    where = f"te.scan {name}"
+    starts, rules = _tensors(init, "init", where), _tensors(update, "update", where)
+    states = _tensors(state_placeholder, "state_placeholder", where)
+    if inputs is not None:
+        _tensors(inputs, "inputs", where)
+    _check_counts(starts, rules, states, where)
+    for parts in zip(starts, rules, states, strict=True):
+        _check_types(*parts, where)
+        _check_shapes(*parts, states[0], where)
+    axis = tuple(_axes(starts[0], rules[0]))
+    location = user_location()
+    outputs = ScanOp(
+        name, axis, tuple(TensorLoad(rule, axis, location) for rule in rules), tag,
+        MappingProxyType(dict(attrs or {})), location,
+        start=tuple(TensorLoad(start, axis, location) for start in starts), states=states,
+    ).outputs
+    return outputs[0] if len(outputs) == 1 else list(outputs)
+
+
+def _axes(start: Tensor, rule: Tensor) -> Iterator[IterVar]:
+    """The axes of a scan, called as those of its rule."""
+    names = [axis.name for axis in rule.op.axis] or [f"i{k}" for k in range(rule.ndim)]
+    first, steps = start.shape[0], rule.shape[0]
+    yield make_axis(names[0], first, steps - first, IterKind.SCAN)
+    for name, extent in zip(names[1:], rule.shape[1:], strict=True):
+        yield make_axis(name, 0, extent, IterKind.DATA)
+
+
+def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
+    many = tuple(given) if isinstance(given, list | tuple) else (given,)
+    for tensor in many:
+        if not isinstance(tensor, Tensor):
+            raise TypeMismatchError(
+                f"{where}: {what} is {tensor!r} ({type(tensor).__name__}); "
+                "give a tensor, or a list of them"
+            )
+    return many
+
+
+def _check_counts(
+    starts: Sequence[Tensor], rules: Sequence[Tensor], states: Sequence[Tensor], where: str
+) -> None:
+    if not starts or not len(starts) == len(rules) == len(states):
+        raise DefinitionError(
+            f"{where}: there are {len(starts)} init, {len(rules)} update and {len(states)} "
+            "state_placeholder tensors; give one of each for every state"
+        )
+    if len(set(states)) < len(states):
+        raise DefinitionError(f"{where}: a state_placeholder is given twice; make one for each")
+    for state in states:
+        if not isinstance(state.op, PlaceholderOp):
+            raise DefinitionError(
+                f"{where}: the state_placeholder {state.name} is computed; make it with "
+                "te.placeholder, and read it in the update"
+            )
+
+
+def _check_types(start: Tensor, rule: Tensor, state: Tensor, where: str) -> None:
+    if not start.dtype == rule.dtype == state.dtype:
+        raise DefinitionError(
+            f"{where}: {start.name} is {start.dtype}, {rule.name} is {rule.dtype} and {state.name} "
+            f"is {state.dtype}; a state has one type, convert with .astype"
+        )
+
+
+def _check_shapes(
+    start: Tensor, rule: Tensor, state: Tensor, other: Tensor, where: str
+) -> None:
+    if not rule.ndim:
+        raise DefinitionError(
+            f"{where}: {rule.name} has no axes; the first axis of a scan counts its steps"
+        )
+    if not _alike(rule.shape, state.shape):
+        raise DefinitionError(
+            f"{where}: {rule.name} has shape {shape_text(rule)} and {state.name} "
+            f"{shape_text(state)}; both have all steps of the result"
+        )
+    if not _alike(state.shape, other.shape):
+        raise DefinitionError(
+            f"{where}: {state.name} has shape {shape_text(state)} and {other.name} "
+            f"{shape_text(other)}; the states of a scan have one shape"
+        )
+    if not start.ndim or not _alike(start.shape[1:], rule.shape[1:]):
+        raise DefinitionError(
+            f"{where}: {start.name} has shape {shape_text(start)}, and a step of {rule.name}, of "
+            f"shape {shape_text(rule)}, has other axes; give init the first steps of that shape"
+        )
+    first, steps = start.shape[0], rule.shape[0]
+    if isinstance(first, int) and isinstance(steps, int) and first > steps:
+        raise DefinitionError(
+            f"{where}: {start.name} has {first} steps, and the result only {steps}; give init the "
+            "first of them"
+        )
+
+
+def _alike(one: Sequence[Extent], other: Sequence[Extent]) -> bool:
+    return len(one) == len(other) and all(
+        same(as_expr(a), as_expr(b)) for a, b in zip(one, other, strict=True)
+    )

@@ -1,0 +1,66 @@
+"""The stages that the steps of a scan are computed from: inside its loop over steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tecomp.compute.operation import Operation
+from tecomp.compute.scan import ScanOp
+from tecomp.errors import LowerError
+from tecomp.scheduling.place import consumers_below
+from tecomp.scheduling.state import At, AtRoot, State, is_scan
+
+States = Mapping[Operation, tuple[Operation, int]]
+"""For the placeholder of a state: the scan, and which of its outputs it stands for."""
+
+
+def states_of(state: State) -> States:
+    """The placeholders that stand for results of scans.
+
+    Raises:
+        LowerError: one stands for several, or was given a place of its own.
+    """
+    found: dict[Operation, tuple[Operation, int]] = {}
+    for stage in state:
+        for k, tensor in enumerate(stage.op.states if isinstance(stage.op, ScanOp) else ()):
+            key = state.find(tensor.op)
+            if key is None:
+                continue
+            if key.key in found:
+                other = state.stage(found[key.key][0]).name
+                raise LowerError(
+                    f"lower: {tensor.name} is the state of {other} and of {stage.name}; make a "
+                    "placeholder for each scan"
+                )
+            if key.layout.maps:
+                raise LowerError(
+                    f"s[{tensor.name}].transform_layout: {tensor.name} stands for {stage.name}; "
+                    f"give that the layout: s[{stage.name}].transform_layout"
+                )
+            found[key.key] = stage.key, k
+    return found
+
+
+def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]:
+    """For each scan, the stages between its states and its steps."""
+    found: dict[Operation, set[Operation]] = {}
+    for placeholder, (key, _) in states.items():
+        readers = consumers_below(state, placeholder) - {key}
+        inside = {reader for reader in readers if key in consumers_below(state, reader)}
+        found.setdefault(key, set()).update(inside)
+    return found
+
+
+def in_steps(state: State, states: States) -> State:
+    """`state` with what reads the state of a scan computed in each of its steps.
+
+    That is the root for such stages: they are computed once a step.
+    """
+    for key, stages in step_stages(state, states).items():
+        steps = [leaf for leaf in state.stage(key).leaves if is_scan(leaf)]
+        for inside in stages:
+            stage = state.stage(inside)
+            if isinstance(stage.attach, AtRoot):
+                state = state.update(replace(stage, attach=At(key, steps[-1])))
+    return state

@@ -1,0 +1,172 @@
+"""Loops and conditions around a place in a form that is quick to count.
+
+Each condition stands right inside the loop whose variable it needs last. One that is linear in that
+variable is a bound of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    BufferLoad,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Var,
+    binary,
+    index_value,
+)
+from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.rewrite import children, free_variables, walk
+from tecomp.model.sites import Frame, Round
+
+_OPPOSITE = {
+    CmpOp.EQ: CmpOp.NE, CmpOp.NE: CmpOp.EQ, CmpOp.LT: CmpOp.GE,
+    CmpOp.GE: CmpOp.LT, CmpOp.LE: CmpOp.GT, CmpOp.GT: CmpOp.LE,
+}  # fmt: skip
+_NEGATED = {
+    CmpOp.EQ: CmpOp.EQ, CmpOp.LT: CmpOp.GT, CmpOp.GT: CmpOp.LT, CmpOp.LE: CmpOp.GE,
+    CmpOp.GE: CmpOp.LE,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Level:
+    """A loop.
+
+    Attributes:
+        var: its variable.
+        thread: the axis of the grid that it is bound to; empty if to none.
+        low: the first value.
+        end: the first value after the last one.
+        conditions: that have to hold inside, each of which needs the variable.
+    """
+
+    var: Var
+    thread: str
+    low: Expr
+    end: Expr
+    conditions: list[Expr] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What is around a place.
+
+    Attributes:
+        conditions: that need no variable of a loop.
+        loops: outermost first.
+    """
+
+    conditions: tuple[Expr, ...]
+    loops: tuple[Level, ...]
+
+
+def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
+    """The loops and conditions of `frames`.
+
+    What depends on data is left out: such a condition holds, such a loop has no rounds.
+    """
+    depths = {f.var: k for k, f in enumerate(f for f in frames if isinstance(f, Round))}
+    outside: list[Expr] = []
+    loops: list[Level] = []
+    for frame in frames:
+        if isinstance(frame, Round):
+            low, extent = (
+                e if is_known(e, depths) else index_value(0) for e in (frame.min, frame.extent)
+            )
+            end = extent if isinstance(low, Const) and low.value == 0 else binary(
+                BinOp.ADD, low, extent)
+            loops.append(Level(frame.var, frame.thread, low, end))
+    for frame in frames:
+        if isinstance(frame, Round) or not is_known(frame.condition, depths):
+            continue
+        for part in _parts(frame.condition):
+            depth = depth_of(part, depths)
+            if depth < 0:
+                outside.append(part)
+            elif not _bounds(terms, part, loops[depth], depths):
+                loops[depth].conditions.append(part)
+    return Levels(tuple(outside), tuple(loops))
+
+
+def is_known(expr: Expr, known: Iterable[Var]) -> bool:
+    """Whether it depends on loops alone, and not on data."""
+    loops = set(known)
+    return all(var in loops for var in free_variables(expr)) and not any(
+        isinstance(part, BufferLoad) for part in walk(expr))
+
+
+def depth_of(expr: Expr, depths: Mapping[Var, int]) -> int:
+    """Of the innermost loop whose variable is needed; -1 if none is."""
+    return max((depths[var] for var in free_variables(expr)), default=-1)
+
+
+def known_outside(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> list[Expr]:
+    """The largest parts of expressions that depend on the loops outside of loop `k` alone."""
+    found: dict[int, Expr] = {}
+    todo = list(exprs)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Const):
+            continue
+        if depth_of(node, depths) < k:
+            found[id(node)] = node
+        else:
+            todo += children(node)
+    return list(found.values())
+
+
+def _parts(condition: Expr) -> Iterator[Expr]:
+    """Conditions that hold together if and only if `condition` does."""
+    todo = [condition]
+    while todo:
+        node = todo.pop()
+        match node:
+            case Binary(BinOp.AND, a, b):
+                todo += [b, a]
+            case Not(Not(inner)):
+                todo.append(inner)
+            case Not(Binary(BinOp.OR, a, b)):
+                todo += [Not(b), Not(a)]
+            case Not(Compare(op, a, b)):
+                yield Compare(_OPPOSITE[op], a, b)
+            case _:
+                yield node
+
+
+def _bounds(terms: Terms, part: Expr, loop: Level, depths: Mapping[Var, int]) -> bool:
+    """Make a condition a bound of the loop; False if it is none."""
+    if not isinstance(part, Compare) or part.op is CmpOp.NE or part.a.dtype != INT64:
+        return False
+    total = terms.linear(part.a).plus(terms.linear(part.b), -1)
+    factor = sum(c for atom, c in total.terms.values() if atom is loop.var)
+    if factor < 0:
+        total = total.times(-1)
+    op = _NEGATED[part.op] if factor < 0 else part.op
+    rest = {key: term for key, term in total.terms.items() if term[0] is not loop.var}
+    if not factor or any(loop.var in free_variables(atom) for atom, _ in rest.values()):
+        return False
+    # abs(factor) * var is compared with this; what changes least comes first.
+    order = sorted(rest.items(), key=lambda item: depth_of(item[1][0], depths))
+    other = Linear({key: (atom, -c) for key, (atom, c) in order}, -total.const)
+    factor = abs(factor)
+    if op in (CmpOp.GE, CmpOp.GT, CmpOp.EQ):
+        least = other.shifted(factor - 1 + (op is CmpOp.GT))
+        loop.low = binary(BinOp.MAX, loop.low, _quotient(terms, least, factor))
+    if op in (CmpOp.LE, CmpOp.LT, CmpOp.EQ):
+        end = _quotient(terms, other.shifted(factor - (op is CmpOp.LT)), factor)
+        loop.end = binary(BinOp.MIN, loop.end, end)
+    return True
+
+
+def _quotient(terms: Terms, value: Linear, divisor: int) -> Expr:
+    found = terms.expr(value)
+    return found if divisor == 1 else binary(BinOp.FLOORDIV, found, index_value(divisor))

@@ -1,0 +1,107 @@
+"""Definitions of `te.extern`: what they give, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tecomp import te
+from tecomp.errors import DefinitionError, TypeMismatchError
+
+A = te.placeholder((4,), name="A")
+W = te.placeholder((4,), "int32", name="W")
+
+
+def copy(ins: Any, outs: Any) -> Any:
+    return te.for_range(0, 4, lambda i: te.stmt_seq(*(out.store(i, ins[0][i]) for out in outs)))
+
+
+def test_one_shape_gives_a_tensor() -> None:
+    E = te.extern((4,), A, copy, name="E", tag="copies", attrs={"key": 1})
+    op: Any = E.op
+
+    assert (E.name, E.shape, E.dtype) == ("E", (4,), "float32")
+    assert str(op) == "E = extern(A)"
+    assert (op.input_tensors, op.tag, op.attrs["key"]) == ((A,), "copies", 1)
+    assert te.create_schedule(op)[op].leaf_iter_vars == ()
+
+
+def test_a_list_of_shapes_gives_a_list() -> None:
+    both = te.extern([(4,), (4,)], [A, W, A], copy, name="E", dtype=["float32", "int32"])
+
+    assert [(t.name, t.shape, t.dtype) for t in both] == [
+        ("E_v0", (4,), "float32"), ("E_v1", (4,), "int32"),
+    ]
+    assert str(both[0].op) == "E_v0, E_v1 = extern(A, W, A)"
+    assert both[0].op.input_tensors == (A, W)
+
+
+def test_a_bare_extent_is_a_shape() -> None:
+    assert te.extern(4, [A], copy).shape == (4,)
+
+
+def refused(fcompute: Any, shape: Any = (4,), inputs: Any = A, **options: Any) -> str:
+    with pytest.raises(DefinitionError) as error:
+        te.extern(shape, inputs, fcompute, name="E", **options)
+    return error.value.message
+
+
+def test_the_function_gives_no_statement() -> None:
+    assert refused(lambda ins, outs: 3) == (
+        "te.extern E: fcompute gives 3 (int); it returns a statement: outs[0].store(index, value), "
+        "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"
+    )
+
+
+def test_the_statement_uses_something_else() -> None:
+    other = te.placeholder((4,), name="other")
+    i = te.compute((4,), lambda i: A[i]).op.axis[0]
+
+    assert refused(lambda ins, outs: outs[0].store(0, other[0])) == (
+        "te.extern E: fcompute reads other itself; name it in inputs, and read the operand that "
+        "stands for it"
+    )
+    assert refused(lambda ins, outs: outs[0].store(i, 1.0)) == (
+        "te.extern E: fcompute uses the variable i, which nothing binds; loop with te.for_range"
+    )
+
+
+def test_stores_are_to_the_results() -> None:
+    assert refused(lambda ins, outs: te.stmt_seq()) == (
+        "te.extern E: fcompute stores nothing to E; store all of each result"
+    )
+    assert refused(lambda ins, outs: ins[0].store(0, 1.0)) == (
+        "te.extern E: fcompute stores to the input A"
+    )
+
+
+def test_shapes_and_types() -> None:
+    assert refused(copy, [(4,), (5,)]) == (
+        "te.extern E: the shapes are (4,), (5,); those of one te.extern are the same, make one for "
+        "each shape"
+    )
+    assert refused(copy, inputs=[A, W]) == (
+        "te.extern E: the inputs are float32, int32, so the type of the result cannot be told; "
+        "give it as dtype="
+    )
+    assert refused(copy, inputs=[]) == (
+        "te.extern E: the inputs are none, so the type of the result cannot be told; give it as "
+        "dtype="
+    )
+    assert refused(copy, dtype=["float32", "int32"]) == (
+        "te.extern E: there are 2 types for 1 results; give one for each"
+    )
+    assert refused(copy, inputs=[3]) == "te.extern E: an input is 3 (int); give tensors"
+    assert refused(copy, in_buffers=[]) == (
+        "te.extern E: in_buffers and out_buffers are not taken; memories and layouts come from the "
+        "schedule: set_scope and transform_layout"
+    )
+
+
+def test_conditions_are_comparisons() -> None:
+    with pytest.raises(TypeMismatchError) as error:
+        te.if_stmt(te.const(1), te.stmt_seq())
+    assert error.value.message == (
+        "te.if_stmt: the condition is int32(1), of type int32; write a comparison"
+    )

@@ -1,0 +1,444 @@
+"""Scans: what the loops of a recurrence compute, in every order that keeps its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LowerError
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.stmt import PrimFunc
+from tecomp.lowering.pipeline import lower_all
+from tecomp.scheduling.replay import replay
+from tecomp.scheduling.schedule import Schedule
+
+STEPS, WIDTH = 9, 10
+X = te.placeholder((STEPS, WIDTH), name="X")
+state = te.placeholder((STEPS, WIDTH), name="state")
+first = te.compute((1, WIDTH), lambda _, i: X[0, i], name="first")
+rule = te.compute((STEPS, WIDTH), lambda t, i: state[t - 1, i] + X[t, i], name="rule")
+S = te.scan(first, rule, state, X, name="S")
+
+Change = Callable[[Schedule], object]
+
+
+def whole_numbers(*shape: int) -> Any:
+    return np.random.default_rng(0).integers(-4, 5, shape).astype("float32")
+
+
+def check(
+    s: Schedule, args: Sequence[Any], arrays: Sequence[Any], expected: Any
+) -> PrimFunc:
+    """The interpreter after every pass, the compiled code and a replayed schedule agree."""
+    lowered = lower_all(s, args)
+    for name in ("nest", "lower_storage"):
+        if any(stage.layout.maps for stage in s.state):
+            continue
+        result = np.full(expected.shape, 77, expected.dtype)
+        flat = name != "nest"
+        evaluate(lowered.functions[name], [*arrays, result])
+        np.testing.assert_array_equal(result, expected, f"{name} {flat}")
+    again = replay(s.trace.to_json(), s.outputs)
+    assert str(lower_all(again, args).final) == str(lowered.final)
+    kernel = tecomp.build(s, args, check_bounds=True)
+    result = np.full(expected.shape, 77, expected.dtype)
+    kernel(*arrays, result)
+    np.testing.assert_array_equal(result, expected)
+    return lowered.functions["nest"]
+
+
+def as_made(s: Schedule) -> None:
+    del s
+
+
+def inlined(s: Schedule) -> None:
+    s[first].compute_inline()
+    s[rule].compute_inline()
+
+
+def as_tvm_has_it(s: Schedule) -> None:
+    for stage in (first, rule):
+        outer, inner = s[stage].split(stage.op.axis[1], factor=4)
+        s[stage].bind(outer, te.thread_axis("blockIdx.x"))
+        s[stage].bind(inner, te.thread_axis("threadIdx.x"))
+
+
+def blocks_of_places(s: Schedule) -> None:
+    inlined(s)
+    t, i = s[S].op.axis
+    outer, inner = s[S].split(i, factor=4)
+    s[S].reorder(outer, t, inner)
+    s[S].vectorize(inner)
+    s[S].parallel(outer)
+
+
+def rule_in_blocks(s: Schedule) -> None:
+    t, i = s[S].op.axis
+    outer, inner = s[S].split(i, factor=4)
+    s[S].reorder(outer, t, inner)
+    s[first].compute_at(s[S], outer)
+    s[rule].vectorize(rule.op.axis[1])
+    s[S].vectorize(inner)
+
+
+def places_outside(s: Schedule) -> None:
+    t, i = s[S].op.axis
+    s[S].reorder(i, t)
+    s[S].unroll(t)
+
+
+def steps_in_groups(s: Schedule) -> None:
+    t, i = s[S].op.axis
+    outer, inner = s[S].split(t, factor=3)
+    s[S].reorder(i, outer, inner)
+
+
+def one_loop(s: Schedule) -> None:
+    t, i = s[S].op.axis
+    outer, inner = s[S].split(i, nparts=3)
+    s[S].reorder(outer, inner, t)
+    s[S].fuse(outer, inner)
+
+
+def cached(s: Schedule) -> None:
+    copy = s.cache_read(state, "local", [rule])
+    s[copy].compute_at(s[rule], rule.op.axis[1])
+    x = s.cache_read(X, "local", [rule])
+    s[x].compute_at(s[S], S.op.axis[0])
+    made = s.cache_write(rule, "local")
+    s[made].compute_at(s[rule], rule.op.axis[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [as_made, inlined, as_tvm_has_it, blocks_of_places, rule_in_blocks, places_outside,
+     steps_in_groups, one_loop, cached],
+)  # fmt: skip
+def test_every_order_gives_running_sums(change: Change) -> None:
+    s = te.create_schedule(S)
+    change(s)
+    a = whole_numbers(STEPS, WIDTH)
+
+    check(s, [X, S], [a], a.cumsum(0))
+
+
+@pytest.mark.parametrize("change", [as_made, inlined, blocks_of_places])
+@pytest.mark.parametrize(
+    "layout",
+    [lambda t, i: [i, t], lambda t, i: [i // 4, t, i % 4],
+     lambda t, i: [(t + i) % STEPS, i]],
+)  # fmt: skip
+def test_a_layout_of_the_result_leaves_the_loops(change: Change, layout: Any) -> None:
+    s = te.create_schedule(S)
+    change(s)
+    loops = s[S].leaf_iter_vars
+    copy = te.compute((STEPS, WIDTH), lambda t, i: S[t, i] * 2, name="copy")
+    assert s[S].transform_layout(layout) == s[S].op.axis
+    assert s[S].leaf_iter_vars == loops
+    whole = te.create_schedule(copy)
+    change(whole)
+    whole[S].transform_layout(layout)
+    a = whole_numbers(STEPS, WIDTH)
+
+    check(whole, [X, copy], [a], 2 * a.cumsum(0))
+    kernel = tecomp.build(s, [X, S])
+    stored: Any = kernel.func.params[1]
+    result = np.zeros(stored.shape, "float32")
+    kernel(a, result)
+    np.testing.assert_array_equal(kernel.unpack(S, result), a.cumsum(0))
+
+
+def test_a_scan_inside_a_loop_computes_the_places_that_are_read() -> None:
+    copy = te.compute((STEPS, WIDTH), lambda t, i: S[STEPS - 1 - t, i], name="copy")
+    s = te.create_schedule(copy)
+    inlined(s)
+    t, i = copy.op.axis
+    outer, inner = s[copy].split(i, factor=4)
+    s[copy].reorder(outer, t, inner)
+    s[copy].parallel(outer)
+    s[S].compute_at(s[copy], outer)
+    s[S].set_scope("local")
+    a = whole_numbers(STEPS, WIDTH)
+
+    func = check(s, [X, copy], [a], a.cumsum(0)[::-1])
+    assert "bounds=((0, 9), (i_outer * 4, 4))" in str(func)
+
+
+def neighbours() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Each place follows from two of the last step."""
+    before = te.placeholder((STEPS, WIDTH), name="before")
+    start = te.compute((1, WIDTH), lambda t, i: X[t, i], name="start")
+    step = te.compute(
+        (STEPS, WIDTH),
+        lambda t, i: before[t - 1, i] - before[t - 1, te.min(i + 1, WIDTH - 1)] + X[t, i],
+        name="step",
+    )
+    return te.scan(start, step, before, name="N"), start, step, before
+
+
+def neighbours_by_numpy(a: Any) -> Any:
+    rows = [a[0]]
+    for row in a[1:]:
+        rows.append(rows[-1] - np.append(rows[-1][1:], rows[-1][-1]) + row)
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_places_may_follow_from_others(parallel: bool) -> None:
+    N, start, step, _ = neighbours()
+    s = te.create_schedule(N)
+    s[start].compute_inline()
+    s[step].compute_inline()
+    if parallel:
+        s[N].parallel(N.op.axis[1])
+    a = whole_numbers(STEPS, WIDTH)
+
+    check(s, [X, N], [a], neighbours_by_numpy(a))
+
+
+def test_a_scan_of_neighbours_inside_a_loop_is_computed_whole() -> None:
+    N, *_ = neighbours()
+    copy = te.compute((WIDTH,), lambda i: N[STEPS - 1, i], name="copy")
+    s = te.create_schedule(copy)
+    s[N].compute_at(s[copy], copy.op.axis[0])
+    a = whole_numbers(STEPS, WIDTH)
+
+    func = check(s, [X, copy], [a], neighbours_by_numpy(a)[-1])
+    assert "bounds=((0, 9), (0, 10))) as N" in str(func)
+
+
+def test_several_states() -> None:
+    steps, n = 6, 5
+    W = te.placeholder((n, n), name="W")
+    x = te.placeholder((steps, n), name="x")
+    c, h = (te.placeholder((steps, n), name=name) for name in "ch")
+    c0, h0 = (te.compute((1, n), lambda _, i: te.const(1.0), name=f"{m}0") for m in "ch")
+    k = te.reduce_axis((0, n), name="k")
+    product = te.compute(
+        (steps, n), lambda t, i: te.sum(W[i, k] * h[t - 1, k], axis=k), name="product"
+    )
+    c1 = te.compute((steps, n), lambda t, i: c[t - 1, i] + product[t, i], name="c1")
+    h1 = te.compute((steps, n), lambda t, i: te.max(c1[t, i] + x[t, i], 0.0), name="h1")
+    C, H = te.scan([c0, h0], [c1, h1], [c, h], [x, W], name="S")
+    s = te.create_schedule(H)
+    s[product].compute_at(s[C], C.op.axis[0])
+    w, a = whole_numbers(n, n), whole_numbers(steps, n)
+    rows = [(np.ones(n, "float32"), np.ones(n, "float32"))]
+    for row in a[1:]:
+        new = rows[-1][0] + w @ rows[-1][1]
+        rows.append((new, np.maximum(new + row, 0)))
+    cells = np.zeros((steps, n), "float32")
+
+    check(s, [W, x, C, H], [w, a, cells], np.stack([row[1] for row in rows]))
+    np.testing.assert_array_equal(cells, np.stack([row[0] for row in rows]))
+
+
+def test_the_first_steps_may_be_several() -> None:
+    n, steps = te.var("n"), te.var("steps")
+    A = te.placeholder((2, n), name="A")
+    out = te.placeholder((steps, n), name="out")
+    rule = te.compute((steps, n), lambda t, i: out[t - 1, i] + out[t - 2, i], name="rule")
+    F = te.scan(A, rule, out, name="F")
+    s = te.create_schedule(F)
+    s[rule].compute_inline()
+    t, i = F.op.axis
+    outer, inner = s[F].split(i, factor=4)
+    s[F].reorder(outer, t, inner)
+    s[F].vectorize(inner)
+    a = np.ones((2, 6), "float32")
+    rows = [1, 1, 2, 3, 5, 8, 13]
+
+    check(s, [A, F], [a], np.repeat(np.array(rows, "float32")[:, None], 6, 1))
+
+
+def test_a_scan_may_have_no_further_steps() -> None:
+    out = te.placeholder((1, 4), name="out")
+    A = te.placeholder((1, 4), name="A")
+    rule = te.compute((1, 4), lambda t, i: out[t - 1, i], name="rule")
+    F = te.scan(A, rule, out, name="F")
+    a = whole_numbers(1, 4)
+
+    check(te.create_schedule(F), [A, F], [a], a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_a_scan_may_have_fewer_steps_than_its_start(n: int) -> None:
+    steps = te.var("steps")
+    A = te.placeholder((2, 3), name="A")
+    out = te.placeholder((steps, 3), name="out")
+    rule = te.compute((steps, 3), lambda t, i: out[t - 1, i] + out[t - 2, i], name="rule")
+    F = te.scan(A, rule, out, name="F")
+    a = whole_numbers(2, 3)
+
+    check(te.create_schedule(F), [A, F], [a], np.stack([*a, a.sum(0)])[:n])
+
+
+def test_scans_of_scans() -> None:
+    second = te.placeholder((STEPS, WIDTH), name="second")
+    start = te.compute((1, WIDTH), lambda t, i: S[t, i], name="start")
+    add = te.compute((STEPS, WIDTH), lambda t, i: second[t - 1, i] + S[t, i], name="add")
+    T = te.scan(start, add, second, name="T")
+    s = te.create_schedule(T)
+    a = whole_numbers(STEPS, WIDTH)
+
+    check(s, [X, T], [a], a.cumsum(0).cumsum(0))
+
+
+def test_a_scan_inside_of_a_scan() -> None:
+    """Step t is the last of the running sums of step t - 1, plus a row."""
+    outer = te.placeholder((STEPS, WIDTH), name="outer")
+    along = te.placeholder((WIDTH, STEPS), name="along")
+    begin = te.compute((1, STEPS), lambda _, t: outer[t - 1, 0], name="begin")
+    add = te.compute(
+        (WIDTH, STEPS), lambda i, t: along[i - 1, t] + outer[t - 1, i], name="add"
+    )
+    inner = te.scan(begin, add, along, name="inner")
+    step = te.compute((STEPS, WIDTH), lambda t, i: inner[i, t] + X[t, i], name="step")
+    T = te.scan(first, step, outer, name="T")
+    s = te.create_schedule(T)
+    a = whole_numbers(STEPS, WIDTH)
+    rows = [a[0]]
+    for row in a[1:]:
+        rows.append(rows[-1].cumsum() + row)
+
+    check(s, [X, T], [a], np.stack(rows))
+
+
+def refused(s: Schedule, args: Sequence[Any]) -> str:
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, list(args))
+    return error.value.message
+
+
+def test_what_a_step_reads_is_computed_before() -> None:
+    N, start, step, _ = neighbours()
+    s = te.create_schedule(N)
+    s[start].compute_inline()
+    s[step].compute_inline()
+    t, i = N.op.axis
+    outer, inner = s[N].split(i, factor=4)
+    s[N].reorder(outer, t, inner)
+
+    message = refused(s, [X, N])
+    assert message == (
+        "s[N]: iteration (i.outer = 0, t = 0, i.inner = 3) reads N[0, 4] before its loops compute that; "
+        "put the loops over steps further out, in their order, or what reads it further in"
+    )
+
+
+def test_steps_of_a_group_stay_in_order() -> None:
+    s = te.create_schedule(S)
+    inlined(s)
+    outer, inner = s[S].split(S.op.axis[0], factor=3)
+    s[S].reorder(inner, outer)
+
+    message = refused(s, [X, S])
+    assert message == (
+        "s[S]: iteration (t.inner = 0, t.outer = 1, i = 0) reads S[3, 0] before its loops compute "
+        "that; put the loops over steps further out, in their order, or what reads it further in"
+    )
+
+
+def test_stages_of_a_step_are_computed_in_it() -> None:
+    s = te.create_schedule(S)
+    t, i = S.op.axis
+    outer, inner = s[S].split(i, factor=4)
+    s[S].reorder(outer, t, inner)
+    s[rule].compute_at(s[S], outer)
+
+    message = refused(s, [X, S])
+    assert message == (
+        "s[S]: iteration (i.outer = 0) reads S[0, 0] before its loops compute that; put the loops "
+        "over steps further out, in their order, or what reads it further in"
+    )
+
+
+def test_places_that_follow_from_others_are_not_computed_at_once() -> None:
+    N, _, step, _ = neighbours()
+    s = te.create_schedule(N)
+    s[step].compute_inline()
+    t, i = N.op.axis
+    s[N].reorder(i, t)
+    s[N].parallel(i)
+
+    message = refused(s, [X, N])
+    assert message == (
+        "s[N].parallel(i): iteration (i = 0, t = 0) reads N[0, 1], which another one computes at the "
+        "same time; put the loops over steps outside of that loop"
+    )
+
+
+def test_the_start_is_computed_before_the_steps() -> None:
+    s = te.create_schedule(S)
+    s[first].compute_at(s[S], S.op.axis[0])
+
+    message = refused(s, [X, S])
+    assert message == (
+        "s[first].compute_at(s[S], t): the start of S reads first before the loops over steps, and "
+        "that loop is inside them; compute first further out"
+    )
+
+
+def test_a_step_reads_earlier_ones() -> None:
+    rule = te.compute((STEPS, WIDTH), lambda t, i: state[t, i] + 1.0, name="rule")
+    late = te.scan(first, rule, state, name="late")
+
+    message = refused(te.create_schedule(late), [X, late])
+    assert message == (
+        "late: the rule for late[1, 0] reads late[1, 0], which is not of an earlier step; read the "
+        "state at earlier values of t"
+    )
+
+
+def test_there_are_enough_first_steps() -> None:
+    rule = te.compute((STEPS, WIDTH), lambda t, i: state[t - 2, i] + 1.0, name="rule")
+    few = te.scan(first, rule, state, name="few")
+
+    message = refused(te.create_schedule(few), [X, few])
+    assert message == (
+        "rule: `state[t - 2, i]` reads outside state[9, 10]: index 0, `t - 2`, is -1 at t = 1, i = 0; "
+        "guard the read with te.if_then_else, or change the shape or the index"
+    )
+
+
+def test_states_are_no_arguments() -> None:
+    message = refused(te.create_schedule(S), [X, state, S])
+    assert message == (
+        "lower: argument 1, state, stands for S in its steps; leave it out"
+    )
+
+
+def test_a_state_belongs_to_one_scan() -> None:
+    other = te.scan(first, rule, state, name="other")
+    both = te.compute((WIDTH,), lambda i: S[0, i] + other[0, i], name="both")
+
+    message = refused(te.create_schedule(both), [X, both])
+    assert message == (
+        "lower: state is the state of S and of other; make a placeholder for each scan"
+    )
+
+
+def test_layouts_are_those_of_the_scan() -> None:
+    s = te.create_schedule(S)
+    s[state].transform_layout(lambda t, i: [i, t])
+
+    message = refused(s, [X, S])
+    assert message == (
+        "s[state].transform_layout: state stands for S; give that the layout: s[S].transform_layout"
+    )
+
+
+def test_what_is_read_after_the_scan_is_not_computed_in_its_steps() -> None:
+    both = te.compute((STEPS, WIDTH), lambda t, i: S[t, i] + rule[t, i], name="both")
+
+    message = refused(te.create_schedule(both), [X, both])
+    assert message == (
+        "s[rule].compute_at(s[S], t): both reads rule too but is not computed inside that loop; "
+        "attach it there as well, or compute rule further out"
+    )

@@ -1,0 +1,158 @@
+"""Counting loops and conditions gives what running them gives, at any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp.ir.dtype import FLOAT32, INT64
+from tecomp.ir.evaluate_expr import Scope, compile_expr
+from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
+from tecomp.ir.stmt import Buffer
+from tecomp.model.count import Counter
+from tecomp.model.sequence import Sequence as Accesses
+from tecomp.model.sites import Frame, Round, Where
+from tests.strategies.draws import Draw
+
+SIZE = FLOAT32.bytes
+
+
+def value(expr: Expr, at: Mapping[Var, int]) -> int:
+    scope = Scope(())
+    slots = {var: scope.declare(var) for var in at}
+    run = compile_expr(scope, expr)
+    env: list[object] = [True] * (scope.slots + 1)
+    for var, slot in slots.items():
+        env[slot] = at[var]
+    return int(run(env))
+
+
+def visited(
+    frames: Sequence[Frame], core: Mapping[str, int], at: Mapping[Var, int]
+) -> Iterator[dict[Var, int]]:
+    """The values of variables, each time that the place is reached."""
+    if not frames:
+        yield dict(at)
+        return
+    first, *rest = frames
+    if isinstance(first, Where):
+        if value(first.condition, at):
+            yield from visited(rest, core, at)
+        return
+    low = value(first.min, at)
+    for k in range(low, low + value(first.extent, at)):
+        if not first.thread or core[first.thread] == k:
+            yield from visited(rest, core, {**at, first.var: k})
+
+
+def watched(addresses: Sequence[int], block: int) -> tuple[int, int, int, int]:
+    """Accesses, runs, the longest run and transactions, from the addresses in order."""
+    runs: list[list[int]] = []
+    for address in addresses:
+        if runs and address - runs[-1][-1] in (0, SIZE):
+            runs[-1].append(address)
+        else:
+            runs.append([address])
+    touched = [{b // block for a in run for b in (a, a + SIZE - 1)} for run in runs]
+    longest = max((len(set(run)) for run in runs), default=0)
+    return len(addresses), len(runs), longest, sum(map(len, touched))
+
+
+def figures(found: Accesses) -> tuple[int, int, int, int]:
+    return found.count, found.runs, found.longest, found.blocks
+
+
+@st.composite
+def sums(draw: Draw, variables: Sequence[Var]) -> Expr:
+    total: Expr = Const(draw(st.integers(-4, 8)), INT64)
+    for var in variables:
+        if factor := draw(st.integers(-2, 3)):
+            total = total + var * factor
+    kind = draw(st.integers(0, 5))
+    return total // 3 if kind == 0 else total % 4 if kind == 1 else total
+
+
+@st.composite
+def conditions(draw: Draw, variables: Sequence[Var]) -> Expr:
+    a, b = draw(sums(variables)), draw(sums(variables))
+    simple = Compare(draw(st.sampled_from(CmpOp)), a, b)
+    choice: int = draw(st.integers(0, 8))
+    if choice < 6:
+        return simple
+    other: Expr = draw(conditions(variables))
+    made: list[Expr] = [logical_and(simple, other), logical_or(simple, other), Not(other)]
+    return made[choice - 6]
+
+
+@st.composite
+def nests(draw: Draw) -> tuple[list[Frame], Expr]:
+    """A few loops and conditions, and an index."""
+    frames: list[Frame] = []
+    variables: list[Var] = []
+    for k in range(draw(st.integers(1, 4))):
+        var = Var("ijkl"[k])
+        thread = "core.x" if draw(st.integers(0, 5)) == 0 and not any(
+            isinstance(f, Round) and f.thread for f in frames) else ""
+        low: Expr = draw(sums(variables)) if draw(st.booleans()) else Const(0, INT64)
+        extent = draw(sums(variables)) if draw(st.booleans()) else Const(
+            draw(st.integers(0, 6)), INT64)
+        frames.append(Round(var, low, extent, thread))
+        variables.append(var)
+        if draw(st.booleans()):
+            frames.append(Where(draw(conditions(variables))))
+    return frames, draw(sums(variables)) + draw(st.sampled_from(variables))
+
+
+@given(nests(), st.sampled_from([4, 16, 12, 6]))
+def test_random_loops(nest: tuple[list[Frame], Expr], block: int) -> None:
+    frames, index = nest
+    axes = [f.thread for f in frames if isinstance(f, Round) and f.thread]
+    buffer = Buffer("A", (1000,), FLOAT32)
+
+    found = Counter(dict.fromkeys(axes, 4)).accesses(frames, buffer, (index,), block)
+
+    cores = [(k,) for k in range(4)] if axes else [()]
+    for core in cores:
+        places = visited(frames, dict(zip(axes, core, strict=True)), {})
+        addresses = [value(index, at) * SIZE for at in places]
+        assert figures(found.get(core, Accesses())) == watched(addresses, block)
+
+
+def loop(var: Var, low: Expr | int, end: Expr | int) -> Round:
+    start, stop = (Const(e, INT64) if isinstance(e, int) else e for e in (low, end))
+    return Round(var, start, stop - start, "")
+
+
+X, Y, Z = Var("i"), Var("j"), Var("k")
+
+
+@pytest.mark.parametrize(
+    ("frames", "count"),
+    [
+        # a triangle
+        ([loop(X, 0, 2048), loop(Y, 0, X + 1)], 2048 * 2049 // 2),
+        ([loop(X, 0, 2048), loop(Y, 0, 2048), Where(Y <= X)], 2048 * 2049 // 2),
+        # a pyramid
+        ([loop(X, 0, 2048), loop(Y, 0, X + 1), loop(Z, 0, Y)], 2047 * 2048 * 2049 // 6),
+        # without the border
+        ([loop(X, 0, 2048), loop(Y, 0, 2048), Where(logical_and(X >= 1, X < 2047)),
+          Where(logical_and(Y >= 1, Y < 2047))], 2046 * 2046),
+        # the border
+        ([loop(X, 0, 2048), loop(Y, 0, 2048),
+          Where(Not(logical_and(X >= 1, Y >= 1, X < 2047, Y < 2047)))], 2048**2 - 2046**2),
+        # a band
+        ([loop(X, 0, 2048), loop(Y, 0, 2048), Where(Y - X <= 3), Where(X - Y <= 3)],
+         7 * 2048 - 2 * (1 + 2 + 3)),
+    ],
+)
+def test_size_does_not_matter(frames: list[Frame], count: int) -> None:
+    counter = Counter({})
+    buffer = Buffer("A", (2048 * 2048,), FLOAT32)
+
+    found = counter.accesses(frames, buffer, (X * 2048 + Y,), 64)[()]
+
+    assert found.count == count
+    assert counter.rounds < 50_000

@@ -1,0 +1,240 @@
+"""Softmax and layer norm on machines with scratchpads: numbers, padding, pieces, cores, goldens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import CapacityError, TargetError, te
+from tecomp.schedules import norm, softmax
+
+MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
+SCRATCHPADS = {"stick128": "lx", "tensix_bh": "l1", "tensix_wh": "l1", "texture2d": "local",
+               "vtcm2d": "global.vtcm"}
+TOLERANCE = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 2e-2}
+RANDOM = np.random.default_rng(0)
+
+
+class Case:
+    """An operator on arguments, with what it gives."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> None:
+        self.dtype = dtype
+        kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+        self.arrays = [(RANDOM.standard_normal(shape) * 5).astype(kind)]
+        A = te.placeholder(shape, dtype, name="A")
+        x = self.arrays[0].astype(np.float64)
+        if name == "softmax":
+            self.tensors = [A, softmax.define(A)]
+            powers = np.exp(x - x.max(-1, keepdims=True))
+            exact = powers / powers.sum(-1, keepdims=True)
+        else:
+            columns = [te.placeholder(shape[-1:], dtype, name=each) for each in ("scale", "shift")]
+            self.arrays += [RANDOM.standard_normal(shape[-1:]).astype(kind) for _ in columns]
+            self.tensors = [A, *columns, norm.layer_norm(A, *columns)]
+            scale, shift = (array.astype(np.float64) for array in self.arrays[1:])
+            centred = x - x.mean(-1, keepdims=True)
+            exact = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale + shift
+        self.schedule_of = softmax.schedule if name == "softmax" else norm.schedule
+        self.exact = exact
+
+    def scheduled(self, target: tecomp.Target) -> te.Schedule:
+        s: te.Schedule = self.schedule_of(self.tensors[-1], target)
+        return s
+
+    def built(self, target: tecomp.Target) -> Any:
+        return tecomp.build(
+            self.scheduled(target), self.tensors, target=target, check_bounds=True
+        )
+
+    def packed(self, kernel: Any) -> list[np.ndarray[Any, Any]]:
+        """The arguments as a kernel takes them; the result full of NaN."""
+        result = np.full(self.exact.shape, np.nan, self.arrays[0].dtype)
+        given = zip(self.tensors, [*self.arrays, result], strict=True)
+        return [kernel.pack(tensor, array) for tensor, array in given]
+
+    def check(self, kernel: Any, packed: Sequence[np.ndarray[Any, Any]]) -> None:
+        kernel(*packed)
+        result = kernel.unpack(self.tensors[-1], packed[-1]).astype(np.float64)
+        allowed = TOLERANCE[self.dtype]
+        np.testing.assert_allclose(result, self.exact, rtol=allowed, atol=allowed)
+
+
+def cut_down(name: str, capacity: int) -> tecomp.Target:
+    """A machine with smaller scratchpads."""
+    pad = {"capacity_bytes": capacity, "reserved_bytes": 0}
+    return tecomp.Target.load(name).overridden(memory={SCRATCHPADS[name]: pad})
+
+
+@pytest.fixture(params=MACHINES)
+def machine(request: pytest.FixtureRequest) -> str:
+    """The name of a target with scratchpads."""
+    name: str = request.param
+    return name
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 33), (100, 257), (70,), (2, 3, 40)])
+def test_sizes(machine: str, operator: str, shape: tuple[int, ...]) -> None:
+    case = Case(operator, shape)
+    kernel = case.built(tecomp.Target.load(machine))
+
+    case.check(kernel, case.packed(kernel))
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_types(machine: str, operator: str, dtype: str) -> None:
+    case = Case(operator, (40, 130), dtype)
+    kernel = case.built(tecomp.Target.load(machine))
+
+    case.check(kernel, case.packed(kernel))
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+def test_every_pass_agrees(
+    agrees: Callable[..., object], machine: str, operator: str
+) -> None:
+    case = Case(operator, (5, 37))
+    target = tecomp.Target.load(machine)
+    values = dict(zip(case.tensors, [*case.arrays, case.exact.astype("float32")], strict=True))
+
+    agrees(case.scheduled(target), case.tensors, values, 2e-5, target=target)
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("rubbish", [np.nan, np.inf])
+def test_padding_disturbs_nothing(machine: str, operator: str, rubbish: float) -> None:
+    """Places of sticks and tiles beyond the tensor hold anything."""
+    case = Case(operator, (7, 33))
+    kernel = case.built(tecomp.Target.load(machine))
+    packed = case.packed(kernel)
+    for tensor, array in zip(case.tensors[:-1], packed, strict=False):
+        ones = np.ones([int(n) for n in tensor.shape if isinstance(n, int)], array.dtype)
+        array[kernel.pack(tensor, ones) == 0] = rubbish
+
+    case.check(kernel, packed)
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+@pytest.mark.parametrize(
+    ("name", "capacity"),
+    [("stick128", 4096), ("tensix_wh", 65536), ("texture2d", 4096), ("vtcm2d", 65536)],
+)
+def test_long_rows_come_in_pieces(operator: str, name: str, capacity: int) -> None:
+    case = Case(operator, (35, 1000))
+    kernel = case.built(cut_down(name, capacity))
+
+    case.check(kernel, case.packed(kernel))
+    peaks = {m.memory: m.peak_bytes for m in kernel.report().memories}
+    assert capacity // 4 < peaks[SCRATCHPADS[name]] <= capacity
+
+
+@pytest.mark.parametrize("name", ["stick128", "texture2d"])
+def test_one_stick_a_piece(name: str) -> None:
+    case = Case("softmax", (3, 100))
+    kernel = case.built(cut_down(name, 384))
+
+    case.check(kernel, case.packed(kernel))
+
+
+def test_too_small_for_a_piece() -> None:
+    with pytest.raises(CapacityError) as error:
+        Case("softmax", (1, 40)).built(cut_down("stick128", 128))
+    assert error.value.message == (
+        "main: memory `lx` of each core of target stick128 holds 128 bytes, but 260 are needed at "
+        "one time (A_lx: float32[1, 1, 32], 128 bytes; softmax_powers_lx: float32[1, 1, 32], 128 "
+        "bytes; softmax_most: float32[1, 1], 4 bytes); use smaller tiles, or compute it closer to "
+        "where it is used"
+    )
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_the_rules_of_the_machine_are_kept(machine: str, operator: str, dtype: str) -> None:
+    """Operands share their lanes; what a row gives is alone in its stick."""
+    case = Case(operator, (40, 200), dtype)
+    target = tecomp.Target.load(machine)
+
+    assert tecomp.check_constraints(case.scheduled(target), target) == ()
+
+
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+def test_cores_have_even_work(machine: str, operator: str) -> None:
+    """Whatever the length of rows: whole rows if they fit, and as many cores as there are blocks."""
+    target = tecomp.Target.load(machine)
+    tile = 1 if target.tile is None else target.tile.rows
+    case = Case(operator, (target.cores * tile, 64), "float16")
+
+    report = case.built(target).report()
+    assert len(report.cores) == target.cores
+    assert report.imbalance == 1.0
+
+
+def test_rows_are_read_once_where_they_fit(machine: str) -> None:
+    target = tecomp.Target.load(machine)
+    case = Case("layer_norm", (64, 96), "float32")
+    report = case.built(target).report()
+
+    reads = [t for t in report.traffic if t.direction == "read" and t.memory != SCRATCHPADS[machine]]
+    writes = [t for t in report.traffic if t.direction == "write"
+              and t.memory != SCRATCHPADS[machine]]  # fmt: skip
+    cores = len(report.cores)
+    assert sum(t.bytes for t in writes) == 64 * 96 * 4
+    assert 64 * 96 * 4 < sum(t.bytes for t in reads) <= 64 * 96 * 4 + 4 * cores * 2 * 96 * 4
+
+
+def test_sizes_that_are_known_at_the_call(machine: str) -> None:
+    A = te.placeholder((te.var("n"), 8), name="A")
+    with pytest.raises(TargetError) as error:
+        softmax.schedule(softmax.define(A), tecomp.Target.load(machine))
+    assert error.value.message == (
+        "softmax: the extent n is not known before the call, and scratchpads are planned before; "
+        "give its shape in numbers, or schedule it for target cpu"
+    )
+
+
+def golden_case(operator: str) -> Case:
+    """The program whose printed forms are kept."""
+    return Case(operator, (40, 130), "float16")
+
+
+def golden_target(name: str) -> tecomp.Target:
+    """As it is shipped; of `cpu` one that is the same on every processor."""
+    if name != "cpu":
+        return tecomp.Target.load(name)
+    core = {"count": 4, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": [32768, 1 << 20]}
+    return tecomp.Target.load("cpu", core=core, grid={"core.x": 4})
+
+
+SHIPPED = pytest.mark.parametrize("name", ["cpu", *MACHINES])
+
+
+@SHIPPED
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+def test_golden_ir(golden: Callable[[object], None], name: str, operator: str) -> None:
+    case = golden_case(operator)
+
+    golden(tecomp.lower(case.scheduled(golden_target(name)), case.tensors, name=operator))
+
+
+@SHIPPED
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+def test_golden_report(golden: Callable[[object], None], name: str, operator: str) -> None:
+    case, target = golden_case(operator), golden_target(name)
+
+    golden(tecomp.build(case.scheduled(target), case.tensors, target, operator).report())
+
+
+@SHIPPED
+@pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
+def test_the_goldens_run(name: str, operator: str) -> None:
+    case = golden_case(operator)
+    kernel = case.built(golden_target(name))
+
+    case.check(kernel, case.packed(kernel))

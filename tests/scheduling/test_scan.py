@@ -1,0 +1,86 @@
+"""Primitives on the stages of a scan: what they return, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tecomp import te
+from tecomp.errors import TecompError
+
+state = te.placeholder((9, 4, 6), name="state")
+first = te.placeholder((1, 4, 6), name="first")
+rule = te.compute((9, 4, 6), lambda t, i, j: state[t - 1, i, j] + 1.0, name="rule")
+S = te.scan(first, rule, state, name="S")
+t, i, j = S.op.axis
+
+Refusal = Callable[[te.Schedule, Callable[[], object]], TecompError]
+
+
+def test_loops_over_steps_are_split_and_fused_with_one_another() -> None:
+    s = te.create_schedule(S)
+    outer, inner = s[S].split(t, factor=3)
+    again = s[S].fuse(outer, inner)
+
+    assert [axis.kind.value for axis in (outer, inner, again)] == ["scan"] * 3
+    assert s[S].leaf_iter_vars == (again, i, j)
+    s[S].unroll(again)
+    s[S].bind(again, "threadIdx.x")
+
+
+def test_steps_follow_one_another(refusal: Refusal) -> None:
+    s = te.create_schedule(S)
+
+    def message(call: Callable[..., Any], *args: Any) -> str:
+        return refusal(s, lambda: call(*args)).message
+
+    for name in ("vectorize", "parallel"):
+        assert message(getattr(s[S], name), t) == (
+            f"s[S].{name}(t): t counts the steps of a scan, and each follows from those before; "
+            f"{name} a loop over the elements of a step"
+        )
+    assert message(s[S].bind, t, "blockIdx.x") == (
+        "s[S].bind(t): t counts the steps of a scan, and each follows from those before; bind a "
+        "loop over the elements of a step"
+    )
+    assert message(s[S].fuse, t, i) == (
+        "s[S].fuse(t, i): t counts the steps of a scan, which come one after another; fuse loops "
+        "of one step only, or of steps only"
+    )
+
+
+def test_a_scan_keeps_its_memory(refusal: Refusal) -> None:
+    T = te.compute((9, 4, 6), lambda t, i, j: S[t, i, j], name="T")
+    s = te.create_schedule(T)
+
+    assert refusal(s, s[S].compute_inline).message == (
+        "s[S].compute_inline: S is a scan and needs memory for its results; use compute_at with "
+        "an inner loop of its consumer instead"
+    )
+    assert refusal(s, lambda: s.cache_write(S, "local")).message == (
+        "s.cache_write(S, 'local'): S is a scan, which reads the elements it has made; make a "
+        "te.compute that copies the result"
+    )
+
+
+def test_a_scan_is_no_operation_of_a_machine(refusal: Refusal) -> None:
+    x = te.placeholder((6,), name="x")
+    copy = te.decl_tensor_intrin(
+        te.compute((6,), lambda i: x[i]).op, lambda ins, outs: outs[0].store(0, ins[0][0]),
+        name="copy",
+    )
+    s = te.create_schedule(S)
+
+    assert refusal(s, lambda: s[S].tensorize(j, copy)).message == (
+        "s[S].tensorize(j): S is a scan; tensorize a stage that its steps are computed from"
+    )
+
+
+def test_a_cache_may_be_read_by_the_scan_itself() -> None:
+    s = te.create_schedule(S)
+    copy = s.cache_read(first, "local", [S])
+    other = s.cache_read(rule, "local", [S])
+
+    text = "S[t, i, j] = first_local[t, i, j] if t < 1 else rule_local[t, i, j] with state = S"
+    assert str(s[S].op) == text
+    assert (copy.op.name, other.op.name) == ("first.local", "rule.local")
