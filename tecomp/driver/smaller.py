@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from tecomp.scheduling.schedule import Schedule
 
 _MOST = 24
 """Schedules that are tried; each takes as long as a build."""
+_SECONDS = 5.0
+"""After which no other is tried: the message is due, and this is only its end."""
 _MOST_PARTS = 1 << 16
 """Parts of an axis that are tried."""
 
@@ -52,9 +55,10 @@ def smaller_tile(
     """
     found: list[tuple[int, _Choice]] = []
     tried = 0
+    end = time.monotonic() + _SECONDS
     for options in _choices(schedule):
         for choice in options:
-            if tried == _MOST:
+            if tried == _MOST or time.monotonic() > end:
                 break
             tried += 1
             need = _need(schedule, args, name, choice, needed)
@@ -68,6 +72,12 @@ def smaller_tile(
 
 
 def _choices(schedule: Schedule) -> Iterator[list[_Choice]]:
+    """For each factor of a split or a tile, the greatest first, what may be there instead."""
+    found = [options for options in _factors(schedule) if options]
+    yield from sorted(found, key=lambda options: -options[0].old)
+
+
+def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
     """For each factor of a split or a tile its halves, for parts their doubles, nearest first."""
     for k, step in enumerate(json.loads(schedule.trace.to_json())["steps"]):
         if step["call"] == "split":
@@ -128,7 +138,7 @@ def _need(
     try:
         outputs = [op.output(0) for op in schedule.trace.operations.values()
                    if any(op is out for out in schedule.state.outputs)]
-        changed = replay(json.dumps(document), outputs)
+        changed = replay(json.dumps(document), outputs, schedule.trace.intrinsics)
         return needed(changed, lower_all(changed, args, name))
     except TecompError:
         return None

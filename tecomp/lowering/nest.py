@@ -276,9 +276,10 @@ class _Nests:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
         requests = self._ahead(work, position, values, scope)
         producers = self._producers(work, position, values, scope)
-        work = replace(work, memory={**work.memory, **_memory_of(producers)})
+        memory = {**work.memory, **_memory_of(producers)}
+        operation = None if work.operation is None else replace(work.operation, memory=memory)
+        work = replace(work, memory=memory, operation=operation)
         parts: list[Stmt] = []
-        operation = work.operation
         if position == work.starts_at:
             parts.append(initialise(work, position, values, data, scope))
         if operation is not None and position == operation.position:

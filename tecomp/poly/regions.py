@@ -226,6 +226,8 @@ def box_around(
     known = points.intersect_params(scope.context)
     return tuple(
         _interval(known, k, scope)
+        # What is known may itself be a case distinction.
+        or _interval(points, k, scope)
         or _interval(unclipped.intersect_params(scope.context), k, scope)
         or (Const(0), whole)
         for k, whole in enumerate(shape)
