@@ -14,7 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tecomp import Target, te
+from tecomp.schedules import on_cores
+from tecomp.schedules.contraction import CONVERTED, of_matrices
 from tecomp.schedules.elementwise import is_one
+from tecomp.schedules.placement import placement_of
 from tecomp.schedules.thin import stream
 from tecomp.schedules.tiles import (
     RegisterTile,
@@ -33,8 +36,6 @@ DOTS_PAY = 4
 
 IN_PAIRS = ("int8", "uint8", "int16")
 """Types of which two neighbours along the depth are multiplied and added up in one instruction."""
-CONVERTED = {"is_converted": True}
-"""Marks the operands that `define` makes of those that it is given."""
 
 
 def define(
@@ -220,6 +221,10 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
+    where = placement_of(target)
+    if where is not None:
+        done: te.Schedule = on_cores.schedule(output, of_matrices(total), where)
+        return done
     p = plan(total, target)
     if not p.pack_columns:
         stream(s, output, total, target)

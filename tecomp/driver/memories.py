@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
+from tecomp.driver.grid import check_grid
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var
@@ -230,7 +231,8 @@ def _check_capacities(
         each = " of each core" if memory.scope == "core" else ""
         named = "; ".join(_largest(lowered, found, memory))
 
-        def needed(other: Lowered, name: str = memory.name) -> int:
+        def needed(changed: Schedule, other: Lowered, name: str = memory.name) -> int:
+            check_grid(changed.state, target)
             return plan(other, target).peak(name)
 
         raise CapacityError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,15 @@ from tecomp.scheduling.schedule import Schedule
 
 _MOST = 24
 """Schedules that are tried; each takes as long as a build."""
+_SECONDS = 5.0
+"""After which no other is tried: the message is due, and this is only its end."""
+_MOST_PARTS = 1 << 16
+"""Parts of an axis that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A call of the trace with another factor."""
+    """A call of the trace with another factor, or number of parts."""
 
     step: int
     place: int | str
@@ -26,12 +31,17 @@ class _Choice:
     new: int
     text: str
 
+    @property
+    def times(self) -> float:
+        """How much smaller the tile is."""
+        return max(self.old / self.new, self.new / self.old)
+
 
 def smaller_tile(
     schedule: Schedule,
     args: Sequence[object],
     name: str,
-    needed: Callable[[Lowered], int],
+    needed: Callable[[Schedule, Lowered], int],
     limit: int,
 ) -> str:
     """What to change so that it fits, as the end of a message.
@@ -40,14 +50,15 @@ def smaller_tile(
         schedule: what does not fit.
         args: parameters of the kernel.
         name: of the kernel.
-        needed: the bytes that a lowered schedule needs.
+        needed: the bytes that a schedule needs, from it and what it is lowered to.
         limit: the bytes there are.
     """
     found: list[tuple[int, _Choice]] = []
     tried = 0
+    end = time.monotonic() + _SECONDS
     for options in _choices(schedule):
         for choice in options:
-            if tried == _MOST:
+            if tried == _MOST or time.monotonic() > end:
                 break
             tried += 1
             need = _need(schedule, args, name, choice, needed)
@@ -56,33 +67,54 @@ def smaller_tile(
                 break
     if not found:
         return "use smaller tiles, or compute it closer to where it is used"
-    need, choice = min(found, key=lambda pair: (pair[1].old / pair[1].new, -pair[0]))
+    need, choice = min(found, key=lambda pair: (pair[1].times, -pair[0]))
     return f"{choice.text} instead of {choice.old} needs {need}"
 
 
 def _choices(schedule: Schedule) -> Iterator[list[_Choice]]:
-    """For each factor of a split or a tile, its halves, the greatest first."""
+    """For each factor of a split or a tile, the greatest first, what may be there instead."""
+    found = [options for options in _factors(schedule) if options]
+    yield from sorted(found, key=lambda options: -options[0].old)
+
+
+def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
+    """For each factor of a split or a tile its halves, for parts their doubles, nearest first."""
     for k, step in enumerate(json.loads(schedule.trace.to_json())["steps"]):
         if step["call"] == "split":
-            given = step["kwargs"].get("factor", step["args"][1] if len(step["args"]) > 1 else None)
-            place: int | str = "factor" if "factor" in step["kwargs"] else 1
-            yield _halves(k, place, given, _start(step, 0) + "factor=")
+            for position, (word, changed) in enumerate(_WAYS, 1):
+                place: int | str = word if word in step["kwargs"] else position
+                given = step["kwargs"].get(word, next(iter(step["args"][position:]), None))
+                if type(given) is int:
+                    text = f"{_start(step, 0)}{word}="
+                    yield [_Choice(k, place, given, n, f"{text}{n})") for n in changed(given)]
         elif step["call"] == "tile":
             for axis in (0, 1):
                 if len(step["args"]) > 2 + axis:
                     given = step["args"][2 + axis]
-                    yield _halves(k, 2 + axis, given, _start(step, axis) + f"{'xy'[axis]}_factor=")
+                    text = f"{_start(step, axis)}{'xy'[axis]}_factor="
+                    if type(given) is int:
+                        yield [_Choice(k, 2 + axis, given, n, f"{text}{n})") for n in halves(given)]
 
 
-def _halves(step: int, place: int | str, given: Any, text: str) -> list[_Choice]:
-    if type(given) is not int:
-        return []
-    found = []
-    new = given // 2
-    while new >= 1:
-        found.append(_Choice(step, place, given, new, f"{text}{new})"))
-        new //= 2
-    return found
+def halves(number: int) -> list[int]:
+    """A half of a number, a quarter and so on.
+
+    >>> halves(12)
+    [6, 3, 1]
+    """
+    return [number >> k for k in range(1, number.bit_length())]
+
+
+def doubles(number: int) -> list[int]:
+    """Twice a number, four times and so on, as far as parts are likely to be.
+
+    >>> doubles(12)[:3]
+    [24, 48, 96]
+    """
+    return [number << k for k in range(1, _MOST_PARTS.bit_length() - number.bit_length())]
+
+
+_WAYS = (("factor", halves), ("nparts", doubles))
 
 
 def _start(step: Any, axis: int) -> str:
@@ -97,7 +129,7 @@ def _need(
     args: Sequence[object],
     name: str,
     choice: _Choice,
-    needed: Callable[[Lowered], int],
+    needed: Callable[[Schedule, Lowered], int],
 ) -> int | None:
     """The bytes with that choice; None where there is no such schedule."""
     document = json.loads(schedule.trace.to_json())
@@ -106,7 +138,7 @@ def _need(
     try:
         outputs = [op.output(0) for op in schedule.trace.operations.values()
                    if any(op is out for out in schedule.state.outputs)]
-        changed = replay(json.dumps(document), outputs)
-        return needed(lower_all(changed, args, name))
+        changed = replay(json.dumps(document), outputs, schedule.trace.intrinsics)
+        return needed(changed, lower_all(changed, args, name))
     except TecompError:
         return None

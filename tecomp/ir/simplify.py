@@ -201,7 +201,8 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
             extent = yield expression(facts, part.extent)
             ranges.append(Range(start, extent))
         ahead = None if stmt.ahead is None else (yield expression(facts, stmt.ahead))
-        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead)
+        kept = None if stmt.kept is None else (yield expression(facts, stmt.kept))
+        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead, kept)
     return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
 
 

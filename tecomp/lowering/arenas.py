@@ -19,6 +19,7 @@ class Placed:
         buffer: as it is allocated.
         offset: its first byte in the arena.
         bytes: that it takes.
+        row: bytes from one row to the next, where it has several physical axes; else all of it.
         step: what its offset is a multiple of.
         first: the first statement that needs it, counted in program order; None if none does.
         last: the last one.
@@ -27,6 +28,7 @@ class Placed:
     buffer: Buffer
     offset: int
     bytes: int
+    row: int
     step: int
     first: int | None
     last: int
@@ -135,10 +137,16 @@ def is_sized(buffer: Buffer) -> bool:
 def bytes_of(buffer: Buffer, memory: Memory) -> int:
     """What a buffer takes in a memory; each row of one with several physical axes is aligned."""
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
-    if memory.rank == 1:
-        return prod(extents) * buffer.dtype.bytes
-    row = extents[-1] * buffer.dtype.bytes
-    return prod(extents[:-1]) * _rounded(row, memory.alignment_bytes)
+    return prod(extents[:-1]) * row_bytes(buffer, memory.alignment_bytes)
+
+
+def row_bytes(buffer: Buffer, step: int) -> int:
+    """From one row of a buffer to the next, a multiple of `step`; all of one that has one axis."""
+    extent = buffer.shape[-1]
+    size = extent * buffer.dtype.bytes if isinstance(extent, int) else 0
+    if len(buffer.shape) == 1:
+        return size
+    return _rounded(size, step)
 
 
 def _rounded(size: int, multiple: int) -> int:
@@ -147,8 +155,12 @@ def _rounded(size: int, multiple: int) -> int:
 
 def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
     """The places of the best of a few orders."""
-    sizes = [bytes_of(held.buffer, memory) for held in parts]
     steps = [_step(held, memory) for held in parts]
+    rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
+    sizes = [
+        row * prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int))
+        for held, row in zip(parts, rows, strict=True)
+    ]
     orders: list[Callable[[int], tuple[int, ...]]] = [
         lambda k: (k,),
         lambda k: (-sizes[k], k),
@@ -161,8 +173,8 @@ def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
     best = min(found, key=lambda offsets: max(
         (offset + size for offset, size in zip(offsets, sizes, strict=True)), default=0))
     return tuple(
-        Placed(held.buffer, offset, size, step, held.first, held.last)
-        for held, offset, size, step in zip(parts, best, sizes, steps, strict=True)
+        Placed(held.buffer, offset, size, row, step, held.first, held.last)
+        for held, offset, size, row, step in zip(parts, best, sizes, rows, steps, strict=True)
     )
 
 

@@ -18,6 +18,7 @@ from tecomp.lowering.nest import build_nest
 from tecomp.lowering.packed import pack_reads
 from tecomp.lowering.padding import fill_padding
 from tecomp.lowering.program import prepare
+from tecomp.lowering.rolling import roll_buffers
 from tecomp.lowering.storage import lower_storage
 from tecomp.lowering.tensor_ops import expand_tensor_ops
 from tecomp.lowering.unroll import unroll_loops
@@ -40,6 +41,8 @@ PASSES = (
     Pass("apply_buffer_transforms", apply_buffer_transforms),
     # Places that hold no element get their pad value.
     Pass("fill_padding", fill_padding),
+    # What the last iteration has computed is kept for this one, where that was asked for.
+    Pass("roll_buffers", roll_buffers),
     # What the next iteration needs is computed before this one's is used, where that was asked for.
     Pass("double_buffers", double_buffers),
     # Regions that exist for a while become allocations of their own size.
@@ -159,7 +162,8 @@ def lower(
         args: tensors and size variables, in the order of the function's parameters.
         name: of the function.
         stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
-            `double_buffers`, `lower_storage`, `flatten_buffer`, `expand_tensor_ops`, `pack_reads`,
+            `roll_buffers`, `double_buffers`, `lower_storage`, `flatten_buffer`,
+            `expand_tensor_ops`, `pack_reads`,
             `vectorize_loops`, `unroll_loops` or `simplify`.
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.

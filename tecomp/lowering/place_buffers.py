@@ -22,6 +22,7 @@ from tecomp.ir.expr import (
     Select,
     Var,
     binary,
+    cast,
     index_value,
 )
 from tecomp.ir.rewrite import bottom_up
@@ -46,7 +47,8 @@ UINT8 = DType("uint8")
 def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = False) -> PrimFunc:
     """`func` with one allocation for each arena, and its buffers as views of it.
 
-    Memories of several physical axes keep an allocation for each buffer.
+    A view has one index: rows of a memory with several physical axes follow each other there, each
+    aligned.
 
     Args:
         func: a flat function.
@@ -54,11 +56,11 @@ def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = Fal
         guards: put bytes before and after each arena that nothing writes to; if something does, the
             call fails when the region ends.
     """
-    flat = [arena for arena in arenas if arena.memory.rank == 1 and arena.bytes]
-    if not flat:
+    filled = [arena for arena in arenas if arena.bytes]
+    if not filled:
         return func
     work = _Placing(func, guards)
-    for arena in flat:
+    for arena in filled:
         work.add(arena)
     body = bottom_up(func.body, work.rule)
     for made in work.inside.get(None, []):
@@ -153,31 +155,34 @@ class _Placing:
 
     def _view(self, buffer: Buffer) -> Buffer:
         if id(buffer) not in self._views:
-            _, made = self._places[buffer.data]
-            start, extent = self._start(buffer), buffer.shape[0]
-            assert isinstance(extent, int)
-            shape = (start + extent,)
-            view = replace(buffer, shape=shape, data=made.buffer.data)
+            placed, made = self._places[buffer.data]
+            shape = (self._start(buffer) + placed.bytes // buffer.dtype.bytes,)
+            view = replace(buffer, shape=shape, axis_separators=(), data=made.buffer.data)
             self._views[id(buffer)] = buffer, view
         return self._views[id(buffer)][1]
 
     def _moved(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        *rows, index = indices
+        placed, _ = self._places[buffer.data]
+        step = placed.row // buffer.dtype.bytes
+        for row, extent in zip(reversed(rows), (1, *reversed(buffer.shape[1:-1])), strict=False):
+            assert isinstance(extent, int)
+            step *= extent
+            index = _plus(index, binary(BinOp.MUL, row, step))
         start = self._start(buffer)
-        if not start:
-            return indices
-        (index,) = indices
-        return (_plus(index, start),)
+        return (_plus(index, index_value(start)) if start else index,)
 
 
-def _plus(index: Expr, start: int) -> Expr:
+def _plus(index: Expr, amount: Expr) -> Expr:
     """The same index, so much further, of whatever lanes."""
     match index:
-        case Const(value):
-            return Const(int(value) + start, index.dtype)
+        case Const():
+            return binary(BinOp.ADD, index, amount) if isinstance(amount, Const) else binary(
+                BinOp.ADD, amount, index)
         case Ramp(base, stride, lanes):
-            return Ramp(_plus(base, start), stride, lanes)
+            return Ramp(_plus(base, amount), stride, lanes)
         case Broadcast(value, lanes):
-            return Broadcast(_plus(value, start), lanes)
+            return Broadcast(_plus(value, amount), lanes)
     lanes = index.dtype.lanes
-    amount: Expr = Const(start, index.dtype.scalar)
-    return Binary(BinOp.ADD, index, Broadcast(amount, lanes) if lanes > 1 else amount)
+    further = cast(index.dtype.scalar, amount)
+    return Binary(BinOp.ADD, index, Broadcast(further, lanes) if lanes > 1 else further)

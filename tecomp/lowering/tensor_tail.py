@@ -19,13 +19,13 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import LowerError
 from tecomp.ir.equal import same
 from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.expr import Const, Expr, Var, cast
 from tecomp.ir.rewrite import free_variables, top_down, walk
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.tensor_match import own_loads
 from tecomp.lowering.tensor_place import Masks
-from tecomp.lowering.whole_tiles import with_padding
+from tecomp.lowering.whole_tiles import Bounds, Memory, with_padding
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.tiles import Access, Tile, beyond, overrun, padded, touched_condition
@@ -40,6 +40,7 @@ def masks_of(
     tile: Tile,
     accesses: Sequence[Access],
     loads: Sequence[TensorLoad],
+    memory: Memory,
 ) -> Masks:
     """For the operands of a tile of which a part is missing, which of their elements there are.
 
@@ -51,6 +52,7 @@ def masks_of(
         tile: the tile.
         accesses: of the operands, the output last.
         loads: the reads that are the inputs; none where the reduction only starts.
+        memory: for each tensor that exists here, the elements that its memory has.
 
     Returns:
         By the number of the operand: variables for its indices, and the condition.
@@ -59,7 +61,9 @@ def masks_of(
         LowerError: what is read beyond the end of a reduction would change the result.
     """
     reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
-    padding = [_padding(program, load, accesses[k], tile) for k, load in enumerate(loads)]
+    padding = [
+        _padding(program, load, accesses[k], tile, memory) for k, load in enumerate(loads)
+    ]
     if loads and reduced and not overrun(tile, reduced).is_empty():
         _check_neutral(definition, intrin, where, tile, accesses, padding)
     masks: dict[int, tuple[tuple[Var, ...], Expr]] = {}
@@ -79,17 +83,16 @@ class _Padding:
     elements: Any
 
 
-def _padding(program: Program, load: TensorLoad, access: Access, tile: Tile) -> _Padding:
-    """What lies beyond the end of a tensor, where a layout says so.
-
-    Tensors that are computed once are stored as a whole, with all of their padding.
-    """
+def _padding(
+    program: Program, load: TensorLoad, access: Access, tile: Tile, memory: Memory
+) -> _Padding:
+    """What lies beyond the end of a tensor, where a layout says so."""
     nothing = _Padding(_zero(load), None)
     definition = program.definitions.get(program.producer(load.tensor))
-    if definition is None or not isinstance(definition.stage.attach, AtRoot):
+    if definition is None:
         return nothing
     layout = definition.stage.layout
-    value = None if layout.pad_value is None else layout.pad_value.value
+    value = None if layout.pad_value is None else cast(load.dtype, layout.pad_value.value)
     if not isinstance(value, Const):
         return nothing
     shape = [(Const(0), extent) for extent in program.shape(definition)]
@@ -97,10 +100,20 @@ def _padding(program: Program, load: TensorLoad, access: Access, tile: Tile) -> 
     for index_map in layout.maps:
         places = list(IndexMap.lift(index_map).map_indices(places))
     try:
-        roomy = with_padding(definition, shape, tile.scope)
+        roomy = _held(program, definition, shape, tile, memory)
         return _Padding(value, padded(access, tile, definition.axis, shape, roomy, places))
     except NotAffine:
         return nothing
+
+
+def _held(
+    program: Program, definition: Definition, shape: Bounds, tile: Tile, memory: Memory
+) -> Bounds:
+    """The elements that the memory of a computed tensor has, with those that are padding."""
+    if isinstance(definition.stage.attach, AtRoot):
+        # It is stored as a whole, with all of its padding.
+        return with_padding(definition, shape, tile.scope)
+    return memory[definition.stage.key]
 
 
 def _zero(load: TensorLoad) -> Const:
@@ -108,10 +121,74 @@ def _zero(load: TensorLoad) -> Const:
     return Const(0.0 if kind.is_float else False if kind.is_bool else 0, kind)
 
 
+def runs_over(
+    program: Program,
+    definition: Definition,
+    intrin: TensorIntrin,
+    tile: Tile,
+    accesses: Sequence[Access],
+    loads: Sequence[TensorLoad],
+    memory: Memory,
+) -> bool:
+    """Whether all of a tile can be computed though a part of it is not asked for.
+
+    What it reads and writes beyond the end lies in memory, steps of a reduction that are too many
+    change nothing, and nobody is promised what the padding of the result holds. The arguments are
+    those of `masks_of`.
+    """
+    held = [memory.get(program.producer(load.tensor)) for load in loads]
+    held.append(memory.get(definition.stage.key))
+    used = [access for access in accesses if access.own or access.others]
+    if definition.stage.layout.pad_value is not None or len(used) < len(held):
+        return False
+    try:
+        if not all(
+            bounds is not None and tile.lies_in(access, bounds)
+            for access, bounds in zip(used, held, strict=True)
+        ):
+            return False
+    except NotAffine:
+        return False
+    reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
+    if not loads or overrun(tile, reduced).is_empty():
+        return True
+    padding = [
+        _padding(program, load, accesses[k], tile, memory) for k, load in enumerate(loads)
+    ]
+    return all(
+        each.elements is not None
+        and not beyond(accesses[k], tile, intrin.op.reduce_axis, each.elements)[2]
+        for k, each in enumerate(padding)
+    ) and _beyond_the_end(intrin, tile, accesses, padding)[0]
+
+
 def _check_neutral(
     definition: Definition, intrin: TensorIntrin, where: str, tile: Tile,
     accesses: Sequence[Access], padding: Sequence[_Padding],
 ) -> None:
+    is_neutral, found_there = _beyond_the_end(intrin, tile, accesses, padding)
+    if is_neutral:
+        return
+    reduce = intrin.op.body[0]
+    assert isinstance(reduce, Reduce)
+    operands = own_loads(intrin)
+    read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in found_there.items())
+    raise LowerError(
+        f"{where}: {', '.join(_missing(definition, tile))}; beyond the end {intrin.name} has "
+        f"{read or 'no operand that ends there'}, and its {reduce.combiner.name} of "
+        f"{reduce.source[0]} would not stay as it is; split by a divisor, or read copies in a "
+        f"layout with pad_value= such that each step gives {reduce.combiner.identity[0]}"
+    )
+
+
+def _beyond_the_end(
+    intrin: TensorIntrin, tile: Tile, accesses: Sequence[Access], padding: Sequence[_Padding]
+) -> tuple[bool, dict[int, Expr]]:
+    """Whether steps of a reduction that are too many change nothing.
+
+    Returns:
+        That, and what the operands that end there hold beyond, by their number.
+    """
     reduce = intrin.op.body[0]
     assert isinstance(reduce, Reduce)
     found_there: dict[int, Expr] = {}
@@ -130,18 +207,10 @@ def _check_neutral(
         k = next(k for k, load in enumerate(operands) if same(node, load))
         return found_there.get(k, node)
 
-    identity = reduce.combiner.identity[0]
-    value = top_down(reduce.source[0], rule)
-    found, neutral = _value(value), _value(identity)
-    if found is not None and neutral is not None and np.array_equal(found, neutral):
-        return
-    read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in found_there.items())
-    raise LowerError(
-        f"{where}: {', '.join(_missing(definition, tile))}; beyond the end {intrin.name} has "
-        f"{read or 'no operand that ends there'}, and its {reduce.combiner.name} of "
-        f"{reduce.source[0]} would not stay as it is; split by a divisor, or read copies in a "
-        f"layout with pad_value= such that each step gives {identity}"
-    )
+    found = _value(top_down(reduce.source[0], rule))
+    neutral = _value(reduce.combiner.identity[0])
+    is_neutral = found is not None and neutral is not None and np.array_equal(found, neutral)
+    return is_neutral, found_there
 
 
 def _value(expr: Expr) -> Any:

@@ -9,7 +9,7 @@ layouts are all in that function, and the operation's statements are rewritten w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -34,7 +34,8 @@ from tecomp.lowering.tensor_match import (
     uses_axes,
 )
 from tecomp.lowering.tensor_place import Masks, Operands, operation, placed
-from tecomp.lowering.tensor_tail import masks_of
+from tecomp.lowering.tensor_tail import masks_of, runs_over
+from tecomp.lowering.whole_tiles import Memory
 from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.regions import Scope, box_around, first_dims
 from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
@@ -53,6 +54,7 @@ class Tensorizer:
         intrin: the operation.
         position: how many loops are around it.
         digits: how far each axis of data and reduction runs in these loops.
+        memory: for each tensor that exists here, the elements that its memory has.
     """
 
     program: Program
@@ -60,6 +62,7 @@ class Tensorizer:
     intrin: TensorIntrin
     position: int
     digits: tuple[tuple[Digit, ...], ...] = ()
+    memory: Memory = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -138,10 +141,10 @@ class Tensorizer:
         whole = put(statement, self.intrin, place, {})
         if place.tile.is_full():
             return whole
-        masks = masks_of(
-            self.program, self.definition, self.intrin, self.where, place.tile, place.accesses,
-            place.loads,
-        )
+        around = place.tile, place.accesses, place.loads, self.memory
+        if runs_over(self.program, self.definition, self.intrin, *around):
+            return whole
+        masks = masks_of(self.program, self.definition, self.intrin, self.where, *around)
         part = put(statement, self.intrin, place, masks)
         if place.tile.is_never_full():
             return part

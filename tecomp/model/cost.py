@@ -115,8 +115,6 @@ class _Model:
             site.frames, site.buffer, site.indices, memory.transaction_bytes,
             link.burst_bytes if link is not None else None,
         )
-        if link is not None:
-            self._transfer(site, link, found, memory)
         flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
         size = site.buffer.dtype.bytes
         for core, accesses in found.items():
@@ -127,6 +125,8 @@ class _Model:
             flow.per_core[core] += accesses.count * size
             moved = _moved(accesses, size, memory)
             self._busy(site, core, memory, moved)
+        if link is not None:
+            self._transfer(site, link, found, memory)
 
     def _link_of(self, site: Site, memory: Memory) -> Link | None:
         """What moves a value that is read in one memory to be written to another."""

@@ -123,6 +123,19 @@ class Tile:
         inside = self.points.apply(index_relation(list(self.places), self.space))
         return bool(points.intersect_params(self.scope.context).is_subset(inside))
 
+    def lies_in(self, access: Access, memory: Ranges) -> bool:
+        """Whether all that an operand touches, asked for or not, is in (low, extent) of `memory`.
+
+        Raises:
+            NotAffine: an index or a bound is no affine function.
+        """
+        known = self.scope.context.intersect(self.points.params())
+        there = self.box.intersect_params(known).apply(
+            index_relation(list(access.others), self.space)
+        )
+        held = self.scope.space([Var("element") for _ in memory]).box(memory)
+        return bool(there.is_subset(held))
+
     def is_full(self) -> bool:
         """Whether all of it is asked for, whatever the loops around."""
         return bool(self.missing().is_empty())

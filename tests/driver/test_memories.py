@@ -226,7 +226,74 @@ def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
     (arena,) = plan_arenas(func, toy().memories)
 
     assert arena.peak == 3 * 64
-    assert place_buffers(func, [arena]) is func
+    assert f"{place_buffers(func, [arena])}\n" == '''def main(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("uint8", (192,), scope="rows")) as rows_arena:
+        with DeclBuffer(Buffer("float32", (48,), scope="rows", data=rows_arena.data)) as X:
+            for i in range(3):
+                X[i * 16 + 4] = A[i]
+                A[i] = X[i * 16 + 4]
+'''
+
+
+@pytest.mark.parametrize("guards", [False, True])
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guards: bool) -> None:
+    """Two tensors in a memory of rank 2, side by side: each has rows of its own length."""
+    A = te.placeholder((4, 3, 20), name="A")
+    B = te.compute((4, 3, 20), lambda i, j, k: A[i, j, k] + 1.0, name="B")
+    C = te.compute((4, 3, 12), lambda i, j, k: B[i, j, k + 4] * 2.0, name="C")
+    D = te.compute((4, 3, 12), lambda i, j, k: C[3 - i, 2 - j, 11 - k] + B[i, j, k], name="D")
+    s = te.create_schedule(D)
+    for tensor in (B, C):
+        s[tensor].set_scope("rows")
+        s[tensor].transform_layout(lambda i, j, k: [i, j, te.AXIS_SEPARATOR, k])
+    for tensor in (B, C, D):
+        if lanes > 1:
+            s[tensor].vectorize(s[tensor].split(s[tensor].leaf_iter_vars[-1], factor=lanes)[1])
+    a = np.arange(240, dtype="float32").reshape(4, 3, 20)
+    b = a + 1
+    c = b[:, :, 4:16] * 2
+    # Rows of 80 bytes take 128, and rows of 48 take 64.
+    target = toy().overridden(memory={"rows": {"capacity_bytes": 12 * (128 + 64)}})
+
+    kernel = agrees(s, [A, D], {A: a, D: c[::-1, ::-1, ::-1] + b[:, :, :12]}, target=target,
+                    check_bounds=guards)
+
+    arenas = [n.buffer for n in walk(kernel.func.body) if isinstance(n, Allocate)]
+    assert [(b.name, b.scope) for b in arenas] == [("rows.arena", "rows")]
+    small = toy().overridden(memory={"rows": {"capacity_bytes": 12 * (128 + 64) - 1}})
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, [A, D], target=small)
+    assert error.value.message == (
+        "main: memory `rows` of each core of target toy holds 2303 bytes, but 2304 are needed at one "
+        "time (B: float32[4, 3, 20], 1536 bytes; C: float32[4, 3, 12], 768 bytes); use smaller "
+        "tiles, or compute it closer to where it is used"
+    )
+
+
+def test_more_parts_are_smaller() -> None:
+    A = te.placeholder((64, 64), name="A")
+    B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
+    s = te.create_schedule(B)
+    copy = s.cache_read(A, "lx", [B])
+    outer, _ = s[B].split(B.op.axis[0], nparts=4)
+    s[B].bind(outer, te.thread_axis("core.x"))
+    s[copy].compute_at(s[B], outer)
+
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, [A, B], target=toy(1100))
+    assert error.value.message == (
+        "main: memory `lx` of each core of target toy holds 1100 bytes, but 4096 are needed at one "
+        "time (A_lx: float32[16, 64], 4096 bytes); s[B].split(i, nparts=16) instead of 4 needs 1024"
+    )
+
+    # There are no more cores than these.
+    few = toy(1100).overridden(grid={"core.x": 8})
+    with pytest.raises(CapacityError) as error:
+        tecomp.build(s, [A, B], target=few)
+    assert error.value.message.endswith(
+        "4096 bytes); use smaller tiles, or compute it closer to where it is used"
+    )
 
 
 @pytest.mark.parametrize(("index", "shown"), [(32, 128), (63, 252), (-1, -4), (-32, -128)])

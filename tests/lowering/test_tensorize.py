@@ -217,6 +217,44 @@ def test_operands_computed_inside(agrees: Agrees) -> None:
     agrees(s, [A, B, C], values)
 
 
+def test_tiles_at_the_edge_are_whole_where_padding_is_neutral(golden: Golden) -> None:
+    """Copies of the operands have zeros around, and the tile of the result has room."""
+    A, B, C, values = product(10, 20, 7)
+    s = te.create_schedule(C)
+    local = s.cache_write(C, "local")
+    _, jo, _, _ = s[C].tile(C.op.axis[0], C.op.axis[1], 8, 16)
+    s[local].transform_layout(lambda i, j: [i // 4, j // 8, i % 4, j % 8], loops="logical")
+    s[local].compute_at(s[C], jo)
+    io, jo, i, j = s[local].tile(s[local].op.axis[0], s[local].op.axis[1], 4, 8)
+    ko, ki = s[local].split(s[local].op.reduce_axis[0], 6)
+    s[local].reorder(ko, io, jo, i, j, ki)
+    for tensor, (rows, columns) in ((A, (4, 6)), (B, (6, 8))):
+        copy = s.cache_read(tensor, "local", [local])
+        s[copy].transform_layout(
+            lambda x, y, rows=rows, columns=columns: [
+                x // rows, y // columns, x % rows, y % columns],
+            pad_value=0,
+        )
+        s[copy].compute_at(s[local], ko)
+    s[local].tensorize(i, gemm(4, 8, 6))
+
+    kernel = tecomp.build(s, [A, B, C], check_bounds=True)
+
+    assert "where=" not in str(kernel.lowered.functions["nest"])
+    golden(kernel.lowered.functions["fill_padding"])
+    names = list(kernel.lowered.functions)
+    for name in names[names.index("fill_padding"):]:
+        c = np.full((10, 20), 77, np.float32)
+        is_flat = "flatten_buffer" in names[: names.index(name) + 1]
+        arrays = [values[A], values[B], c]
+        tecomp.evaluate(
+            kernel.lowered.functions[name], [x.reshape(-1) if is_flat else x for x in arrays])
+        np.testing.assert_array_equal(c, values[C], name)
+    c = np.full((10, 20), 77, np.float32)
+    kernel(values[A], values[B], c)
+    np.testing.assert_array_equal(c, values[C])
+
+
 def test_axes_of_length_one_and_batches(agrees: Agrees) -> None:
     """A tile of a batched product, found among more axes."""
     A = te.placeholder((3, 1, 8, 8), name="A")

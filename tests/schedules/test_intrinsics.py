@@ -108,7 +108,7 @@ def test_what_a_target_with_vectors_has() -> None:
     assert intrinsics.intrinsics(tecomp.Target("none", "no vectors", {})) == []
     declared = Path(__file__).parents[2] / "pyproject.toml"
     points = tomllib.loads(declared.read_text(encoding="utf-8"))["project"]["entry-points"]
-    assert points["tecomp.intrinsics"] == {"cpu": "tecomp.schedules.intrinsics:intrinsics"}
+    assert points["tecomp.intrinsics"]["cpu"] == "tecomp.schedules.intrinsics:intrinsics"
 
 
 def test_operands_that_are_not_packed_are_refused() -> None:

@@ -1,0 +1,182 @@
+"""How a sum of products is cut: what each core computes of it, and what it has at hand for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product as combinations
+from math import prod
+
+from tecomp import te
+from tecomp.schedules.contraction import Contraction, Sizes
+from tecomp.schedules.placement import Placement, number
+from tecomp.schedules.tiles import ceil_div
+from tecomp.schedules.units import TileProduct, tile_product
+
+Shares = Mapping[int, Sequence[tuple[str, int]]]
+"""For axes of the result by number the axes of the grid, and how many cores along each."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a contraction is cut.
+
+    Attributes:
+        product: the operation of the unit that computes a tile; None where vectors do.
+        tile: extents of what is computed at once.
+        core: of the result, what one core computes.
+        shares: which cores the parts along an axis are for.
+        block: of that and of the sum, what is in its scratchpad at one time.
+        is_doubled: whether the next part of the factors comes in while one is in use.
+    """
+
+    product: TileProduct | None
+    tile: Sizes
+    core: Sizes
+    shares: Shares
+    block: Sizes
+    is_doubled: bool
+
+
+def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
+    """The tile of the unit, the part of each core, and the largest blocks of it that fit.
+
+    Each step makes the block longer along the axis that saves most of what is read from the memory
+    of the device; the depth is made longer at last, since it saves nothing but starts.
+    """
+    product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
+    tile = dict.fromkeys((*c.axes, *c.total.op.reduce_axis), 1)
+    if product is None:
+        tile[c.columns] = where.lanes(c.total.dtype)
+    else:
+        tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
+    whole = {axis: number(axis.extent, c.total) for axis in tile}
+    core, shares = _part_of_a_core(c, where, tile, whole)
+    room = _Room(c, output, where, product, tile)
+    block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
+    block[c.depth] = tile[c.depth]
+    limit = {**core, c.depth: _rounded(whole[c.depth], tile[c.depth])}
+    for axes in (c.axes, (c.depth,)):
+        while longer := [
+            more for axis in axes if block[axis] < limit[axis]
+            for more in [{**block, axis: min(2 * block[axis], limit[axis])}] if room.fits(more)
+        ]:
+            block = min(longer, key=lambda more: room.read(more, core))
+    for axis, most in limit.items():
+        # As many blocks, but even ones.
+        count = ceil_div(most, block[axis])
+        block[axis] = _rounded(ceil_div(most, count), tile[axis])
+    is_doubled = block[c.depth] < limit[c.depth] and room.need(block) <= where.room
+    return Plan(product, tile, core, shares, block, is_doubled)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What blocks take of a scratchpad."""
+
+    c: Contraction
+    output: te.Tensor
+    where: Placement
+    product: TileProduct | None
+    tile: Sizes
+
+    def fits(self, block: Sizes) -> bool:
+        """Whether there is room for a block."""
+        return bool(self.need(block) <= self.where.room)
+
+    def need(self, block: Sizes) -> int:
+        """Bytes: the factors twice, the sums, and the result if that is made of them."""
+        shapes = zip(self.c.factors, self.c.read(block), strict=True)
+        factors = sum(self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes))
+        part = tuple(block[axis] for axis in self.c.axes)
+        total: int = 2 * factors + self.bytes(self.c.total, part, 2)
+        if self.output is not self.c.total:
+            others = [x for x in self.output.op.input_tensors if x is not self.c.total]
+            total += sum(self.where.bytes(part[-len(x.shape):], x.dtype) for x in others)
+            total += self.where.bytes(part, self.output.dtype)
+        return total
+
+    def bytes(self, x: te.Tensor, shape: Sequence[int], operand: int) -> int:
+        """What a part of an operand takes, in whole tiles."""
+        whole = list(shape)
+        if self.product is not None:
+            sizes = {"m": self.product.m, "n": self.product.n, "k": self.product.k}
+            for dim, letter in self.c.roles[operand].items():
+                whole[dim] = _rounded(whole[dim], sizes[letter])
+        if is_tiled(self.where, self.product):
+            whole = [prod(whole)]
+        size: int = self.where.bytes(whole, x.dtype)
+        return size
+
+    def read(self, block: Sizes, core: Sizes) -> int:
+        """Bytes of the factors that a core reads for its part, block by block."""
+        times: int = prod(ceil_div(core[axis], block[axis]) for axis in self.c.axes)
+        whole = {**block, self.c.depth: number(self.c.depth.extent, self.c.total)}
+        return times * _bytes_read(self.c, whole)
+
+
+def _bytes_read(c: Contraction, part: Sizes) -> int:
+    pairs = zip(c.factors, c.read(part), strict=True)
+    return sum(int(prod(shape) * x.dtype.bytes) for x, shape in pairs)
+
+
+def _part_of_a_core(
+    c: Contraction, where: Placement, tile: Sizes, whole: Sizes
+) -> tuple[Sizes, Shares]:
+    """Tiles shared out evenly, in parts that read as little as possible of the factors."""
+    tiles = [ceil_div(whole[axis], tile[axis]) for axis in c.axes]
+    best: tuple[tuple[int, int], Sizes, Shares] | None = None
+    for each, shares in _options(tiles, where.target.grid):
+        part = {a: n * tile[a] for a, n in zip(c.axes, each, strict=True)}
+        read = {a: min(part.get(a, whole[a]), whole[a]) for a in whole}
+        cost = prod(each), _bytes_read(c, read)
+        if best is None or cost < best[0]:
+            best = cost, part, shares
+    assert best is not None
+    return best[1:]
+
+
+def _options(
+    tiles: Sequence[int], grid: Mapping[str, int]
+) -> Iterator[tuple[tuple[int, ...], Shares]]:
+    """Tiles of one core along each axis, such that there are cores enough, and where those are."""
+    cores = prod(grid.values())
+    options = [
+        sorted({max(ceil_div(count, parts), 1) for parts in range(1, min(count, cores) + 1)} or {1})
+        for count in tiles
+    ]
+    for each in combinations(*options):
+        parts = [ceil_div(count, n) for count, n in zip(tiles, each, strict=True)]
+        if prod(parts) <= cores and (shares := _shares(parts, grid)) is not None:
+            yield each, shares
+
+
+def _shares(parts: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
+    """Which cores the parts along each axis are for; None if there are too few of them.
+
+    Parts go to the shortest axis of the grid that is long enough, else to several that they fill
+    evenly.
+    """
+    free = dict(grid)
+    found: dict[int, list[tuple[str, int]]] = {}
+    for axis in sorted(range(len(parts)), key=lambda axis: -parts[axis]):
+        left = parts[axis]
+        while left > 1:
+            fitting = [name for name, count in free.items() if count >= left]
+            name = min(fitting, key=free.__getitem__, default=max(free, key=free.__getitem__))
+            count = next(n for n in range(min(left, free[name]), 0, -1) if left % n == 0)
+            if count == 1:
+                return None
+            found.setdefault(axis, []).append((name, count))
+            free[name] //= count
+            left //= count
+    return found
+
+
+def _rounded(size: int, multiple: int) -> int:
+    return max(-(-size // multiple), 1) * multiple
+
+
+def is_tiled(where: Placement, product: TileProduct | None) -> bool:
+    """Whether scratchpads have tiles in the order of the unit, not that of the whole memory."""
+    return product is not None and where.target.tile is None

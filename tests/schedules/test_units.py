@@ -1,0 +1,76 @@
+"""Operations of units that multiply tiles: what descriptions say, and what NumPy gives."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import Target, te
+from tecomp.ir.dtype import DType
+from tecomp.schedules import units
+from tecomp.schedules.placement import sizes_of
+
+MACHINES = ("stick128", "tensix_wh", "tensix_bh")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_sizes_and_types_are_those_of_the_description(machine: str) -> None:
+    target = Target.load(machine)
+    unit: Any = target.engine["matmul"]
+
+    found = units.intrinsics(target)
+
+    assert [each.name for each in found] == [f"matmul_{dtype}" for dtype in unit.inputs]
+    assert {each.unit for each in found} == {"matmul"}
+    shapes = [(unit.m, unit.k), (unit.k, unit.n)]
+    for each, dtype in zip(found, unit.inputs, strict=True):
+        assert [(x.shape, x.dtype) for x in each.inputs] == [(shape, dtype) for shape in shapes]
+        assert each.op.dtypes == (unit.accumulator,)
+
+
+def test_the_package_offers_them() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    offered = project["project"]["entry-points"]["tecomp.intrinsics"]
+
+    for machine in MACHINES:
+        module, _, function = offered[machine].partition(":")
+        assert getattr(import_module(module), function) is units.intrinsics
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_operations_equal_numpy(machine: str) -> None:
+    target = Target.load(machine)
+    for intrin in units.intrinsics(target):
+        a, b = (te.placeholder(x.shape, x.dtype, x.name) for x in intrin.inputs)
+        k = te.reduce_axis((0, a.shape[1]), name="k")
+        c = te.compute(
+            intrin.op.output(0).shape,
+            lambda i, j, a=a, b=b, k=k: te.sum(
+                a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k), name="c",
+        )
+        s = te.create_schedule(c)
+        s[c].tensorize(c.op.axis[0], intrin)
+        kernel = tecomp.build(s, [a, b, c])
+        random = np.random.default_rng(0)
+        kind = DType(a.dtype).numpy
+        x, y = (random.standard_normal(sizes_of(t)).astype(kind) for t in (a, b))
+        out = np.zeros(sizes_of(c), np.float32)
+
+        kernel(x, y, out)
+
+        exact = x.astype(np.float64) @ y.astype(np.float64)
+        np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-4)
+
+
+def test_types_that_it_does_not_take() -> None:
+    target = Target.load("stick128")
+
+    assert units.tile_product(target, ("float16", "bfloat16"), "float32") is None
+    assert units.tile_product(target, ("float16", "float16"), "float16") is None
+    assert units.tile_product(Target.load("vtcm2d"), ("float16", "float16"), "float32") is None
