@@ -331,7 +331,7 @@ def test_cores_do_not_read_the_memories_of_others() -> None:
         tecomp.build(s, args, target=toy())
 
     assert error.value.message == (
-        "B: memory `lx` of target toy belongs to one core, but element [63] of B is used by "
+        "B: memory `lx` of target toy belongs to one core, but element [0, 63] of B is used by "
         "core.x=0 and by core.x=63; copy it to a memory of the chip first, or compute it inside "
         "the loop bound to core.x"
     )
