@@ -71,7 +71,6 @@ from tecomp.poly.regions import (
     first_dims,
     fix,
     is_box,
-    where_equal,
     without_first,
 )
 from tecomp.poly.scan import scan
@@ -354,9 +353,10 @@ class _Nests:
         self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
     ) -> Any:
         """The values of data and reduction axes inside loops with these values."""
-        points, space = with_reduction(self.program, work.definition, work.region, scope)
-        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
-        return where_equal(points, space, pairs)
+        points, _ = with_reduction(self.program, work.definition, work.region, scope)
+        axes = (*work.definition.axis, *work.definition.reduce_axis)
+        inner = [leaf for leaf in work.leaves if leaf not in values]
+        return work.frame.root_points(points, axes, inner, values, scope)
 
     def _instances(
         self,
