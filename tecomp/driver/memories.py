@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import prod
+from typing import TypeAlias
 
 from tecomp.driver.grid import check_grid
+from tecomp.driver.sizes import in_numbers
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var
@@ -33,7 +36,8 @@ from tecomp.poly.context import isl_work
 from tecomp.poly.shares import Shared, Use, shared
 from tecomp.scheduling.schedule import Schedule
 
-Shape = tuple[Extent, ...]
+Shape: TypeAlias = tuple[Extent, ...]
+Known: TypeAlias = "Callable[[PrimFunc], PrimFunc]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,33 @@ def in_memories(
     return Lowered({**lowered.functions, "place_buffers": placed})
 
 
+def check_fits(
+    schedule: Schedule,
+    args: Sequence[object],
+    lowered: Lowered,
+    target: Target,
+    sizes: Mapping[str, int],
+) -> None:
+    """Refuse sizes, by name, for which a program needs more of a memory than there is.
+
+    Raises:
+        CapacityError: it does.
+    """
+    known = partial(in_numbers, sizes=sizes)
+    _check_capacities(
+        schedule, args, lowered, plan(lowered, target, known), target, known)
+
+
+def is_open(lowered: Lowered, target: Target) -> bool:
+    """Whether a memory of some capacity has something of a size that only the call tells."""
+    func = lowered.functions["flatten_buffer"]
+    made = (node.buffer for node in walk(func.body) if isinstance(node, Allocate))
+    return any(
+        not is_sized(buffer) and target.memory(buffer.scope).capacity_bytes is not None
+        for buffer in (*(p for p in func.params if isinstance(p, Buffer)), *made)
+    )
+
+
 def check_memories(func: PrimFunc, target: Target) -> None:
     """Every buffer lives in a memory that the target has, at a rank that this memory has.
 
@@ -102,9 +133,7 @@ def check_memories(func: PrimFunc, target: Target) -> None:
             target.check_buffer(buffer)
 
 
-def plan(
-    lowered: Lowered, target: Target, known: Callable[[PrimFunc], PrimFunc] = lambda func: func
-) -> Layout:
+def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> Layout:
     """Where everything is.
 
     Args:
@@ -263,7 +292,12 @@ def _accesses(node: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
 
 
 def _check_capacities(
-    schedule: Schedule, args: Sequence[object], lowered: Lowered, found: Layout, target: Target
+    schedule: Schedule,
+    args: Sequence[object],
+    lowered: Lowered,
+    found: Layout,
+    target: Target,
+    known: Known = lambda func: func,
 ) -> None:
     for memory in target.memories.values():
         limit = memory.usable_bytes
@@ -275,7 +309,7 @@ def _check_capacities(
 
         def needed(changed: Schedule, other: Lowered, name: str = memory.name) -> int:
             check_grid(changed.state, target)
-            return plan(other, target).peak(name)
+            return plan(other, target, known).peak(name)
 
         raise CapacityError(
             f"{lowered.final.name}: memory `{memory.name}`{each} of target {target.name} holds "
