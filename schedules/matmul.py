@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from tecomp import Target, te
 from tecomp.schedules import on_cores
 from tecomp.schedules.contraction import CONVERTED, of_matrices
+from tecomp.schedules.elementwise import is_one
 from tecomp.schedules.placement import placement_of
+from tecomp.schedules.thin import stream
 from tecomp.schedules.tiles import (
     RegisterTile,
     balanced,
@@ -29,8 +31,8 @@ from tecomp.schedules.tiles import (
 
 PACKED_ROWS_PAY = 16
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""
-PACKED_COLUMNS_PAY = {False: 2, True: 4}
-"""Row tiles from which on packing the columns pays; later if it has to transpose them."""
+DOTS_PAY = 4
+"""Row tiles up to which products of rows are faster than a transposed copy of the columns."""
 
 IN_PAIRS = ("int8", "uint8", "int16")
 """Types of which two neighbours along the depth are multiplied and added up in one instruction."""
@@ -172,7 +174,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     width = total.dtype.bytes
     k = total.op.reduce_axis[0].extent
-    pays = PACKED_COLUMNS_PAY[bool(total.op.attrs["transpose_b"])] * tile.rows
+    pays = _packed_columns_pay(total, target) * tile.rows
     tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
     depth = _depth(k, max(second // 8 // (tile.columns * width), 64))
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
@@ -193,8 +195,21 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns
             or bool(total.op.input_tensors[0].op.attrs.get("is_converted"))
         ),
-        pack_columns=not isinstance(m, int) or m >= pays,
+        pack_columns=not is_one(n) and (not isinstance(m, int) or m >= pays),
     )
+
+
+def _packed_columns_pay(total: te.Tensor, target: Target) -> int:
+    """Row tiles from which on a packed copy of the columns pays.
+
+    Where B is transposed, products of its rows need none. But their sums have to be turned, which
+    has to be little beside them, and a few rows have to stay in the first cache.
+    """
+    k = total.op.reduce_axis[0].extent
+    core, lanes = core_of(target), core_of(target).lanes(total.dtype)
+    if not total.op.attrs["transpose_b"] or not isinstance(k, int) or k < 32 * lanes:
+        return 1
+    return DOTS_PAY if 2 * lanes * k * total.dtype.bytes <= core.cache_bytes[0] else 1
 
 
 def _depth(k: int | te.Expr, about: int) -> int:
@@ -212,7 +227,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
         return done
     p = plan(total, target)
     if not p.pack_columns:
-        _stream(s, output, total, target)
+        stream(s, output, total, target)
         return s
     if p.is_split:
         driver, sums = total, _in_parts(s, total, p)
@@ -224,8 +239,12 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     block, depth, tile = _walk(s, driver, p)
     fill_registers(s, sums, driver, tile)
     rows, columns = total.op.input_tensors
-    packed = _pack(s, columns, sums, p.tile.columns, first=bool(total.op.attrs["transpose_b"]))
-    _copy_in_order(s, packed)
+    is_turned = bool(total.op.attrs["transpose_b"])
+    packed = _pack(s, columns, sums, p.tile.columns, first=is_turned)
+    if is_turned:
+        _copy_turned(s, packed, p.tile.lanes)
+    else:
+        _copy_in_order(s, packed)
     if len(output.shape) > 2:
         s[packed].compute_at(s[driver], block)
     if p.pack_rows:
@@ -306,6 +325,19 @@ def _copy_in_order(s: te.Schedule, packed: te.Tensor) -> None:
         stage.parallel(steps)
 
 
+def _copy_turned(s: te.Schedule, packed: te.Tensor, lanes: int) -> None:
+    """Copy a tile at a time, in squares: its steps follow each other in both orders."""
+    stage = s[packed]
+    *outer, tile, k, lane = stage.leaf_iter_vars
+    vector, lane = stage.split(lane, factor=lanes)
+    steps, k = stage.split(k, factor=lanes)
+    stage.reorder(*outer, tile, steps, vector, k, lane)
+    stage.unroll(k)
+    stage.vectorize(lane)
+    if not outer:
+        stage.parallel(tile)
+
+
 def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> None:
     """Apply what follows the sum to a block of rows while it is in the cache."""
     stage = s[output]
@@ -317,57 +349,3 @@ def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> Non
     stage.parallel(block)
     stage.vectorize(lane)
     s[total].compute_at(stage, block)
-
-
-def _stream(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
-    """For few rows of A: B is read once, in the order in which it lies in memory."""
-    for operand in total.op.input_tensors:
-        if operand.op.attrs.get("is_converted"):
-            s[operand].compute_inline()
-    walk = _dots if total.op.attrs["transpose_b"] else _rows
-    s[total].parallel(walk(s, total, target))
-    if total is not output:
-        _, lane = s[output].split(s[output].op.axis[-1], factor=core_of(target).lanes(total.dtype))
-        s[output].vectorize(lane)
-
-
-def _rows(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
-    """Add a few rows of B at a time, each times its values of A, to sums that stay in the cache."""
-    core, stage, tile = core_of(target), s[total], register_tile(target, total.dtype)
-    *batch, i, j = stage.op.axis
-    (k,) = stage.op.reduce_axis
-    m, n = total.shape[-2:]
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    most = max(second // 4 // ((m if isinstance(m, int) else 1) * total.dtype.bytes), tile.columns)
-    if isinstance(n, int):
-        most = max(min(most, ceil_div(n, core.count)), tile.columns)
-    block, j = stage.split(j, factor=balanced(n, most, tile.columns))
-    tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
-    row, column, inside = walk_tiles(stage, i, j, tile)
-    steps, k = stage.split(k, factor=8)
-    stage.reorder(*batch, block, steps, row, column, k, *inside)
-    stage.unroll(k)
-    for axis in reversed(batch):
-        block = stage.fuse(axis, block)
-    return block
-
-
-def _dots(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
-    """Products of rows of A and rows of B, with a sum in each lane of a few vectors."""
-    lanes = 4 * core_of(target).lanes(total.dtype)
-    (k,) = s[total].op.reduce_axis
-    _, lane = s[total].split(k, factor=lanes)
-    sums = s.rfactor(total, lane)
-    assert isinstance(sums, te.Tensor)
-    stage = s[total]
-    *batch, i, j = stage.op.axis
-    for axis in reversed(batch):
-        i = stage.fuse(axis, i)
-    stage.reorder(j, i, *stage.op.reduce_axis)
-    part = s[sums]
-    part.compute_at(stage, i)
-    first, *rest = part.op.axis
-    part.reorder(*rest, *part.op.reduce_axis, first)
-    part.vectorize(first)
-    part.set_scope("local")
-    return j

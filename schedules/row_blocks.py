@@ -71,7 +71,7 @@ class _Rows:
             return unit, balanced(columns, piece, lanes)
         blocks = prod(lead) * ceil_div(rows, unit)
         even = ceil_div(blocks, where.target.cores) * unit
-        return balanced(rows, min(fit, even), unit), None
+        return balanced(min(rows, even), fit, unit), None
 
     def _need(self, rows: int, columns: int) -> int:
         """Bytes of the scratchpad for a block of rows, or for a piece of it."""

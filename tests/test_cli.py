@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -70,24 +71,58 @@ def test_demo_names_the_extra(library: str, monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_demo_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--output", "--timeline"])
+def test_demo_refuses_a_folder_that_is_not_there(option: str, tmp_path: Path) -> None:
     output = tmp_path / "nowhere" / "demo.png"
-    done = CliRunner().invoke(cli.main, ["demo", "--output", str(output)])
+    done = CliRunner().invoke(cli.main, ["demo", option, str(output)])
 
     assert done.exit_code == 2
     assert done.output.splitlines()[-1] == (
-        f"Error: Invalid value for --output: there is no folder {output.parent}"
+        f"Error: Invalid value for {option}: there is no folder {output.parent}"
+    )
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("nosuch", ""), ("tensix_wf", "did you mean `tensix_wh`? "),
+])
+def test_demo_knows_no_such_target(name: str, hint: str) -> None:
+    done = CliRunner().invoke(cli.main, ["demo", "--target", name])
+
+    assert done.exit_code == 1
+    assert done.output == (
+        f"Error: demo: there is no target `{name}`; {hint}installed targets: "
+        f"{', '.join(tecomp.list_targets())}; or pass the path of a TOML file\n"
+    )
+
+
+def test_demo_on_a_machine_that_is_too_small(tmp_path: Path) -> None:
+    text = (Path(tecomp.__file__).parents[1] / "targets" / "stick128.toml").read_text("utf-8")
+    small = tmp_path / "small.toml"
+    small.write_text(
+        text.replace("capacity_bytes = 2_097_152", "capacity_bytes = 73_728"), "utf-8"
+    )
+    output = tmp_path / "demo.png"
+    done = CliRunner().invoke(
+        cli.main, ["demo", "--target", str(small), "--output", str(output)])
+
+    assert done.exit_code == 1
+    assert done.output.splitlines()[-1] == (
+        "Error: demo: filters: a part of 1 pixels takes 11904 bytes of memory `lx`, a core of "
+        "target stick128 has 8192; take a target with larger scratchpads"
     )
 
 
 def test_demo_fails_when_the_numbers_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "run", lambda output, show: False)
+    monkeypatch.setattr(demo, "run", lambda job, show: False)
     done = CliRunner().invoke(cli.main, ["demo", "--output", str(tmp_path / "demo.png")])
 
     assert done.exit_code == 1
     assert done.output == "Error: demo: the compiled features differ from SciPy's\n"
+
+
+TITLES = ("input", "schedule", "lowered function", "shapes", "compile", "run", "check")
 
 
 def test_demo_runs_and_writes_its_picture(tmp_path: Path) -> None:
@@ -97,5 +132,22 @@ def test_demo_runs_and_writes_its_picture(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "the numbers agree" in done.output
     assert output.read_bytes().startswith(b"\x89PNG\r\n")
-    for title in ("input", "schedule", "lowered function", "shapes", "compile", "run", "check"):
+    for title in TITLES:
         assert f"\n--- {title} --" in done.output
+
+
+@pytest.mark.parametrize("target", ["stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d"])
+def test_demo_runs_on_machines(target: str, tmp_path: Path) -> None:
+    output, timeline = tmp_path / "demo.png", tmp_path / "timeline.json"
+    done = CliRunner().invoke(cli.main, [
+        "demo", "--target", target, "--output", str(output), "--timeline", str(timeline),
+    ])
+
+    assert done.exit_code == 0, done.output
+    assert "the numbers agree" in done.output
+    assert f"\nfilters on {target}: " in done.output
+    assert output.read_bytes().startswith(b"\x89PNG\r\n")
+    for title in (*TITLES, "report"):
+        assert f"\n--- {title} --" in done.output
+    events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
+    assert {event["name"] for event in events} >= {"process_name", "response"}

@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import demo
+from tecomp.demo import Job, images, main, run
+from tecomp.demo.device import filtered_on
+from tecomp.demo.programs import filtered
+
+MACHINES = [name for name in tecomp.list_targets() if name != "cpu"]
 
 
 @pytest.fixture(scope="module")
-def corner() -> demo.Array:
+def corner() -> images.Array:
     """A piece of the photograph whose sides no tile divides."""
-    return np.ascontiguousarray(demo.photograph()[:, 100:137, 200:261])
+    return np.ascontiguousarray(images.photograph()[:, 100:137, 200:261])
 
 
 def test_the_photograph_is_real() -> None:
-    image = demo.photograph()
+    image = images.photograph()
 
     assert image.shape == (1, 600, 512, 3)
     assert image.dtype == np.float32
@@ -27,7 +31,7 @@ def test_the_photograph_is_real() -> None:
 
 def test_the_filters_are_normal() -> None:
     """Gains are equal; oriented filters do not answer to a flat region."""
-    bank = demo.filter_bank()
+    bank = images.filter_bank()
     gains = np.abs(bank.weights).sum(axis=(0, 1, 2))
     flat = bank.weights.sum(axis=(0, 1, 2))
     oriented = [k for k, name in enumerate(bank.names) if name.startswith(("Gabor", "Sobel"))]
@@ -38,33 +42,93 @@ def test_the_filters_are_normal() -> None:
     np.testing.assert_allclose(flat[oriented], 0.0, atol=1e-7)
 
 
-def test_numpy_and_scipy_agree(corner: demo.Array) -> None:
-    bank = demo.filter_bank()
-    exact = demo.with_scipy(corner.astype(np.float64), bank)
+def test_numpy_and_scipy_agree(corner: images.Array) -> None:
+    bank = images.filter_bank()
+    exact = images.with_scipy(corner.astype(np.float64), bank)
 
-    np.testing.assert_allclose(demo.with_numpy(corner, bank), exact, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(demo.with_scipy(corner, bank), exact, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(images.with_numpy(corner, bank), exact, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(images.with_scipy(corner, bank), exact, rtol=1e-5, atol=1e-6)
 
 
-def test_the_kernel_computes_the_features(corner: demo.Array) -> None:
-    bank = demo.filter_bank()
+def test_the_kernel_computes_the_features(corner: images.Array) -> None:
+    bank = images.filter_bank()
     _, height, width, _ = corner.shape
-    program = demo.filtered(height, width, 32)
+    program = filtered(height, width, 32)
     kernel = tecomp.build(program.schedule, program.args, target="cpu")
     blocked = np.full((1, height, 2, width, 16), np.nan, np.float32)
 
     kernel(corner, bank.weights, bank.bias, blocked)
 
-    expected = demo.with_scipy(corner.astype(np.float64), bank)
+    expected = images.with_scipy(corner.astype(np.float64), bank)
     features = blocked.transpose(0, 1, 3, 2, 4).reshape(expected.shape)
-    np.testing.assert_allclose(features, expected, rtol=demo.RTOL, atol=demo.ATOL)
+    np.testing.assert_allclose(features, expected, rtol=main.RTOL, atol=main.ATOL)
     np.testing.assert_array_equal(kernel.unpack(program.args[-1], blocked), features)
 
 
-def test_wrong_numbers_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    right = demo.with_scipy
-    monkeypatch.setattr(demo, "with_scipy", lambda image, bank: right(image, bank) + 1e-3)
-    shown: list[str] = []
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines_compute_the_features(corner: images.Array, name: str) -> None:
+    """Copied in and out, in scratchpads, by all cores, with nothing written beside them."""
+    bank = images.filter_bank()
+    _, height, width, _ = corner.shape
+    target = tecomp.Target.load(name)
+    program = filtered_on(target, height, width, 32)
+    assert program is not None
+    kernel = tecomp.build(program.schedule, program.args, target=target, check_bounds=True)
+    features = np.full((1, height, width, 32), np.nan, np.float32)
 
-    assert not demo.run(tmp_path / "demo.png", shown.append)
+    kernel(corner, bank.weights, bank.bias, features)
+
+    expected = images.with_scipy(corner.astype(np.float64), bank)
+    np.testing.assert_allclose(features, expected, rtol=main.RTOL, atol=main.ATOL)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines_are_used(name: str) -> None:
+    """Of the whole photograph: most cores, all with about the same work, each pixel copied once."""
+    target = tecomp.Target.load(name)
+    program = filtered_on(target, 600, 512, 32)
+    assert program is not None
+    report = tecomp.build(program.schedule, program.args, target=target).report()
+
+    assert len(report.cores) >= 0.9 * target.cores
+    assert report.imbalance < 1.05
+    assert report.operations["mul float32"] == 600 * 512 * 32 * 75
+    out = report.of("global", "write")
+    assert out is not None
+    assert out.bytes >= 600 * 512 * 32 * 4
+    for link in target.links.values():
+        if link.from_ == "global":
+            assert report.chip[link.name] > 0
+
+
+def test_small_scratchpads_take_small_parts(corner: images.Array) -> None:
+    bank = images.filter_bank()
+    _, height, width, _ = corner.shape
+    target = tecomp.Target.load("stick128").overridden(
+        memory={"lx": {"capacity_bytes": 16384, "reserved_bytes": 0}}
+    )
+    program = filtered_on(target, height, width, 32)
+    assert program is not None
+    features = np.full((1, height, width, 32), np.nan, np.float32)
+
+    tecomp.build(program.schedule, program.args, target=target)(
+        corner, bank.weights, bank.bias, features
+    )
+
+    np.testing.assert_allclose(
+        features, images.with_numpy(corner, bank), rtol=main.RTOL, atol=main.ATOL
+    )
+
+
+def test_a_processor_has_no_scratchpads() -> None:
+    assert filtered_on(tecomp.Target.load("cpu"), 37, 61, 32) is None
+
+
+def test_wrong_numbers_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right = images.with_scipy
+    monkeypatch.setattr(main, "with_scipy", lambda image, bank: right(image, bank) + 1e-3)
+    shown: list[str] = []
+    job = Job(tecomp.Target.load("stick128"), tmp_path / "demo.png")
+
+    assert not run(job, shown.append)
     assert any(line.endswith("THE NUMBERS DO NOT AGREE") for line in shown)

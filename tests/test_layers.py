@@ -26,6 +26,7 @@ LAYERS = [
     {"te"},
     {"plugin"},
     {"__init__"},
+    {"schedules"},
     {"demo"},
     {"cli"},
 ]
@@ -41,11 +42,15 @@ OWNERS = {
     "scipy": {"demo"},
 }
 
+SCHEDULES = sorted((ROOT / "schedules").rglob("*.py"))  # installed as `tecomp.schedules`
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
+} | {
+    f"tecomp.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}".removesuffix(".__init__"): path
+    for path in SCHEDULES
 }
-ROOMS = sorted({path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES.values()})
+ROOMS = sorted({name.split(".")[1] if "." in name else "__init__" for name in FILES})
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,8 @@ def inner_imports(path: Path) -> Iterator[Import]:
 
 
 def files_of(room: str) -> list[Path]:
-    return sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / f"{room}.py"]
+    folder = ROOT / room if room == "schedules" else PACKAGE / room
+    return sorted(folder.rglob("*.py")) or [PACKAGE / f"{room}.py"]
 
 
 def test_every_room_has_its_layer() -> None:
@@ -166,7 +172,7 @@ def test_no_module_waits_for_itself() -> None:
     assert cycle == []
 
 
-LIBRARIES = [p for name in ("schedules", "targets") for p in sorted((ROOT / name).rglob("*.py"))]
+LIBRARIES = [*SCHEDULES, *sorted((ROOT / "targets").rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -183,7 +189,7 @@ def test_libraries_use_the_public_interface_alone(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [*FILES.values(), *LIBRARIES],
+    sorted({*FILES.values(), *LIBRARIES}),
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_a_file_starts_by_saying_what_it_is_for(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -91,20 +91,22 @@ def check_memories(func: PrimFunc, target: Target) -> None:
             target.check_buffer(buffer)
 
 
-def plan(lowered: Lowered, target: Target, flat: PrimFunc | None = None) -> Layout:
+def plan(
+    lowered: Lowered, target: Target, known: Callable[[PrimFunc], PrimFunc] = lambda func: func
+) -> Layout:
     """Where everything is.
 
     Args:
         lowered: the function after each pass.
         target: with the memories.
-        flat: the function before it got vectors, if its sizes are known better than at the build.
+        known: puts in what is known of its sizes beyond what the build knows.
 
     Raises:
         TargetError: cores share what is in the memory of one.
     """
     passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
-    func = _distinct(passes[-1])
-    residents = _residents(flat or lowered.functions["flatten_buffer"], target)
+    func = _distinct(known(passes[-1]))
+    residents = _residents(known(lowered.functions["flatten_buffer"]), target)
     return Layout(tuple(residents), plan_arenas(func, target.memories), func)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 
 from tecomp.driver.memories import plan
@@ -34,7 +35,7 @@ def report_of(
         LowerError: there is too much to count.
     """
     flat, known = counted_form(name, lowered, sizes)
-    found = plan(lowered, target, flat)
+    found = plan(lowered, target, partial(in_numbers, sizes=known))
     peaks = {memory: found.peak(memory) for memory in target.memories}
     try:
         return cost(Program(name, flat, peaks, _padding(state, known)), target)
@@ -55,7 +56,7 @@ def counted_form(
     """
     func = lowered.functions["flatten_buffer"]
     variables = [*func.sizes, *(p for p in func.params if isinstance(p, Var))]
-    values: dict[Var, Expr] = {}
+    values: set[Var] = set()
     for var in variables:
         if not var.dtype.is_integer:
             continue
@@ -67,14 +68,24 @@ def counted_form(
         size = sizes[var.name]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise CallError(f"report: {var.name} is {size!r}; a size is an integer from 0 on")
-        values[var] = Const(size, var.dtype)
-    if values:
-        params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
-        body = replace_variables(func.body, values)
-        scalars = {p for p in func.params if isinstance(p, Var)}
-        kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
-        func = simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
-    return parse(str(func)), {var.name: sizes[var.name] for var in values}
+        values.add(var)
+    known = {var.name: sizes[var.name] for var in values}
+    return parse(str(in_numbers(func, known))), known
+
+
+def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
+    """`func` with its size variables, by name, replaced by numbers."""
+    scalars = {p for p in func.params if isinstance(p, Var)}
+    values = {
+        var: Const(sizes[var.name], var.dtype) for var in (*func.sizes, *scalars)
+        if var.name in sizes and var.dtype.is_integer
+    }
+    if not values:
+        return func
+    params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
+    body = replace_variables(func.body, values)
+    kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
+    return simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
 
 
 def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from tecomp.scheduling.schedule import Schedule
 
 _MOST = 24
 """Schedules that are tried; each takes as long as a build."""
+_SECONDS = 5.0
+"""After which no other is tried: the message is due, and this is only its end."""
 _MOST_PARTS = 1 << 16
 """Parts of an axis that are tried."""
 
@@ -52,9 +55,10 @@ def smaller_tile(
     """
     found: list[tuple[int, _Choice]] = []
     tried = 0
+    end = time.monotonic() + _SECONDS
     for options in _choices(schedule):
         for choice in options:
-            if tried == _MOST:
+            if tried == _MOST or time.monotonic() > end:
                 break
             tried += 1
             need = _need(schedule, args, name, choice, needed)

@@ -304,6 +304,19 @@ def _realize(scope: Scope, node: BufferRealize) -> Action:
     return _within(scope, node, region)
 
 
+def _keep(old: View | None, new: View) -> None:
+    """Copy what the last part has of the next one."""
+    if old is None:
+        return
+    low = [max(ends) for ends in zip(old.low, new.low, strict=True)]
+    high = [max(min(ends), start) for *ends, start in zip(old.high, new.high, low, strict=True)]
+    source, target = (
+        tuple(slice(a - first, b - first) for a, b, first in zip(low, high, view.low, strict=True))
+        for view in (old, new)
+    )
+    new.array[target] = old.array[source]
+
+
 def _allocate(scope: Scope, node: Allocate) -> Action:
     extents, strides = _extents(scope, node.buffer.shape), _strides(scope, node.buffer)
 
@@ -329,8 +342,13 @@ def _within(
     body = _compile(scope, node.body)
     scope.forget_view(node.buffer)
 
+    keeps = isinstance(node, BufferRealize) and node.kept is not None
+
     def run(env: Environment) -> None:
+        last = env[view]
         env[view], env[memory] = make(env)
+        if keeps:
+            _keep(last, env[view])
         body(env)
 
     return run

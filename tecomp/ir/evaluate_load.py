@@ -133,7 +133,7 @@ def store_function(
     """The write to the buffer in `slot` as a function of the values in the slots."""
     _check_rank(node)
     if predicate is not None or (node.indices and node.indices[-1].dtype.lanes > 1):
-        return _scatter(node, slot, value, indices, predicate)
+        return _scatter(node, slot, value, indices, predicate, seen)
 
     def store(env: list[Any]) -> None:
         view: View = env[slot]
@@ -151,6 +151,7 @@ def _scatter(
     value: Closure,
     indices: Sequence[Closure],
     predicate: Closure | None,
+    seen: Seen | None,
 ) -> Closure:
     each = node.buffer.dtype.lanes
 
@@ -167,5 +168,7 @@ def _scatter(
                 view.array[place] = np.where(live, values[lane], view.array[place]).reshape(
                     np.shape(view.array[place])
                 )
+                if seen is not None:
+                    seen(place)
 
     return scatter

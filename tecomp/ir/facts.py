@@ -64,6 +64,7 @@ class Facts:
         values: variables that stand for a simpler expression.
         memo: results that hold for as long as the facts do, by the id of a node.
         buffers: what buffers whose extents are expressions have become, by `buffer_key`.
+        simple: ids of nodes that were simplified before, under the facts that hold around them.
     """
 
     def __init__(self) -> None:
@@ -71,6 +72,7 @@ class Facts:
         self.values: dict[Var, Expr] = {}
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.buffers: dict[tuple[Any, ...], Buffer] = {}
+        self.simple: frozenset[int] = frozenset()
         self._known: dict[int, _Known] = {}
         self._sums: dict[frozenset[tuple[int, int]], Interval] = {}
         self._holds: dict[int, bool] = {}
@@ -94,6 +96,10 @@ class Facts:
 
     def _forget(self) -> None:
         self.memo, self._intervals = {}, {}
+
+    def is_simple(self, node: Any) -> bool:
+        """Whether `node` stands in no need of anything that is known here."""
+        return id(node) in self.simple and not self.values and not self.buffers
 
     def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
         """What tells views of one memory apart; None if all extents are numbers."""

@@ -287,7 +287,8 @@ class _Body:
 
     def scope(self, node: ast.With, call: ast.Call, name: str) -> Stmt:
         word = call.func.id if isinstance(call.func, ast.Name) else ""
-        known = {"Let": ("dtype",), "BufferRealize": ("bounds", "aligns", "ahead")}.get(word, ())
+        of_region = ("bounds", "aligns", "ahead", "kept")
+        known = {"Let": ("dtype",), "BufferRealize": of_region}.get(word, ())
         more = self.source.arguments(call, 1, None, known)
         if word == "Let":
             value = parse_expr(self.source, call.args[0])
@@ -301,8 +302,11 @@ class _Body:
         if word == "BufferRealize":
             bounds = tuple(map(self.range, entries(self.source, more.get("bounds"))))
             aligns = tuple(map(self.align, entries(self.source, more.get("aligns"))))
-            ahead = parse_expr(self.source, more["ahead"]) if "ahead" in more else None
-            return BufferRealize(buffer, bounds, body, aligns, ahead)
+            ahead, kept = (
+                parse_expr(self.source, more[loop]) if loop in more else None
+                for loop in ("ahead", "kept")
+            )
+            return BufferRealize(buffer, bounds, body, aligns, ahead, kept)
         return Allocate(buffer, body) if word == "Allocate" else DeclBuffer(buffer, body)
 
     def inside(self, node: ast.With, name: str, meaning: Var | Buffer) -> Stmt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import is_
@@ -53,7 +53,7 @@ EMPTY = SeqStmt(())
 _WITH_BUFFER = (BufferLoad, BufferStore, Allocate, BufferRealize, DeclBuffer)
 
 
-def simplify(node: N, ranges: Ranges | None = None) -> N:
+def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = None) -> N:
     """`node` computing the same with less.
 
     Indices become sums of terms in the order they were written; quotients, remainders, minima,
@@ -65,6 +65,8 @@ def simplify(node: N, ranges: Ranges | None = None) -> N:
     Args:
         node: an expression, a statement or a function.
         ranges: for free variables, the least and the greatest value; None where unbounded.
+        since: what `node`, a function, was made from by changing accesses to memory and nothing
+            else. It was simplified before, so what both have is not looked at again.
 
     >>> from tecomp.ir.expr import Var
     >>> co, ci = Var("co"), Var("ci")
@@ -77,6 +79,8 @@ def simplify(node: N, ranges: Ranges | None = None) -> N:
         result = run(expression(facts, node))
     elif isinstance(node, PrimFunc):
         facts = function_facts(node)
+        if since is not None:
+            facts.simple = frozenset(map(id, walk(since.body)))
         func = map_body(node, lambda body: _without_unused(run(_statement(facts, body))))
         result = _of_its_memory(func)
     else:
@@ -150,28 +154,23 @@ def function_facts(func: PrimFunc) -> Facts:
 
 def _statement(facts: Facts, stmt: Stmt) -> Task:
     """A task that gives `stmt` simplified; `EMPTY` if it does nothing."""
-    match stmt:
-        case For():
-            return (yield _loop(facts, stmt))
-        case IfThenElse():
-            return (yield _branch(facts, stmt))
-        case BufferStore():
-            return (yield _store(facts, stmt))
-        case Let():
-            return (yield _let(facts, stmt))
-        case Prefetch(place) | Touch(place):
-            simple = yield expression(facts, place)
-            if simple is place:
-                return stmt
-            return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
-        case TensorOp():
-            return (yield _operation(facts, stmt))
-        case SeqStmt(stmts):
-            parts: list[Stmt] = []
-            for part in stmts:
-                parts.append((yield _statement(facts, part)))
-            return stmt if _alike(parts, stmts) else seq(*parts)
-    return (yield _memory(facts, stmt))
+    if facts.is_simple(stmt):
+        return stmt
+    return (yield _STATEMENTS.get(type(stmt), _memory)(facts, stmt))
+
+
+def _sequence(facts: Facts, stmt: SeqStmt) -> Task:
+    parts: list[Stmt] = []
+    for part in stmt.stmts:
+        parts.append((yield _statement(facts, part)))
+    return stmt if _alike(parts, stmt.stmts) else seq(*parts)
+
+
+def _place(facts: Facts, stmt: Prefetch | Touch) -> Task:
+    simple = yield expression(facts, stmt.place)
+    if simple is stmt.place:
+        return stmt
+    return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
 
 
 def _operation(facts: Facts, stmt: TensorOp) -> Task:
@@ -201,7 +200,8 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
             extent = yield expression(facts, part.extent)
             ranges.append(Range(start, extent))
         ahead = None if stmt.ahead is None else (yield expression(facts, stmt.ahead))
-        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead)
+        kept = None if stmt.kept is None else (yield expression(facts, stmt.kept))
+        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead, kept)
     return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
 
 
@@ -323,6 +323,18 @@ def _let(facts: Facts, stmt: Let) -> Task:
     if known or _is_empty(body):
         return body
     return Let(stmt.var, value, body)
+
+
+_STATEMENTS: dict[type, Callable[[Facts, Any], Task]] = {
+    For: _loop,
+    IfThenElse: _branch,
+    BufferStore: _store,
+    Let: _let,
+    Prefetch: _place,
+    Touch: _place,
+    TensorOp: _operation,
+    SeqStmt: _sequence,
+}
 
 
 def _without_unused(root: Stmt) -> Stmt:

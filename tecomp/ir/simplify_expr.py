@@ -55,6 +55,8 @@ def settled(facts: Facts, node: Expr) -> Expr | None:
         return node
     if isinstance(node, Var):
         return facts.values.get(node, node) if facts.values else node
+    if facts.is_simple(node):
+        return node
     done = facts.memo.get(id(node))
     return None if done is None else done[1]
 

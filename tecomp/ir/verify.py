@@ -210,8 +210,9 @@ class _Checker:
         for bound in node.bounds:
             self.scalar(node, bound.min, "int64")
             self.scalar(node, bound.extent, "int64")
-        if node.ahead is not None:
-            self.scalar(node, node.ahead, "int64")
+        for loop in (node.ahead, node.kept):
+            if loop is not None:
+                self.scalar(node, loop, "int64")
 
     def store(self, node: BufferStore) -> None:
         self.access(node)

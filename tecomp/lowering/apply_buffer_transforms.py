@@ -27,7 +27,7 @@ from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
 from tecomp.poly.index_map import IndexMap, image_box
 
 
-def apply_buffer_transforms(func: PrimFunc) -> PrimFunc:
+def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     """Rewrite buffers and their accesses by the maps in `layout_transform_map`, in order.
 
     All buffers whose memory is a key of the attribute are rewritten, parameters included: shapes
@@ -38,6 +38,10 @@ def apply_buffer_transforms(func: PrimFunc) -> PrimFunc:
 
     The attribute is removed, so a second run changes nothing. Pad values learn which places hold
     no element (`PadValue.where`), or, where no expression says so, that any may.
+
+    Args:
+        func: any function.
+        is_simple: whether it is as `simplify` leaves it; what has no map is then left alone.
 
     Raises:
         LowerError: a buffer with strides has a map.
@@ -55,7 +59,8 @@ def apply_buffer_transforms(func: PrimFunc) -> PrimFunc:
     body = rewrite_statements(body, layouts.realize, size_ranges(func))
     params = tuple(layouts.buffer(p) if isinstance(p, Buffer) else p for p in func.params)
     pads = tuple(layouts.padding(data, pad) for data, pad in func.pad_values)
-    return simplify(replace(func, params=params, body=body, layout_maps=(), pad_values=pads))
+    mapped = replace(func, params=params, body=body, layout_maps=(), pad_values=pads)
+    return simplify(mapped, since=func if is_simple else None)
 
 
 class _Layouts:

@@ -115,7 +115,7 @@ def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
         buffers.append(local)
         first.append(IfThenElse(loop.extent > 0, substitute(guarded, {loop.loop_var: loop.min})))
         # What comes next is computed whether or not this iteration has a use for its own part.
-        around = _replaced(loop.body, realize, rest)
+        around = replaced(loop.body, realize, rest)
         loop = replace(loop, body=seq(ahead, around))
     if not buffers:
         return None
@@ -167,7 +167,7 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
         LowerError: there is something.
     """
     name = realize.buffer.name
-    outside = _replaced(loop.body, realize, rest)
+    outside = replaced(loop.body, realize, rest)
     made = _written(outside) | {
         n.buffer.data for n in walk(outside) if isinstance(n, Allocate | BufferRealize)
     }
@@ -189,5 +189,6 @@ def _written(root: Stmt) -> set[Var]:
     return {node.buffer.data for node in walk(root) if isinstance(node, BufferStore)}
 
 
-def _replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
+def replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """`root` with one statement replaced."""
     return bottom_up(root, lambda node: new if node is old else None)

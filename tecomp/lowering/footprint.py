@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.nodes import distinct_nodes
@@ -25,6 +26,10 @@ class Region:
 
     points: Any
     unclipped: Any
+
+
+Part = Callable[[Definition, Region], Region]
+"""Of the elements that are needed of a stage, those that are meant."""
 
 
 def whole(program: Program, definition: Definition, scope: Scope) -> Any:
@@ -108,8 +113,12 @@ def propagated(
     instances: Mapping[Operation, Any],
     inside: Container[Operation],
     scope: Scope,
+    parts: Mapping[Operation, Part] = MappingProxyType({}),
 ) -> dict[Operation, Any]:
-    """`instances`, and the points at which stages `inside` are evaluated for them."""
+    """`instances`, and the points at which stages `inside` are evaluated for them.
+
+    `parts` say for some stages which of the elements that are needed are computed.
+    """
     found = dict(instances)
     for definition in reversed([*program.definitions.values()]):
         key = definition.stage.key
@@ -117,7 +126,8 @@ def propagated(
             continue
         region = needed(program, definition, found, scope)
         if region is not None:
-            found[key], _ = with_reduction(program, definition, region.points, scope)
+            computed = parts[key](definition, region) if key in parts else region
+            found[key], _ = with_reduction(program, definition, computed.points, scope)
     return found
 
 

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.expr import Const, Expr, Var, index_value
 from tecomp.ir.stmt import Extent
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges
-from tecomp.poly.affine import NotAffine
+from tecomp.poly.affine import NotAffine, Space
 from tecomp.poly.index_map import IndexMap
-from tecomp.poly.regions import Scope, box_around, image, preimage
-from tecomp.scheduling.relations import Frame, Frames, derive_frames, made_from, recover
+from tecomp.poly.regions import Scope, box_around, first_dims, image, preimage, where_equal
+from tecomp.scheduling.relations import (
+    Frame,
+    Frames,
+    add_up,
+    derive_frames,
+    made_from,
+    recover,
+)
 from tecomp.scheduling.state import Relation, Split, Transform, is_data, is_reduction
+
+
+@dataclass(frozen=True, slots=True)
+class _Solutions:
+    """Points of a space in which root axes are sums of the coordinates."""
+
+    points: Any
+    axes: list[Expr]
+    space: Space
 
 
 @dataclass(frozen=True)
@@ -49,22 +66,55 @@ class StageFrame:
         Raises:
             NotAffine: a loop is no affine function of the axes.
         """
-        splits = [relation for relation in self.relations if isinstance(relation, Split)]
-        widths = {split.inner: self.frames[split.inner].extent for split in splits}
-        if len(splits) < len(self.relations) or not all(
-            isinstance(width, int) for width in widths.values()
-        ):
+        found = self._solutions(points, axes, leaves, {}, scope)
+        if found is None:
             return image(points, self.leaf_values(leaves), scope.space(axes))
-        # An axis is a sum of its loops. Quotients of quotients, the other way round, take isl
-        # minutes where factors do not divide one another.
-        values = self.axis_values({leaf: index_value(leaf) for leaf in leaves})
-        inner = [axis for axis in widths if axis in values]
-        tiles = scope.space(inner).box([(0, widths[axis]) for axis in inner])
-        places = [
-            *(self.frames[axis].base + values[axis] for axis in axes),
-            *(values[axis] for axis in inner),
-        ]
-        return preimage(points.flat_product(tiles), places, scope.space(leaves))
+        return first_dims(found.points, len(leaves))
+
+    def root_points(
+        self,
+        points: Any,
+        axes: Sequence[IterVar],
+        leaves: Sequence[IterVar],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+    ) -> Any:
+        """Those of `points`, values of the root `axes`, that are met inside loops with `values`.
+
+        Args:
+            points: all of them.
+            axes: of the stage.
+            leaves: the loops further inside.
+            values: the loops that are open.
+            scope: what the sets depend on.
+        """
+        with suppress(NotAffine):
+            found = self._solutions(points, axes, leaves, values, scope)
+            if found is not None:
+                return image(found.points, found.axes, found.space)
+        pairs = [(self.values[leaf], value) for leaf, value in values.items()]
+        return where_equal(points, scope.space(axes), pairs)
+
+    def _solutions(
+        self,
+        points: Any,
+        axes: Sequence[IterVar],
+        leaves: Sequence[IterVar],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+    ) -> _Solutions | None:
+        """What `leaves` and fused axes can be at `points`, inside loops with `values`."""
+        loops = {**values, **{leaf: index_value(leaf) for leaf in leaves}}
+        sums = add_up(self.relations, self.frames, loops)
+        if sums is None or not all(axis in sums.values for axis in axes):
+            return None
+        space = scope.space((*leaves, *sums.parts))
+        roots = [self.frames[axis].base + sums.values[axis] for axis in axes]
+        held = scope.space([Var("held") for _ in sums.ranges]).box([
+            (0, count) for _, count in sums.ranges
+        ])
+        places = [*roots, *(value for value, _ in sums.ranges)]
+        return _Solutions(preimage(points.flat_product(held), places, space), roots, space)
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
         """The data loops among `leaves`, as functions of the root axes."""

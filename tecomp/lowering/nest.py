@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.ir.expr import Const, Expr, Var, index_value
+from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import (
-    BufferRealize,
-    Extent,
     ForKind,
     PrimFunc,
-    Range,
     Stmt,
     seq,
 )
@@ -30,6 +28,7 @@ from tecomp.lowering.body import StageBody
 from tecomp.lowering.boxed import BoxedLoops
 from tecomp.lowering.doubled import check_doubled, loop_ahead
 from tecomp.lowering.footprint import (
+    Part,
     Region,
     check_consumers,
     needed,
@@ -43,6 +42,7 @@ from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.opaque import check_inputs, opaque
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
+from tecomp.lowering.producer import Producer, memory_of, realized
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.recurrence import (
@@ -51,6 +51,7 @@ from tecomp.lowering.recurrence import (
     later_steps,
     with_recurrences,
 )
+from tecomp.lowering.rolling import Window, check_kept, check_rolling
 from tecomp.lowering.start import first_step_stores
 from tecomp.lowering.stored import layout_maps, pad_values
 from tecomp.lowering.tensorize import Tensorizer, tensorizer
@@ -70,7 +71,6 @@ from tecomp.poly.regions import (
     first_dims,
     fix,
     is_box,
-    where_equal,
     without_first,
 )
 from tecomp.poly.scan import scan
@@ -89,18 +89,17 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     check_inputs(program)
     check_consumers(program)
     check_doubled(program)
+    check_rolling(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
+    check_kept(program, body)
     scalars = {param for param in program.params if isinstance(param, Var)}
     sizes = tuple(size for size in program.sizes.values() if size not in scalars)
     return PrimFunc(
         name, program.params, body, sizes, layout_maps(program), pad_values(program),
         tuple(checker.sites),
     )
-
-
-_Producer = tuple[Definition, Region, Bounds]
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class _Nests:
             nest = self.stage(definition, Region(region, region), memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
-                statement = _realize(definition, memory[definition.stage.key], statement)
+                statement = realized(definition, memory[definition.stage.key], statement)
         return statement
 
     def stage(
@@ -276,7 +275,7 @@ class _Nests:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
         requests = self._ahead(work, position, values, scope)
         producers = self._producers(work, position, values, scope)
-        memory = {**work.memory, **_memory_of(producers)}
+        memory = {**work.memory, **memory_of(producers)}
         operation = None if work.operation is None else replace(work.operation, memory=memory)
         work = replace(work, memory=memory, operation=operation)
         parts: list[Stmt] = []
@@ -298,18 +297,17 @@ class _Nests:
     def _with_producers(
         self,
         work: StageWork,
-        producers: Sequence[_Producer],
+        producers: Sequence[Producer],
         values: Mapping[IterVar, Expr],
         scope: Scope,
         statement: Stmt,
     ) -> Stmt:
         """`statement` after the stages that are computed there."""
-        memory = {**work.memory, **_memory_of(producers)}
-        for definition, region, bounds in reversed(producers):
-            nest = seq(self.stage(definition, region, memory, scope), statement)
-            ahead = loop_ahead(definition, values)
-            is_passed = definition.is_argument
-            statement = nest if is_passed else _realize(definition, bounds, nest, ahead)
+        memory = {**work.memory, **memory_of(producers)}
+        for producer in reversed(producers):
+            nest = self.stage(producer.definition, producer.region, memory, scope)
+            ahead = loop_ahead(producer.definition, values)
+            statement = producer.realized(seq(nest, statement), ahead)
         return statement
 
     def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
@@ -317,47 +315,66 @@ class _Nests:
 
     def _producers(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> list[_Producer]:
+    ) -> list[Producer]:
         """The stages to compute at this position, with the elements that are needed there."""
         here = work.attached.get(position, ())
         if not here:
             return []
-        instances = self._instances(work, position, values, scope)
-        found: list[_Producer] = []
+        window = Window(self.program, values, scope)
+        rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
+        kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
+        instances = self._instances(work, position, values, scope, kept)
+        new = self._instances(work, position, values, scope, made) if rolling else instances
+        found: list[Producer] = []
         for definition in here:
             region = needed(self.program, definition, instances, scope)
             if region is None:
                 continue
+            if definition.stage.is_rolling:
+                region = window.needed(definition, region)
+            loop = window.kept(definition, region)
             shape = self.program.shape(definition)
             bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
             if definition.is_argument:
                 check_passed(self.program, definition, region, scope)
+            elif definition.stage.is_rolling:
+                region = window.computed(definition, region)
             else:
+                own = needed(self.program, definition, new, scope)
                 region = whole_tiles(
-                    self.program, definition, region, bounds,
-                    {**work.memory, **_memory_of(found)}, self.checker.checks, scope,
+                    self.program, definition, own or region, bounds,
+                    {**work.memory, **memory_of(found)}, self.checker.checks, scope,
                 )
                 bounds = with_padding(definition, bounds, scope)
-            found.append((definition, region, bounds))
+            found.append(Producer(definition, region, bounds, loop))
         return found
 
     def _own_points(
         self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
     ) -> Any:
         """The values of data and reduction axes inside loops with these values."""
-        points, space = with_reduction(self.program, work.definition, work.region, scope)
-        pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
-        return where_equal(points, space, pairs)
+        points, _ = with_reduction(self.program, work.definition, work.region, scope)
+        axes = (*work.definition.axis, *work.definition.reduce_axis)
+        inner = [leaf for leaf in work.leaves if leaf not in values]
+        return work.frame.root_points(points, axes, inner, values, scope)
 
     def _instances(
-        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        parts: Mapping[Operation, Part] = MappingProxyType({}),
     ) -> dict[Operation, Any]:
-        """Where bodies are evaluated: of the stage, and of all computed inside this position."""
+        """Where bodies are evaluated: of the stage, and of all computed inside this position.
+
+        `parts` say for some of these which of the elements that are needed are meant.
+        """
         instances: dict[Operation, Any] = {
             work.definition.stage.key: self._own_points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)
-        return propagated(self.program, instances, subtree, scope)
+        return propagated(self.program, instances, subtree, scope, parts)
 
     def _ahead(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
@@ -370,19 +387,3 @@ class _Nests:
         return seq(*(
             fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
         ))
-
-
-def _memory_of(producers: Sequence[_Producer]) -> dict[Operation, Bounds]:
-    return {d.stage.key: bounds for d, _, bounds in producers if not d.is_argument}
-
-
-def _realize(
-    definition: Definition,
-    bounds: Sequence[tuple[Expr, Extent]],
-    body: Stmt,
-    ahead: Var | None = None,
-) -> Stmt:
-    ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
-    for buffer in reversed(definition.buffers):
-        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead)
-    return body

@@ -18,6 +18,7 @@ from tecomp.lowering.nest import build_nest
 from tecomp.lowering.packed import pack_reads
 from tecomp.lowering.padding import fill_padding
 from tecomp.lowering.program import prepare
+from tecomp.lowering.rolling import roll_buffers
 from tecomp.lowering.storage import lower_storage
 from tecomp.lowering.tensor_ops import expand_tensor_ops
 from tecomp.lowering.unroll import unroll_loops
@@ -28,22 +29,29 @@ from tecomp.scheduling.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A step of lowering: its name, and whether buffers are physical after it."""
+    """A step of lowering: its name, and whether buffers are physical after it.
+
+    `on_simple` does the same for a function as `simplify` leaves it, and leaves it so.
+    """
 
     name: str
     run: Callable[[PrimFunc], PrimFunc]
     flat: bool = False
+    on_simple: Callable[[PrimFunc], PrimFunc] | None = None
 
 
 PASSES = (
     # Layout maps are applied to every access; buffers get the shapes that callers pass.
-    Pass("apply_buffer_transforms", apply_buffer_transforms),
+    Pass("apply_buffer_transforms", apply_buffer_transforms,
+         on_simple=partial(apply_buffer_transforms, is_simple=True)),
     # Places that hold no element get their pad value.
     Pass("fill_padding", fill_padding),
+    # What the last iteration has computed is kept for this one, where that was asked for.
+    Pass("roll_buffers", roll_buffers),
     # What the next iteration needs is computed before this one's is used, where that was asked for.
     Pass("double_buffers", double_buffers),
     # Regions that exist for a while become allocations of their own size.
-    Pass("lower_storage", lower_storage),
+    Pass("lower_storage", lower_storage, on_simple=partial(lower_storage, is_simple=True)),
     # One index for each physical axis.
     Pass("flatten_buffer", flatten_buffer, flat=True),
     # What the machine does at once is counted before here, and from here on statements like all.
@@ -132,10 +140,16 @@ def lower_all(
 def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
     """Add what each pass makes, and check the last of it."""
     last = "nest"
+    simple = functions[last]
     for step in PASSES:
         if last == stop_after:
             break
-        functions[step.name] = step.run(functions[last])
+        func = functions[last]
+        if step.on_simple is not None and func is simple:
+            func = simple = step.on_simple(func)
+        else:
+            func = step.run(func)
+        functions[step.name] = func
         last = step.name
     verify(functions[last], flat=_is_flat(last))
 
@@ -159,7 +173,8 @@ def lower(
         args: tensors and size variables, in the order of the function's parameters.
         name: of the function.
         stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
-            `double_buffers`, `lower_storage`, `flatten_buffer`, `expand_tensor_ops`, `pack_reads`,
+            `roll_buffers`, `double_buffers`, `lower_storage`, `flatten_buffer`,
+            `expand_tensor_ops`, `pack_reads`,
             `vectorize_loops`, `unroll_loops` or `simplify`.
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.

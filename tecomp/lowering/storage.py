@@ -21,18 +21,22 @@ from tecomp.ir.stmt import (
 from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
 
 
-def lower_storage(func: PrimFunc) -> PrimFunc:
+def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     """Replace every `BufferRealize` by an `Allocate` of just its region.
 
     Indices count from the start of the region. An extent that has a constant bound, such as
     `min(8, n - 8*io)`, is allocated at its bound, so that its memory has a size known at
     compile time. `aligns` become strides: that of the axis is `offset` modulo `factor`. Scope
     and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare.
+
+    Args:
+        func: any function.
+        is_simple: whether it is as `simplify` leaves it; other memory is then left alone.
     """
     if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
         return func
     body = rewrite_statements(func.body, _allocated, size_ranges(func))
-    return simplify(replace(func, body=body))
+    return simplify(replace(func, body=body), since=func if is_simple else None)
 
 
 def _allocated(node: Stmt, ranges: Ranges) -> Stmt | None:

@@ -13,6 +13,7 @@ from tecomp.ir.expr import Const, Expr, Var, logical_and
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent
 from tecomp.poly.affine import NotAffine, Space, condition_hull, index_relation, pw_aff
+from tecomp.poly.context import CONTEXT
 from tecomp.poly.express import to_expr
 
 _DIM = isl.dim_type.set
@@ -132,6 +133,25 @@ def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
 def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     """Where in `space` the values of `exprs`, affine on it, are in `points`."""
     return points.apply(index_relation(exprs, space).reverse())
+
+
+def without_gaps(points: isl.Set) -> isl.Set:
+    """`points`, and others that make one convex piece of several."""
+    several = points.n_basic_set() > 1
+    return isl.Set.from_basic_set(points.simple_hull()) if several else points
+
+
+def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
+    """All that `points` were in earlier iterations of `loop`."""
+    position = scope.params.index(loop)
+    known = points.intersect_params(scope.context).align_params(Space((), scope.params).isl)
+    before = known.move_dims(_DIM, 0, _PARAM, position, 1).insert_dims(_DIM, 0, 1)
+    order = isl.Set.read_from_str(CONTEXT, "{ [now, earlier] : earlier < now }")
+    rest = before.dim(_DIM) - 2
+    both = before.intersect(order.add_dims(_DIM, rest).align_params(before.get_space()))
+    there = both.project_out(_DIM, 1, 1).move_dims(_PARAM, position, _DIM, 0, 1)
+    there = there.set_dim_name(_PARAM, position, f"p{position}")
+    return there.intersect_params(scope.context).coalesce()
 
 
 def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:

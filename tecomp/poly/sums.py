@@ -70,7 +70,14 @@ class Sums:
             return outside
         common = gcd(divisor, *inside.terms.values())
         inside = Sum(inside.const // common, {a: n // common for a, n in inside.terms.items()})
-        inside, divisor = self._nested(inside, divisor // common)
+        divisor //= common
+        if all(divisor < 2 * n < 2 * divisor for n in inside.terms.values()):
+            # (d*x - n*x + c) // d == x - (n*x - c + d - 1) // d, which isl makes of (n*x) // d
+            outside = outside.plus(Sum(0, dict.fromkeys(inside.terms, 1)))
+            less = {atom: divisor - n for atom, n in inside.terms.items()}
+            rest = self.floordiv(Sum(divisor - 1 - inside.const, less), divisor)
+            return outside.plus(rest, -1)
+        inside, divisor = self._nested(inside, divisor)
         return outside.plus(self._floor(inside, divisor))
 
     def _nested(self, inside: Sum, divisor: int) -> tuple[Sum, int]:

@@ -133,6 +133,27 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
     return state.update(replace(stage, is_doubled=True)), None
 
 
+def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
+    """Keep what the last iteration of the loop around has computed, and compute what is new.
+
+        for i in range(I):           ->    for i in range(I):
+            P = f(i), f(i + 1)                 if i == 0: P[0] = f(0)
+            C[i] = P[0] + P[1]                 P[(i + 1) % 2] = f(i + 1)
+                                               C[i] = P[i % 2] + P[(i + 1) % 2]
+
+    Raises:
+        ScheduleError: the stage is an output.
+    """
+    stage = state.stage(key)
+    _computed(stage, "rolling_buffer")
+    if stage.is_output:
+        raise ScheduleError(
+            f"s[{stage.name}].rolling_buffer: {stage.name} is an output, whose memory the caller "
+            f"passes; use it for a stage that {stage.name} reads"
+        )
+    return state.update(replace(stage, is_rolling=True)), None
+
+
 def _why_memory(op: ComputeOp) -> str:
     """What is against computing the elements where they are read; nothing if empty."""
     if isinstance(op, ScanOp):

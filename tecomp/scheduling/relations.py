@@ -95,6 +95,57 @@ def recover(
     return values
 
 
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Axes as sums of loops, without quotients.
+
+    Quotients and remainders of quotients take isl minutes where factors do not divide one another;
+    of sums and their ranges it makes the same sets at once.
+
+    Attributes:
+        values: the axes that the loops determine, each relative to its base.
+        parts: axes that were fused: unknowns beside the loops.
+        ranges: what lies between 0 and less than a number.
+    """
+
+    values: Mapping[IterVar, Expr]
+    parts: tuple[IterVar, ...]
+    ranges: tuple[tuple[Expr, int], ...]
+
+
+def add_up(
+    relations: Sequence[Relation], frames: Frames, loops: Mapping[IterVar, Expr]
+) -> Sums | None:
+    """How axes add up from the given loops; None where a layout or a symbolic extent is between."""
+    values: dict[IterVar, Expr] = dict(loops)
+    unknown: list[IterVar] = []
+    ranges: list[tuple[Expr, int]] = []
+    for relation in reversed(relations):
+        match relation:
+            case Split(parent, outer, inner) if outer in values and inner in values:
+                factor, width = split_factor(relation, frames[parent].extent), frames[inner].extent
+                if not isinstance(factor, int) or not isinstance(width, int):
+                    return None
+                ranges.append((values[inner], width))
+                values[parent] = values[outer] * factor + values[inner]
+            case Fuse(parts, fused) if fused in values:
+                total, count = values[fused], 1
+                for part in reversed(parts):
+                    extent = frames[part].extent
+                    values[part] = index_value(part)
+                    total = total - values[part] * count
+                    if part is not parts[0]:
+                        if not isinstance(extent, int):
+                            return None
+                        ranges.append((values[part], extent))
+                        count *= extent
+                unknown += parts
+                ranges.append((total, 1))
+            case Transform():
+                return None
+    return Sums(values, tuple(unknown), tuple(ranges))
+
+
 def split_factor(relation: Split, extent: Extent) -> Extent:
     """The extent of the inner loop."""
     if relation.factor is not None:

@@ -308,6 +308,10 @@ class Stage:
         """Compute the next iteration's elements before this one's; see `place.double_buffer`."""
         self._apply(place.double_buffer, "double_buffer")
 
+    def rolling_buffer(self) -> None:
+        """Keep what the last iteration of the loop around computed; see `place.rolling_buffer`."""
+        self._apply(place.rolling_buffer, "rolling_buffer")
+
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.
 

@@ -115,6 +115,7 @@ class StageState:
         threads: thread tags of bound leaves.
         layout_axes: the axes that a further `transform_layout` starts from.
         is_doubled: whether the next iteration's elements are computed before this one's are used.
+        is_rolling: whether elements of the last iteration are kept for this one.
         prefetches: what is fetched to the caches before it is read.
         tensorized: the loops that an operation of the machine takes the place of.
         pragmas: values of the pragmas of leaves.
@@ -133,6 +134,7 @@ class StageState:
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
     is_doubled: bool = False
+    is_rolling: bool = False
     prefetches: tuple[Ahead, ...] = ()
     tensorized: Tensorized | None = None
     pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)

@@ -93,8 +93,8 @@ class TestDescription:
         kernel, _, _ = kernel_and_tensors
 
         assert list(kernel.lowered.functions) == [
-            "nest", "apply_buffer_transforms", "fill_padding", "double_buffers",
-            "lower_storage", "flatten_buffer", "expand_tensor_ops", "pack_reads",
+            "nest", "apply_buffer_transforms", "fill_padding", "roll_buffers",
+            "double_buffers", "lower_storage", "flatten_buffer", "expand_tensor_ops", "pack_reads",
             "vectorize_loops", "unroll_loops", "simplify",
         ]
         assert kernel.lowered.dump().startswith("# after nest\n@layout_transform_map(")

@@ -207,6 +207,24 @@ def test_sizes_are_given_by_name() -> None:
     assert error.value.message == "report: n is -1; a size is an integer from 0 on"
 
 
+def test_memory_of_sizes_that_are_given() -> None:
+    n = te.var("n")
+    A = te.placeholder((8, n), name="A")
+    B = te.compute((8, n), lambda i, j: A[i, j] * 2.0, name="B")
+    s = te.create_schedule(B)
+    s[A].set_scope("ddr")
+    row = s.cache_read(A, "lx", [B])
+    i, _ = B.op.axis
+    s[B].bind(s[B].split(i, nparts=4)[0], "core.x")
+    s[row].compute_at(s[B], s[B].leaf_iter_vars[1])
+
+    report = tecomp.build(s, [A, B], target=SMALL).report(n=100)
+
+    assert {m.memory: m.peak_bytes for m in report.memories} == {
+        "ddr": 8 * 100 * 4, "lx": 100 * 4,
+    }
+
+
 def test_what_depends_on_data_is_said() -> None:
     A, index = te.placeholder((64,), name="A"), te.placeholder((8,), "int32", name="index")
     B = te.compute((8,), lambda i: A[index[i]], name="B")

@@ -60,6 +60,19 @@ def test_transposed(transpose_a: bool, transpose_b: bool, target: tecomp.Target)
 
 
 @pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 41), (5, 3), (9, 41), (30, 1), (3, 8)])
+def test_few_rows_or_columns(
+    m: int, n: int, transpose_a: bool, transpose_b: bool, target: tecomp.Target
+) -> None:
+    for k in (1, 7, 300):
+        a, b = (k, m) if transpose_a else (m, k), (n, k) if transpose_b else (k, n)
+        run(a, b, target, transpose_a=transpose_a, transpose_b=transpose_b)
+    run((2, *a), (2, *b), target, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
 @pytest.mark.parametrize("batch", [(3,), (2, 3)])
 def test_batches(batch: tuple[int, ...], target: tecomp.Target) -> None:
     run((*batch, 17, 20), (*batch, 20, 19), target)

@@ -37,6 +37,7 @@ REFUSED_CALLS = (
     r"runs over data and reduction at once, so its iterations",
     r"the axes must be loops directly inside one another",
     r"double_buffer: \S+ (is an output|has several outputs)",
+    r"rolling_buffer: \S+ is an output",
 )
 REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
@@ -55,6 +56,12 @@ REFUSED_HINTS = (
     r"^s\[\S+\]\.double_buffer: the caller passes the memory",
     r"^s\[\S+\]\.double_buffer: the iterations of \S+ of \S+ run at the same time",
     r"^s\[\S+\]\.double_buffer: \S+ cannot be computed an iteration ahead: it reads",
+    r"^s\[\S+\]\.rolling_buffer: \S+ is not computed inside a loop",
+    r"^s\[\S+\]\.rolling_buffer: the caller passes the memory",
+    r"^s\[\S+\]\.rolling_buffer: the iterations of \S+ of \S+ run at the same time",
+    r"^s\[\S+\]\.rolling_buffer: \S+ has a double buffer too",
+    r"^s\[\S+\]\.rolling_buffer: the layout of \S+ has a pad_value",
+    r"^s\[\S+\]\.rolling_buffer: no two iterations of",
 )
 
 
@@ -230,6 +237,8 @@ class _Scheduler(Draws):
             self.attempt("compute_at", stage.compute_at, parent, leaf)
             if self.chance(15):
                 self.attempt("double_buffer", stage.double_buffer)
+            elif self.chance(25):
+                self.attempt("rolling_buffer", stage.rolling_buffer)
 
     def compute_inline(self, _: Stage) -> None:
         passed = {tensor.op for tensor in self.case.outputs}

@@ -1,0 +1,260 @@
+"""Rolling buffers: what iterations of a loop have computed is kept for the next ones.
+
+Of the elements that a stage is needed for, an iteration computes those that none before needed.
+They take the place of others: along each axis an element is at its index modulo the extent of the
+box that one iteration needs. The boxes move in one direction, so what is in two of them is in all
+between, and nothing takes its place meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Binary, BinOp, BufferLoad, Const, Expr, Var, index_value
+from tecomp.ir.rewrite import bottom_up, free_variables, walk
+from tecomp.ir.simplify import constant_upper_bound, simplify
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    Range,
+    SeqStmt,
+    Stmt,
+)
+from tecomp.lowering.doubled import replaced
+from tecomp.lowering.footprint import Region, whole
+from tecomp.lowering.kinds import loop_kinds
+from tecomp.lowering.program import Definition, Program
+from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
+from tecomp.lowering.storage import local_buffer
+from tecomp.lowering.work import loop_variable
+from tecomp.poly.regions import Scope, of_earlier_iterations, without_gaps
+from tecomp.scheduling.state import At, StageState
+
+
+def check_rolling(program: Program) -> None:
+    """Stages with a rolling buffer are computed inside loops that run in order.
+
+    Raises:
+        LowerError: one is not, or its memory has another use.
+    """
+    for stage in program.state:
+        if not stage.is_rolling:
+            continue
+        where, name = f"s[{stage.name}].rolling_buffer", stage.name
+        if not isinstance(stage.attach, At):
+            raise LowerError(
+                f"{where}: {name} is not computed inside a loop, so no iteration keeps anything "
+                "for the next; use compute_at"
+            )
+        if program.definitions[stage.key].is_argument:
+            raise LowerError(
+                f"{where}: the caller passes the memory of {name}, which has room for all of it; "
+                "leave it out of the arguments"
+            )
+        if stage.is_doubled:
+            raise LowerError(
+                f"{where}: {name} has a double buffer too, which is computed anew in each "
+                "iteration; use one of them"
+            )
+        if stage.layout.pad_value is not None:
+            raise LowerError(
+                f"{where}: the layout of {name} has a pad_value, which would be written over what "
+                "is kept; leave it out"
+            )
+        _check_loop(program, stage, stage.attach, where)
+
+
+def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> None:
+    parent, axis = program.state.stage(attach.stage), attach.axis
+    if loop_kinds(parent).get(axis) in (ForKind.PARALLEL, ForKind.VECTORIZED):
+        raise LowerError(
+            f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
+            f"none is the last before another; compute {stage.name} in a loop inside of that one"
+        )
+
+
+@dataclass(frozen=True)
+class Window:
+    """What iterations of a loop need of a stage.
+
+    Attributes:
+        program: the definitions.
+        values: the loops that are open, in terms of variables.
+        scope: what surrounds them.
+    """
+
+    program: Program
+    values: Mapping[IterVar, Expr]
+    scope: Scope
+
+    def needed(self, definition: Definition, region: Region) -> Region:
+        """`region` without gaps, which others would be computed to fill one by one."""
+        points = without_gaps(region.points)
+        points = points.intersect(whole(self.program, definition, self.scope))
+        return Region(points, region.unclipped)
+
+    def computed(self, definition: Definition, region: Region) -> Region:
+        """The elements of `needed` that are not there from iterations before."""
+        window = self.needed(definition, region)
+        loop = self._loop(definition)
+        if loop is None:
+            return window
+        there = of_earlier_iterations(window.points, loop, self.scope)
+        return Region(window.points.subtract(there).coalesce(), window.unclipped)
+
+    def kept(self, definition: Definition, region: Region) -> Var | None:
+        """The loop whose iterations keep some of `region` for later ones."""
+        loop = self._loop(definition)
+        if loop is None or not definition.stage.is_rolling:
+            return None
+        window = self.needed(definition, region).points
+        there = of_earlier_iterations(window, loop, self.scope)
+        return None if window.intersect(there).is_empty() else loop
+
+    def _loop(self, definition: Definition) -> Var | None:
+        attach = definition.stage.attach
+        return loop_variable(attach.axis, self.values) if isinstance(attach, At) else None
+
+
+def check_kept(program: Program, body: Stmt) -> None:
+    """Every rolling buffer keeps something.
+
+    Raises:
+        LowerError: one does not.
+    """
+    kept = {n.buffer.data for n in walk(body)
+            if isinstance(n, BufferRealize) and n.kept is not None}  # fmt: skip
+    for stage in program.state:
+        if not stage.is_rolling or not isinstance(stage.attach, At):
+            continue
+        axis = stage.attach.axis
+        is_loop = not isinstance(axis.extent, int) or axis.extent > 1
+        if is_loop and program.definitions[stage.key].buffers[0].data not in kept:
+            raise LowerError(
+                f"s[{stage.name}].rolling_buffer: no two iterations of {axis.name} need one "
+                f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
+                "another loop"
+            )
+
+
+def roll_buffers(func: PrimFunc) -> PrimFunc:
+    """Give every region that is `kept` from one iteration of a loop to the next memory around it.
+
+    for i in range(n):                                 with Allocate(... (2,)) as P:
+        with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
+                           kept=i) as P:           ->          if i < 1: P[i % 2] = f(i)
+            if i < 1: P[i] = f(i)                              P[(i + 1) % 2] = f(i + 1)
+            P[i + 1] = f(i + 1)                                C[i] = P[i % 2] + P[(i + 1) % 2]
+            C[i] = P[i] + P[i + 1]
+    """
+    if not any(isinstance(n, BufferRealize) and n.kept is not None for n in walk(func.body)):
+        return func
+    body = rewrite_statements(func.body, _rolled, size_ranges(func))
+    return simplify(replace(func, body=bottom_up(body, _unmarked)))
+
+
+def _unmarked(node: Any) -> Stmt | None:
+    """A loop of one iteration is none any more."""
+    is_marked = isinstance(node, BufferRealize) and node.kept is not None
+    return replace(node, kept=None) if is_marked else None
+
+
+def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
+    if not isinstance(node, For):
+        return None
+    inside = {**ranges, node.loop_var: (node.min, node.min + node.extent - 1)}
+    buffers: list[Buffer] = []
+    loop = node
+    while (realize := next(_kept_regions(loop), None)) is not None:
+        bounds = tuple(
+            _around(part, extent, loop.loop_var, inside)
+            for part, extent in zip(realize.bounds, realize.buffer.shape, strict=True)
+        )
+        local = local_buffer(replace(realize, bounds=bounds), ranges)
+        body = _moved(realize, bounds, local, loop.loop_var)
+        buffers.append(local)
+        loop = replace(loop, body=replaced(loop.body, realize, body))
+    statement: Stmt = loop
+    for local in reversed(buffers):
+        statement = Allocate(local, statement)
+    return statement if buffers else None
+
+
+def _kept_regions(loop: For) -> Iterator[BufferRealize]:
+    """The regions in a loop's body that are kept from one iteration to the next."""
+    todo: list[Stmt] = [loop.body]
+    while todo:
+        node = todo.pop()
+        match node:
+            case BufferRealize(kept=kept) if kept is loop.loop_var:
+                yield node
+            case IfThenElse(_, then, other):
+                todo += [part for part in (other, then) if part is not None]
+            case SeqStmt(stmts):
+                todo += reversed(stmts)
+            case BufferRealize(body=body) | Allocate(body=body):
+                todo.append(body)
+
+
+def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
+    """What is allocated for all iterations of `loop`: from 0 where they begin at other indices."""
+    most = constant_upper_bound(part.extent, ranges)
+    moves = loop in free_variables(part.min)
+    if moves and not _is_monotone(part.min, loop):
+        return Range(Const(0), index_value(extent))
+    if not moves and (most is not None or loop not in free_variables(part.extent)):
+        return part if most is None else Range(part.min, Const(most))
+    if most is None or (isinstance(extent, int) and extent < most):
+        return Range(Const(0), index_value(extent))
+    return Range(Const(0), Const(most))
+
+
+def _is_monotone(start: Expr, loop: Var) -> bool:
+    """Whether `start` surely never turns back while `loop` counts."""
+    while start is not loop:
+        match start:
+            case Binary(BinOp.ADD | BinOp.SUB, a, b):
+                parts = [part for part in (a, b) if loop in free_variables(part)]
+                if len(parts) > 1:
+                    return False
+                start = parts[0]
+            case Binary(BinOp.MUL | BinOp.FLOORDIV, a, Const()):
+                start = a
+            case _:
+                return False
+    return True
+
+
+def _moved(
+    realize: BufferRealize, bounds: tuple[Range, ...], local: Buffer, loop: Var
+) -> Stmt:
+    """The body of a region with its elements where `local` has them."""
+    turns = [loop in free_variables(part.min) for part in realize.bounds]
+    data = realize.buffer.data
+
+    def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(
+            index % held.extent if turning else index - held.min
+            for index, held, turning in zip(indices, bounds, turns, strict=True)
+        )
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices, predicate) if buffer.data is data:
+                return BufferLoad(local, place(indices), predicate)
+            case BufferStore(buffer, value, indices, predicate) if buffer.data is data:
+                return BufferStore(local, value, place(indices), predicate)
+        return None
+
+    return bottom_up(realize.body, rule)

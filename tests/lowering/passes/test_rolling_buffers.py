@@ -1,0 +1,393 @@
+"""Rolling buffers: what is computed, how often, where it is kept, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LowerError, ScheduleError
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import Allocate
+from tecomp.lowering.pipeline import lower_all
+from tecomp.scheduling.replay import replay
+from tecomp.scheduling.schedule import Schedule
+
+H, W = 13, 10
+A = te.placeholder((H + 4, W + 4), name="A")
+P = te.compute((H + 4, W + 4), lambda i, j: A[i, j] * 2.0, name="P")
+Q = te.compute(
+    (H + 2, W + 2), lambda i, j: P[i, j] + P[i + 1, j + 1] - P[i + 2, j + 2], name="Q"
+)
+C = te.compute(
+    (H, W), lambda i, j: Q[i, j] - Q[i + 2, j] + Q[i + 1, j + 2] - Q[i + 2, j + 1], name="C"
+)
+
+Change = Callable[[Schedule], object]
+
+NEST = """\
+for i in range(13):
+    with BufferRealize(Buffer("float32", (17, 14)), bounds=((i, 3), (0, 10)), kept=i) as P:
+        if i >= 1:
+            for j in range(10):
+                P[i + 2, j] = A[i + 2, j] * float32(2.0)
+        else:
+            for i_1 in range(3):
+                for j in range(10):
+                    P[i + i_1, j] = A[i + i_1, j] * float32(2.0)
+        for j in range(10):
+            D[i, j] = P[i, j] + P[i + 2, j]"""
+ROLLED = """\
+with Allocate(Buffer("float32", (3, 10))) as P:
+    for i in range(13):
+        if i >= 1:
+            for j in range(10):
+                P[(i + 2) % 3, j] = A[i + 2, j] * float32(2.0)
+        else:
+            for i_1 in range(3):
+                for j in range(10):
+                    P[i + i_1, j] = A[i + i_1, j] * float32(2.0)
+        for j in range(10):
+            D[i, j] = P[i % 3, j] + P[(i + 2) % 3, j]"""
+
+
+def oracle(a: Any) -> Any:
+    p = 2 * a
+    q = p[:-2, :-2] + p[1:-1, 1:-1] - p[2:, 2:]
+    return q[:-2, :-2] - q[2:, :-2] + q[1:-1, 2:] - q[2:, 1:-1]
+
+
+def whole_numbers(*shape: int) -> Any:
+    return np.random.default_rng(0).integers(-4, 5, shape).astype("float32")
+
+
+def rows(s: Schedule) -> None:
+    s[P].compute_inline()
+    s[Q].compute_at(s[C], C.op.axis[0])
+    s[Q].rolling_buffer()
+    s[Q].set_scope("local")
+
+
+def both(s: Schedule) -> None:
+    rows(s)
+    s[P].compute_at(s[C], C.op.axis[0])
+    s[P].rolling_buffer()
+
+
+def one_in_the_other(s: Schedule) -> None:
+    rows(s)
+    s[P].compute_at(s[Q], Q.op.axis[0])
+    s[P].rolling_buffer()
+
+
+def beside_one_that_is_computed_anew(s: Schedule) -> None:
+    rows(s)
+    s[P].compute_at(s[C], C.op.axis[0])
+
+
+def elements(s: Schedule) -> None:
+    s[P].compute_inline()
+    s[Q].compute_at(s[C], C.op.axis[1])
+    s[Q].rolling_buffer()
+
+
+def strips(s: Schedule) -> None:
+    rows(s)
+    i, j = C.op.axis
+    outer, inner = s[C].split(j, factor=4)
+    s[C].reorder(outer, i, inner)
+    s[C].parallel(outer)
+    s[C].vectorize(inner)
+    s[Q].vectorize(Q.op.axis[1])
+
+
+def groups_of_rows(s: Schedule) -> None:
+    s[P].compute_inline()
+    outer, inner = s[C].split(C.op.axis[0], factor=3)
+    s[C].unroll(inner)
+    s[Q].compute_at(s[C], outer)
+    s[Q].rolling_buffer()
+
+
+def rows_of_a_group(s: Schedule) -> None:
+    s[P].compute_inline()
+    outer, inner = s[C].split(C.op.axis[0], factor=5)
+    s[C].parallel(outer)
+    s[C].unroll(inner)
+    s[Q].compute_at(s[C], inner)
+    s[Q].rolling_buffer()
+
+
+def in_a_layout(s: Schedule) -> None:
+    rows(s)
+    s[Q].transform_layout(lambda i, j: [i // 2, j // 4, i % 2, j % 4])
+
+
+def in_a_turned_layout(s: Schedule) -> None:
+    rows(s)
+    s[Q].transform_layout(lambda i, j: [j, (i + j) % 16])
+
+
+def aligned(s: Schedule) -> None:
+    rows(s)
+    s[Q].storage_align(Q.op.axis[0], 8, 3)
+
+
+ALL = [rows, both, one_in_the_other, beside_one_that_is_computed_anew, elements, strips,
+       groups_of_rows, rows_of_a_group, in_a_layout, in_a_turned_layout, aligned]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", ALL)
+def test_numbers_after_every_pass(change: Change) -> None:
+    s = te.create_schedule(C)
+    change(s)
+    a = whole_numbers(H + 4, W + 4)
+    lowered = lower_all(s, [A, C])
+    for func in lowered.functions.values():
+        shapes = [[int(str(n)) for n in getattr(param, "shape", ())] for param in func.params]
+        result = np.full(shapes[1], 77, "float32")
+        evaluate(func, [a.reshape(shapes[0]), result])
+        np.testing.assert_array_equal(result.reshape(H, W), oracle(a))
+    result = np.full((H, W), 77, "float32")
+    tecomp.build(s, [A, C], check_bounds=True)(a, result)
+    np.testing.assert_array_equal(result, oracle(a))
+    again = replay(s.trace.to_json(), s.outputs)
+    assert str(lower_all(again, [A, C]).final) == str(lowered.final)
+
+
+@pytest.mark.parametrize("change", [rows, both, in_a_layout, aligned, groups_of_rows])
+def test_every_element_is_computed_once(change: Change, count: Any) -> None:
+    s = te.create_schedule(C)
+    change(s)
+    a, c = whole_numbers(H + 4, W + 4), np.zeros((H, W), "float32")
+    for stage in (Q, P):
+        times = count(s, [A, C], stage, a, c)
+        assert (times <= 1).all()
+        assert stage is P or times.sum() == (H + 2) * (W + 2)
+
+
+def test_the_first_iteration_computes_all_of_its_window(count: Any) -> None:
+    s = te.create_schedule(C)
+    rows_of_a_group(s)
+    a, c = whole_numbers(H + 4, W + 4), np.zeros((H, W), "float32")
+    times = count(s, [A, C], Q, a, c)
+
+    # Windows of groups of five rows overlap in two.
+    assert times[:, 0].tolist() == [1] * 5 + [2] * 2 + [1] * 3 + [2] * 2 + [1] * 3
+
+
+def test_without_it_windows_are_computed_anew(count: Any) -> None:
+    s = te.create_schedule(C)
+    rows(s)
+    plain = te.create_schedule(C)
+    plain[Q].compute_at(plain[C], C.op.axis[0])
+    a, c = whole_numbers(H + 4, W + 4), np.zeros((H, W), "float32")
+
+    assert count(plain, [A, C], Q, a, c)[5, 5] == 3
+    assert count(s, [A, C], Q, a, c)[5, 5] == 1
+
+
+def allocated(change: Change) -> dict[str, tuple[Any, ...]]:
+    s = te.create_schedule(C)
+    change(s)
+    func = tecomp.lower(s, [A, C], stop_after="lower_storage")
+    return {n.buffer.name: n.buffer.shape for n in walk(func.body) if isinstance(n, Allocate)}
+
+
+def test_memory_has_room_for_one_window() -> None:
+    assert allocated(rows) == {"Q": (3, W + 2)}
+    assert allocated(both) == {"Q": (3, W + 2), "P": (5, W + 4)}
+    assert allocated(elements) == {"Q": (3, 3)}
+    assert allocated(groups_of_rows) == {"Q": (5, W + 2)}
+    assert allocated(in_a_layout) == {"Q": (2, 3, 2, 4)}
+
+
+def test_the_text() -> None:
+    D = te.compute((H, W), lambda i, j: P[i, j] + P[i + 2, j], name="D")
+    s = te.create_schedule(D)
+    s[P].compute_at(s[D], D.op.axis[0])
+    s[P].rolling_buffer()
+
+    assert str(tecomp.lower(s, [A, D], stop_after="nest").body) == NEST
+    assert str(tecomp.lower(s, [A, D], stop_after="roll_buffers").body) == ROLLED
+
+
+def check(s: Schedule, args: list[Any], arrays: list[Any], expected: Any) -> None:
+    func = tecomp.lower(s, args, stop_after="nest")
+    result = np.full(expected.shape, 77, expected.dtype)
+    evaluate(func, [*arrays, result])
+    np.testing.assert_array_equal(result, expected)
+    result = np.full(expected.shape, 77, expected.dtype)
+    tecomp.build(s, args, check_bounds=True)(*arrays, result)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 9])
+def test_sizes_known_at_the_call(n: int) -> None:
+    size = te.var("n")
+    X = te.placeholder((size + 2, 5), name="X")
+    Y = te.compute((size + 2, 5), lambda i, j: X[i, j] + 1.0, name="Y")
+    Z = te.compute((size, 5), lambda i, j: Y[i, j] * Y[i + 2, 4 - j], name="Z")
+    s = te.create_schedule(Z)
+    s[Y].compute_at(s[Z], Z.op.axis[0])
+    s[Y].rolling_buffer()
+    x = whole_numbers(n + 2, 5)
+
+    check(s, [X, Z], [x], (x[:n] + 1) * (x[2:, ::-1] + 1))
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_windows_may_move_by_more_than_one(stride: int) -> None:
+    X = te.placeholder((40,), name="X")
+    Y = te.compute((40,), lambda i: X[i] + 1.0, name="Y")
+    k = te.reduce_axis((0, 4), name="k")
+    Z = te.compute((12,), lambda i: te.sum(Y[i * stride + k], axis=k), name="Z")
+    s = te.create_schedule(Z)
+    s[Y].compute_at(s[Z], Z.op.axis[0])
+    s[Y].rolling_buffer()
+    x = whole_numbers(40)
+    expected = np.array([(x[i * stride : i * stride + 4] + 1).sum() for i in range(12)], "float32")
+
+    check(s, [X, Z], [x], expected)
+
+
+def test_windows_at_edges() -> None:
+    X = te.placeholder((9,), name="X")
+    Y = te.compute((9,), lambda i: X[i] * X[i], name="Y")
+
+    def at(i: Any) -> Any:
+        return te.if_then_else(te.all(i >= 0, i < 9), Y[i], 0.0)
+
+    Z = te.compute((9,), lambda i: at(i - 2) + at(i) - at(i + 1), name="Z")
+    s = te.create_schedule(Z)
+    s[Y].compute_at(s[Z], Z.op.axis[0])
+    s[Y].rolling_buffer()
+    x = whole_numbers(9)
+    y = np.pad(x * x, (2, 1))
+
+    check(s, [X, Z], [x], y[:9] + y[2:11] - y[3:12])
+
+
+def test_what_grows_is_kept_whole() -> None:
+    X = te.placeholder((8,), name="X")
+    Y = te.compute((8,), lambda i: X[i] + 1.0, name="Y")
+    k = te.reduce_axis((0, 8), name="k")
+    Z = te.compute((8,), lambda i: te.sum(Y[k], axis=k, where=k <= i), name="Z")
+    s = te.create_schedule(Z)
+    s[Y].compute_at(s[Z], Z.op.axis[0])
+    s[Y].rolling_buffer()
+    x = whole_numbers(8)
+
+    check(s, [X, Z], [x], (x + 1).cumsum())
+
+
+def test_several_outputs() -> None:
+    X = te.placeholder((10,), name="X")
+    Y, V = te.compute((10,), lambda i: (X[i] + 1.0, X[i] * 2.0), name="Y")
+    Z = te.compute((8,), lambda i: Y[i] * V[i + 2], name="Z")
+    s = te.create_schedule(Z)
+    s[Y].compute_at(s[Z], Z.op.axis[0])
+    s[Y].rolling_buffer()
+    x = whole_numbers(10)
+
+    check(s, [X, Z], [x], (x[:8] + 1) * (x[2:] * 2))
+
+
+def test_a_scan_whose_steps_are_kept() -> None:
+    X = te.placeholder((9, 4), name="X")
+    state = te.placeholder((9, 4), name="state")
+    start = te.compute((1, 4), lambda _, i: X[0, i], name="start")
+    add = te.compute((9, 4), lambda t, i: state[t - 1, i] + X[t, i], name="add")
+    S = te.scan(start, add, state, name="S")
+    Z = te.compute((9, 4), lambda t, i: S[t, i] * 2.0, name="Z")
+    s = te.create_schedule(Z)
+    s[S].compute_at(s[Z], Z.op.axis[0])
+    s[S].rolling_buffer()
+    x = whole_numbers(9, 4)
+
+    check(s, [X, Z], [x], 2 * x.cumsum(0))
+
+
+def refused(change: Change, args: list[Tensor] | None = None) -> str:
+    s = te.create_schedule(C)
+    change(s)
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, args or [A, C])
+    return error.value.message
+
+
+def test_it_is_computed_inside_a_loop() -> None:
+    assert refused(lambda s: s[Q].rolling_buffer()) == (
+        "s[Q].rolling_buffer: Q is not computed inside a loop, so no iteration keeps anything for "
+        "the next; use compute_at"
+    )
+
+
+def test_the_loop_runs_in_order() -> None:
+    def parallel(s: Schedule) -> None:
+        rows(s)
+        s[C].parallel(C.op.axis[0])
+
+    assert refused(parallel) == (
+        "s[Q].rolling_buffer: the iterations of i of C run at the same time, so none is the last "
+        "before another; compute Q in a loop inside of that one"
+    )
+
+
+def test_iterations_overlap() -> None:
+    B = te.compute((12,), lambda i: A[i, 0], name="B")
+    D = te.compute((12,), lambda i: B[i] * 2.0, name="D")
+    s = te.create_schedule(D)
+    s[B].compute_at(s[D], D.op.axis[0])
+    s[B].rolling_buffer()
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, [A, D])
+    assert error.value.message == (
+        "s[B].rolling_buffer: no two iterations of i need one element of B, so nothing can be kept; "
+        "leave it out, or compute it in another loop"
+    )
+
+
+def test_memory_is_its_own() -> None:
+    assert refused(rows, [A, Q, C]) == (
+        "s[Q].rolling_buffer: the caller passes the memory of Q, which has room for all of it; "
+        "leave it out of the arguments"
+    )
+
+
+def test_it_is_no_double_buffer() -> None:
+    def doubled(s: Schedule) -> None:
+        rows(s)
+        s[Q].double_buffer()
+
+    assert refused(doubled) == (
+        "s[Q].rolling_buffer: Q has a double buffer too, which is computed anew in each iteration; "
+        "use one of them"
+    )
+
+
+def test_padding_is_not_filled() -> None:
+    def padded(s: Schedule) -> None:
+        rows(s)
+        s[Q].transform_layout(lambda i, j: [i, j // 8, j % 8], pad_value=0.0)
+
+    assert refused(padded) == (
+        "s[Q].rolling_buffer: the layout of Q has a pad_value, which would be written over what is "
+        "kept; leave it out"
+    )
+
+
+def test_outputs_are_the_callers() -> None:
+    s = te.create_schedule(C)
+    with pytest.raises(ScheduleError) as error:
+        s[C].rolling_buffer()
+    assert error.value.message == (
+        "s[C].rolling_buffer: C is an output, whose memory the caller passes; use it for a stage "
+        "that C reads"
+    )
