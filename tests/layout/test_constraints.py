@@ -266,6 +266,76 @@ class TestProducts:
         assert (violation.relayout, violation.layout.memory) == ("A", "lx")
 
 
+class TestConvolutions:
+    """The image has sticks of its input channels, weights and result of the output channels."""
+
+    def convolution(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        X, F = tensor("X", 1, 16, 16, 64), tensor("F", 3, 3, 64, 128)
+        sizes = ((3, "ry"), (3, "rx"), (64, "rc"))
+        ry, rx, rc = (te.reduce_axis((0, n), name=name) for n, name in sizes)
+        C = te.compute(
+            (1, 14, 14, 128),
+            lambda n, y, x, k: te.sum(X[n, y + ry, x + rx, rc] * F[ry, rx, rc, k],
+                                      axis=[ry, rx, rc]),
+            name="C",
+        )  # fmt: skip
+        return X, F, C
+
+    def test_sticks_of_channels(self) -> None:
+        X, F, C = self.convolution()
+
+        assert found(C, {t: sticks(t) for t in (X, F, C)}, PRODUCTS) == []
+
+    @pytest.mark.parametrize(
+        ("changed", "dim", "message"),
+        [
+            ("X", 2, "C: X has x, rx along its lanes, and it has to be an axis that C sums over"),
+            ("F", 2, "C: F has rc along its lanes, and it has to be an axis that C keeps"),
+            ("C", 2, "C: F has axis k and C has axis x along its lanes; they have to be one"),
+        ],
+    )
+    def test_sticks_of_others(self, changed: str, dim: int, message: str) -> None:
+        tensors = dict(zip("XFC", self.convolution(), strict=True))
+        layouts = {t: sticks(t, dim if name == changed else -1) for name, t in tensors.items()}
+        violations = check_constraints(tensors["C"], PRODUCTS, layouts)
+
+        assert message in {each.message for each in violations}
+        assert {each.relayout for each in violations} == {changed}
+        assert {each.layout for each in violations} == {sticks(tensors[changed])}
+
+
+class TestSmallFloats:
+    """Weights of 8 bits lie in sticks of two rows: [2, 64]."""
+
+    def product(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        A, B = tensor("A", 128, 192), tensor("B", 192, 256)
+        k = te.reduce_axis((0, 192), name="k")
+        C = te.compute((128, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+        return A, B, C
+
+    def test_two_rows_in_a_stick(self) -> None:
+        A, B, C = self.product()
+        rows = replace(
+            tecomp.Layout.of((192, 256), "float16", lambda k, n: [k // 2, n // 64, k % 2, n % 64]),
+            storage=tecomp.storage_format("float8_e4m3fn"),
+        )
+
+        assert rows.nbytes == 192 * 256
+        assert found(C, {A: sticks(A), B: rows, C: sticks(C)}, PRODUCTS) == []
+
+    def test_pairs_of_rows_side_by_side(self) -> None:
+        A, B, C = self.product()
+        pairs = replace(
+            tecomp.Layout.of((192, 256), "float16", lambda k, n: [k // 2, n // 64, n % 64, k % 2]),
+            storage=tecomp.storage_format("float8_e4m3fn"),
+        )
+        violations = check_constraints(C, PRODUCTS, {A: sticks(A), B: pairs, C: sticks(C)})
+
+        assert "C: B has k along its lanes, and it has to be an axis that C keeps" in {
+            each.message for each in violations
+        }
+
+
 class TestReductions:
     """Along the sticks they give one element a stick."""
 
