@@ -44,10 +44,12 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     Each step makes the block longer along the axis that saves most of what is read from the memory
     of the device; the depth is made longer at last, since it saves nothing but starts.
     """
-    product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
+    product = None
+    if c.is_product:
+        product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
     tile = dict.fromkeys((*c.axes, *c.total.op.reduce_axis), 1)
     if product is None:
-        tile[c.columns] = where.lanes(c.total.dtype)
+        tile[c.axes[-1]] = where.lanes(c.total.dtype)
     else:
         tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
     whole = {axis: number(axis.extent, c.total) for axis in tile}
@@ -127,6 +129,8 @@ def _part_of_a_core(
     tiles = [ceil_div(whole[axis], tile[axis]) for axis in c.axes]
     best: tuple[tuple[int, int], Sizes, Shares] | None = None
     for each, shares in _options(tiles, where.target.grid):
+        if best is not None and prod(each) > best[0][0]:
+            continue
         part = {a: n * tile[a] for a, n in zip(c.axes, each, strict=True)}
         read = {a: min(part.get(a, whole[a]), whole[a]) for a in whole}
         cost = prod(each), _bytes_read(c, read)
@@ -155,9 +159,11 @@ def _shares(parts: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
     """Which cores the parts along each axis are for; None if there are too few of them.
 
     Parts go to the shortest axis of the grid that is long enough, else to several that they fill
-    evenly.
+    evenly. No more than two axes of the result share one of the grid: which part a core has stays a
+    short formula.
     """
     free = dict(grid)
+    sharers = dict.fromkeys(grid, 0)
     found: dict[int, list[tuple[str, int]]] = {}
     for axis in sorted(range(len(parts)), key=lambda axis: -parts[axis]):
         left = parts[axis]
@@ -168,7 +174,8 @@ def _shares(parts: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
             if count == 1:
                 return None
             found.setdefault(axis, []).append((name, count))
-            free[name] //= count
+            sharers[name] += 1
+            free[name] = free[name] // count if sharers[name] < 2 else 1
             left //= count
     return found
 

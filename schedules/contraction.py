@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tecomp import te
 from tecomp.schedules.tiles import ceil_div
@@ -27,6 +28,7 @@ class Contraction:
         depth: the axis of the reduction that runs through a tile.
         roles: for each of the factors and the result, which of its dimensions are `m`, `n`, `k`.
         read: extents of the parts of the factors that are read for parts of the axes.
+        is_product: whether a tile is a product of matrices; of grouped channels it is several.
     """
 
     total: te.Tensor
@@ -36,6 +38,7 @@ class Contraction:
     depth: te.IterVar
     roles: tuple[Mapping[int, str], Mapping[int, str], Mapping[int, str]]
     read: Callable[[Sizes], tuple[tuple[int, ...], tuple[int, ...]]]
+    is_product: bool = True
 
     @property
     def axes(self) -> tuple[te.IterVar, ...]:
@@ -75,3 +78,34 @@ def of_matrices(total: te.Tensor) -> Contraction:
 def _source(x: te.Tensor) -> te.Tensor:
     """What was given to `define`, before it was converted."""
     return x.op.input_tensors[0] if x.op.attrs.get("is_converted") else x
+
+
+def of_images(total: te.Tensor) -> Contraction:
+    """What the axes of a convolution are to a unit: pixels of a row by channels, for each tap."""
+    attrs: Mapping[str, Any] = total.op.attrs
+    first, groups = attrs["layout"] == "NCHW", attrs["groups"]
+    image, weights = total.op.input_tensors
+    b, *inner = total.op.axis
+    k, y, x = inner if first else (inner[2], inner[0], inner[1])
+    r, s, channel = total.op.reduce_axis
+    per_group = max(k.extent // groups, 1)
+
+    def seen(count: int, taps: int, along: int) -> int:
+        step, apart = attrs["steps"][along], attrs["apart"][along]
+        return int((count - 1) * step + (taps - 1) * apart + 1)
+
+    def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        rows, columns = seen(sizes[y], sizes[r], 0), seen(sizes[x], sizes[s], 1)
+        depth, out = sizes[channel], sizes[k]
+        # Neighbouring outputs may begin in the middle of a group.
+        source = depth if groups == 1 else depth * min(ceil_div(out, per_group) + 1, groups)
+        if first:
+            return (sizes[b], source, rows, columns), (out, depth, sizes[r], sizes[s])
+        return (sizes[b], rows, columns, source), (sizes[r], sizes[s], depth, out)
+
+    roles = (
+        ({3: "m", 1: "k"}, {0: "n", 1: "k"}, {3: "m", 1: "n"})
+        if first
+        else ({2: "m", 3: "k"}, {2: "k", 3: "n"}, {2: "m", 3: "n"})
+    )
+    return Contraction(total, (image, weights), x, k, channel, roles, read, groups == 1)

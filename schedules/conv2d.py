@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tecomp import Target, te
+from tecomp.schedules import on_cores
+from tecomp.schedules.contraction import of_images
 from tecomp.schedules.fold import one
+from tecomp.schedules.placement import placement_of
 from tecomp.schedules.tiles import balanced, ceil_div, core_of, walk_squares
 
 Layout = Literal["NHWC", "NCHW"]
@@ -36,6 +39,7 @@ def define(
     layout: Layout = "NHWC",
     bias: te.Tensor | None = None,
     activation: Callable[[te.Expr], te.Expr] | None = None,
+    out_dtype: str | None = None,
     name: str = "conv2d",
 ) -> te.Tensor:
     """`activation(X * W + bias)`, where `*` slides the filters over the image.
@@ -50,6 +54,7 @@ def define(
         layout: order of the axes.
         bias: shape (k,), added to each pixel.
         activation: applied to each element at last.
+        out_dtype: type of the result, in which products are added up; that of X if None.
         name: of the result.
 
     Returns:
@@ -75,11 +80,13 @@ def define(
         source = channel if groups == 1 else out // (k // groups) * depth + channel
         value = image(b, source, row, column) if first else image(b, row, column, source)
         weight = W(out, channel, r, s) if first else W(r, s, channel, out)
+        if out_dtype is not None and out_dtype != X.dtype:
+            value, weight = te.cast(value, out_dtype), te.cast(weight, out_dtype)
         return te.sum(value * weight, axis=[r, s, channel])
 
     shape = (n, k, rows, columns) if first else (n, rows, columns, k)
     attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups,
-             "stride": step_x}
+             "stride": step_x, "steps": (step_y, step_x), "apart": (apart_y, apart_x)}
     if bias is None and activation is None:
         return te.compute(shape, total_at, name=name, attrs=attrs)
     total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
@@ -210,6 +217,10 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
+    where = placement_of(target)
+    if where is not None:
+        done: te.Schedule = on_cores.schedule(output, of_images(total), where)
+        return done
     p = plan(total, target)
     first, depthwise = total.op.attrs["layout"] == "NCHW", bool(total.op.attrs["depthwise"])
     image, weights = total.op.input_tensors

@@ -11,7 +11,13 @@ from collections.abc import Callable
 from tecomp import Target, te
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.row_blocks import schedule_rows
-from tecomp.schedules.rows import keep_value, reduce_row, walk_rows
+from tecomp.schedules.rows import (
+    are_short,
+    keep_value,
+    reduce_row,
+    side_by_side,
+    walk_rows,
+)
 
 
 def layer_norm(
@@ -123,6 +129,9 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     where = placement_of(target)
     if where is not None:
         schedule_rows(s, output, where)
+        return s
+    if are_short(output, target):
+        side_by_side(s, output, target)
         return s
     row = walk_rows(s, output, target)
     for stage in reversed(s.stages):

@@ -40,8 +40,7 @@ def schedule(output: te.Tensor, c: Contraction, where: Placement) -> te.Schedule
         reader = sums if readers[k] is x else readers[k]
         copy = x if x.op.input_tensors else s.cache_read(x, where.scratchpad, [reader])
         s[copy].set_scope(where.scratchpad)
-        place = _place(c, p, where, x, k)
-        s[copy].transform_layout(place, loops="logical", pad_value=0)
+        s[copy].transform_layout(_place(c, p, where, x, k), loops="logical", pad_value=0)
         walk(s, copy, s[copy].op.axis, where)
         s[copy].compute_at(s[sums], part)
         if p.is_doubled:
@@ -148,8 +147,11 @@ def _add_up(
     axes = dict(zip(c.axes, stage.op.axis, strict=True))
     axes |= dict(zip(c.total.op.reduce_axis, stage.op.reduce_axis, strict=True))
     part, depth = stage.split(axes[c.depth], factor=p.block[c.depth])
-    rows, row = stage.split(axes[c.rows], factor=p.tile[c.rows])
-    columns, column = stage.split(axes[c.columns], factor=p.tile[c.columns])
+    # Vectors lie along the last axis, whichever that is.
+    turned = p.product is None and c.columns is not c.axes[-1]
+    along, across = (c.columns, c.rows) if turned else (c.rows, c.columns)
+    rows, row = stage.split(axes[along], factor=p.tile[along])
+    columns, column = stage.split(axes[across], factor=p.tile[across])
     steps, step = stage.split(depth, factor=p.tile[c.depth])
     others = [axes[axis] for axis in c.axes if axis not in (c.rows, c.columns)]
     taps = [axes[axis] for axis in c.taps]

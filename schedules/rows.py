@@ -1,10 +1,64 @@
-"""Stages that belong to a row: what is computed for each row of the result, inside its loop."""
+"""Stages that belong to a row: what is computed for each row of the result, inside its loop.
+
+Rows that fill few vectors are turned: a vector then has one element of each of several rows.
+"""
 
 from __future__ import annotations
 
 from tecomp import Target, te
 from tecomp.schedules.fold import fold
-from tecomp.schedules.tiles import lanes_of
+from tecomp.schedules.tiles import core_of, lanes_of, walk_squares, width_of
+
+_SHORT = 4
+"""Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
+
+
+def are_short(output: te.Tensor, target: Target) -> bool:
+    """Whether the rows of `output` are short, and there are enough of them for a vector."""
+    if len(output.shape) < 2:
+        return False
+    count, columns = output.shape[-2:]
+    lanes = max(core_of(target).vector_bytes // width_of(output), 1)
+    fits = not isinstance(count, int) or count >= lanes
+    return fits and isinstance(columns, int) and columns < _SHORT * lanes
+
+
+def side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Compute every stage for some rows of `output` at once, each row in a lane of its own."""
+    stage = s[output]
+    *outer, row, column = stage.op.axis
+    lanes = lanes_of(output, row, target)
+    block, row = stage.split(row, factor=lanes)
+    walk_squares(stage, row, column, lanes)
+    shared = stage.fuse(*outer, block)
+    stage.parallel(shared)
+    copies = _copied(s, output)
+    made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
+    for x in reversed(made):
+        part = s[x]
+        part.compute_at(stage, shared)
+        part.set_scope("local")
+        *rest, lane = part.op.axis
+        if len(x.shape) == len(output.shape):
+            part.transform_layout(lambda *i: [*i[:-2], i[-1], i[-2]])
+            *rest, lane = part.leaf_iter_vars
+        if x in copies:
+            walk_squares(part, rest[-1], lane, lanes)
+            continue
+        part.reorder(*rest, *x.op.reduce_axis, lane)
+        part.vectorize(lane)
+
+
+def _copied(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
+    """Copies of the given rows, for those stages before the last that read them."""
+    copies: list[te.Tensor] = []
+    for source in s.stages:
+        x = source.op.output(0)
+        readers = [y.op.output(0) for y in s.stages
+                   if x in y.op.input_tensors and y.op is not output.op]
+        if readers and not source.op.input_tensors and len(x.shape) == len(output.shape):
+            copies.append(s.cache_read(x, "local", readers))
+    return copies
 
 
 def walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from tecomp import Target, te
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.row_blocks import schedule_rows
-from tecomp.schedules.rows import keep_row, keep_value, reduce_row, walk_rows
+from tecomp.schedules.rows import (
+    are_short,
+    keep_row,
+    keep_value,
+    reduce_row,
+    side_by_side,
+    walk_rows,
+)
 
 
 def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
@@ -40,6 +47,9 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     where = placement_of(target)
     if where is not None:
         schedule_rows(s, output, where)
+        return s
+    if are_short(output, target):
+        side_by_side(s, output, target)
         return s
     most, powers, total, scale = (
         s.tensor(f"{output.name}_{part}") for part in ("most", "powers", "total", "scale")

@@ -219,6 +219,22 @@ class Kernel:
         _check_overlap(self._parameters, memories)
         return [*self._fill(block, memories, sizes), memories]
 
+    def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
+        """The values that size variables have in a call with these arguments, by name.
+
+        Raises:
+            CallError: an argument is no array or number that the kernel could take.
+        """
+        if len(arguments) != len(self.signature):
+            raise self._wrong_count(len(arguments))
+        sizes = {
+            var: Size(int(arguments[k]), f"argument {k}") for k, _, var in self._scalars
+            if isinstance(arguments[k], int | np.integer)
+        }
+        memories = [memory_of(p, arguments[p.position]) for p in self._parameters]
+        bind_sizes(sizes, self._parameters, memories)
+        return {var.name: size.value for var, size in sizes.items()}
+
     def _fill(
         self, block: ctypes.Array[ctypes.c_int64], memories: list[Memory], sizes: dict[Var, Size]
     ) -> list[Any]:

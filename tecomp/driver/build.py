@@ -11,9 +11,11 @@ import numpy as np
 
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
+from tecomp.codegen.plan import Quick
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make
+from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.reporting import report_of
 from tecomp.errors import CallError
@@ -46,6 +48,25 @@ class ScheduledKernel(Kernel):
         if self._lowered is None:
             self._lowered = self._build.lowered()
         return self._lowered
+
+    def _first_call(self) -> Quick:
+        quick = super()._first_call()
+        target = self._build.target
+        if target is None or all(m.capacity_bytes is None for m in target.memories.values()) or (
+            not is_open(self.lowered, target)
+        ):
+            return quick
+        fitting: set[tuple[tuple[str, int], ...]] = set()
+
+        def checked(*arguments: Any) -> Any:
+            sizes = self.sizes_of(arguments)
+            if (key := tuple(sizes.items())) not in fitting:
+                check_fits(self._build.schedule, self._build.args, self.lowered, target, sizes)
+                fitting.add(key)
+            return quick(*arguments)
+
+        self._quick = checked
+        return checked
 
     def pack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, as this kernel takes `tensor`.

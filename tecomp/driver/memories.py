@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import prod
+from typing import TypeAlias
 
 from tecomp.driver.grid import check_grid
+from tecomp.driver.sizes import in_numbers
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var
 from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import children, walk
-from tecomp.ir.stmt import Allocate, Buffer, BufferStore, For, IfThenElse, PrimFunc, Stmt
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+)
 from tecomp.lowering.arenas import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.place_buffers import place_buffers
@@ -23,6 +35,9 @@ from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
 from tecomp.poly.shares import Shared, Use, shared
 from tecomp.scheduling.schedule import Schedule
+
+Shape: TypeAlias = tuple[Extent, ...]
+Known: TypeAlias = "Callable[[PrimFunc], PrimFunc]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,33 @@ def in_memories(
     return Lowered({**lowered.functions, "place_buffers": placed})
 
 
+def check_fits(
+    schedule: Schedule,
+    args: Sequence[object],
+    lowered: Lowered,
+    target: Target,
+    sizes: Mapping[str, int],
+) -> None:
+    """Refuse sizes, by name, for which a program needs more of a memory than there is.
+
+    Raises:
+        CapacityError: it does.
+    """
+    known = partial(in_numbers, sizes=sizes)
+    _check_capacities(
+        schedule, args, lowered, plan(lowered, target, known), target, known)
+
+
+def is_open(lowered: Lowered, target: Target) -> bool:
+    """Whether a memory of some capacity has something of a size that only the call tells."""
+    func = lowered.functions["flatten_buffer"]
+    made = (node.buffer for node in walk(func.body) if isinstance(node, Allocate))
+    return any(
+        not is_sized(buffer) and target.memory(buffer.scope).capacity_bytes is not None
+        for buffer in (*(p for p in func.params if isinstance(p, Buffer)), *made)
+    )
+
+
 def check_memories(func: PrimFunc, target: Target) -> None:
     """Every buffer lives in a memory that the target has, at a rank that this memory has.
 
@@ -91,9 +133,7 @@ def check_memories(func: PrimFunc, target: Target) -> None:
             target.check_buffer(buffer)
 
 
-def plan(
-    lowered: Lowered, target: Target, known: Callable[[PrimFunc], PrimFunc] = lambda func: func
-) -> Layout:
+def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> Layout:
     """Where everything is.
 
     Args:
@@ -106,7 +146,8 @@ def plan(
     """
     passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
     func = _distinct(known(passes[-1]))
-    residents = _residents(known(lowered.functions["flatten_buffer"]), target)
+    flat = known(lowered.functions["flatten_buffer"])
+    residents = _residents(flat, target, _shapes(lowered))
     return Layout(tuple(residents), plan_arenas(func, target.memories), func)
 
 
@@ -117,21 +158,36 @@ def _distinct(func: PrimFunc) -> PrimFunc:
     return func if len(set(bound)) == len(bound) else parse(str(func))
 
 
-def _residents(func: PrimFunc, target: Target) -> Iterator[Resident]:
+def _shapes(lowered: Lowered) -> dict[Var, Shape]:
+    """The shapes of buffers before they are flattened, by their memory."""
+    shapes = {
+        node.buffer.data: node.buffer.shape
+        for node in walk(lowered.functions["lower_storage"].body) if isinstance(node, Allocate)
+    }
+    shapes.update((p.data, p.shape) for p in lowered.signature.params if isinstance(p, Buffer))
+    return shapes
+
+
+def _residents(
+    func: PrimFunc, target: Target, shapes: Mapping[Var, Shape]
+) -> Iterator[Resident]:
     uses = _uses_by_core(func)
     crossing = {each.data for each in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]
     for buffer in (*params, *_allocated_around_cores(func)):
         memory = target.memory(buffer.scope)
         if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
-            part = _part_of_a_core(buffer, memory, uses.get(buffer.data, []), func, target)
+            own = uses.get(buffer.data, [])
+            shape = shapes.get(buffer.data, buffer.shape)
+            part = _part_of_a_core(buffer, shape, memory, own, func, target)
             yield Resident(buffer, memory, part)
         elif buffer.data not in crossing and memory.capacity_bytes is not None and is_sized(buffer):
             yield Resident(buffer, memory, bytes_of(buffer, memory))
 
 
 def _part_of_a_core(
-    buffer: Buffer, memory: Memory, uses: Sequence[Use], func: PrimFunc, target: Target
+    buffer: Buffer, shape: Shape, memory: Memory, uses: Sequence[Use], func: PrimFunc,
+    target: Target,
 ) -> int:
     """The bytes of a buffer that a core has, each of which is its own."""
     where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
@@ -150,18 +206,31 @@ def _part_of_a_core(
             f"{where}, but which core uses what depends on `{error.expr}`; {cure}"
         ) from None
     if found.cores is not None:
-        raise TargetError(f"{where}, but {_clash(buffer, found, axes)}; {cure}")
+        raise TargetError(f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}")
     return prod(found.span) * buffer.dtype.bytes
 
 
-def _clash(buffer: Buffer, found: Shared, axes: Sequence[str]) -> str:
+def _clash(buffer: Buffer, shape: Shape, found: Shared, axes: Sequence[str]) -> str:
     assert found.cores is not None
-    element = ", ".join(map(str, found.index))
+    element = ", ".join(map(str, _in_shape(found.index, shape)))
     one, other = (
         " ".join(f"{axis}={value}" for axis, value in zip(axes, core, strict=True))
         for core in found.cores
     )
     return f"element [{element}] of {buffer.name} is used by {one} and by {other}"
+
+
+def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
+    """An index of flat memory as one of the shape that it had before, where that is known."""
+    extents = [extent for extent in shape if isinstance(extent, int)]
+    if len(index) > 1 or len(extents) < len(shape):
+        return index
+    (rest,) = index
+    found = []
+    for extent in reversed(extents):
+        rest, place = divmod(rest, extent)
+        found.append(place)
+    return tuple(reversed(found))
 
 
 def _axes(func: PrimFunc) -> tuple[str, ...]:
@@ -223,7 +292,12 @@ def _accesses(node: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
 
 
 def _check_capacities(
-    schedule: Schedule, args: Sequence[object], lowered: Lowered, found: Layout, target: Target
+    schedule: Schedule,
+    args: Sequence[object],
+    lowered: Lowered,
+    found: Layout,
+    target: Target,
+    known: Known = lambda func: func,
 ) -> None:
     for memory in target.memories.values():
         limit = memory.usable_bytes
@@ -235,7 +309,7 @@ def _check_capacities(
 
         def needed(changed: Schedule, other: Lowered, name: str = memory.name) -> int:
             check_grid(changed.state, target)
-            return plan(other, target).peak(name)
+            return plan(other, target, known).peak(name)
 
         raise CapacityError(
             f"{lowered.final.name}: memory `{memory.name}`{each} of target {target.name} holds "
@@ -251,11 +325,7 @@ def _largest(lowered: Lowered, found: Layout, memory: Memory) -> list[str]:
     if arenas:
         fullest = max(arenas, key=lambda arena: arena.peak)
         parts += [(each.buffer, each.bytes) for each in fullest.at_peak]
-    shapes = {
-        node.buffer.data: node.buffer.shape
-        for node in walk(lowered.functions["lower_storage"].body) if isinstance(node, Allocate)
-    }
-    shapes.update((p.data, p.shape) for p in lowered.signature.params if isinstance(p, Buffer))
+    shapes = _shapes(lowered)
     texts = []
     for buffer, size in sorted(parts, key=lambda part: -part[1])[:3]:
         shape = ", ".join(map(str, shapes.get(buffer.data, buffer.shape)))

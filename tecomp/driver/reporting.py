@@ -8,14 +8,11 @@ from functools import partial
 from math import prod
 
 from tecomp.driver.memories import plan
-from tecomp.driver.sizes import extent_at
+from tecomp.driver.sizes import extent_at, in_numbers
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.expr import Var
 from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Buffer, PrimFunc
-from tecomp.lowering.buffers import replace_variables
+from tecomp.ir.stmt import PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.model.cost import Program, cost
@@ -71,29 +68,6 @@ def counted_form(
         values.add(var)
     known = {var.name: sizes[var.name] for var in values}
     return parse(str(in_numbers(func, known))), known
-
-
-def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
-    """`func` with its size variables, by name, replaced by numbers."""
-    scalars = {p for p in func.params if isinstance(p, Var)}
-    values = {
-        var: Const(sizes[var.name], var.dtype) for var in (*func.sizes, *scalars)
-        if var.name in sizes and var.dtype.is_integer
-    }
-    if not values:
-        return func
-    params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
-    body = replace_variables(func.body, values)
-    kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
-    return simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
-
-
-def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
-    shape = tuple(
-        n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in buffer.shape
-    )
-    return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, buffer.axis_separators,
-                  buffer.strides, buffer.data)
 
 
 def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:

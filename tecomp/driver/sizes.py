@@ -1,13 +1,14 @@
-"""The number that an extent is once sizes are known."""
+"""Extents and functions once sizes are known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tecomp.ir.expr import Const, index_value
+from tecomp.ir.expr import Const, Expr, Var, index_value
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Extent
+from tecomp.ir.stmt import Buffer, Extent, PrimFunc
+from tecomp.lowering.buffers import replace_variables
 
 
 def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
@@ -18,3 +19,26 @@ def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
     from_names = {var: Const(sizes[var.name], var.dtype) for var in known}
     value = simplify(index_value(substitute(extent, from_names)))
     return int(value.value) if isinstance(value, Const) else None
+
+
+def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
+    """`func` with its size variables, by name, replaced by numbers."""
+    scalars = {p for p in func.params if isinstance(p, Var)}
+    values = {
+        var: Const(sizes[var.name], var.dtype) for var in (*func.sizes, *scalars)
+        if var.name in sizes and var.dtype.is_integer
+    }
+    if not values:
+        return func
+    params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
+    body = replace_variables(func.body, values)
+    kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
+    return simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
+
+
+def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
+    shape = tuple(
+        n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in buffer.shape
+    )
+    return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, buffer.axis_separators,
+                  buffer.strides, buffer.data)

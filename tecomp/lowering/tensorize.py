@@ -37,7 +37,7 @@ from tecomp.lowering.tensor_place import Masks, Operands, operation, placed
 from tecomp.lowering.tensor_tail import masks_of, runs_over
 from tecomp.lowering.whole_tiles import Memory
 from tecomp.poly.affine import NotAffine, Space, pw_aff
-from tecomp.poly.regions import Scope, box_around, first_dims
+from tecomp.poly.regions import Scope, corner, first_dims
 from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
 from tecomp.scheduling.state import is_reduction
 
@@ -77,17 +77,13 @@ class Tensorizer:
             LowerError: they are no tile of a constant shape.
         """
         axes = (*self.definition.axis, *self.definition.reduce_axis)
-        digits = digits_of(points, self._starts(points, axes, scope), axes, scope)
+        digits = digits_of(points, corner(points, scope), axes, scope)
         if digits is None:
             raise LowerError(
                 f"{self.where}: the points that these loops visit are no tile of a constant shape; "
                 "split the axes by numbers first"
             )
         return replace(self, digits=tuple(map(tuple, digits)))
-
-    def _starts(self, points: Any, axes: Sequence[IterVar], scope: Scope) -> list[Expr]:
-        shape = [self.program.extent(axis.extent) for axis in axes]
-        return [start for start, _ in box_around(points, points, scope, shape)]
 
     def not_affine(self) -> LowerError:
         """The refusal of loops that are no affine functions of axes."""
@@ -205,7 +201,7 @@ class Tensorizer:
         self, points: Any, axes: Sequence[IterVar], scope: Scope
     ) -> Iterator[Tile]:
         """The ways in which the axes of the operation run through `points`."""
-        starts = self._starts(points, axes, scope)
+        starts = corner(points, scope)
         own = self.intrin.op
         n_data = len(self.definition.axis)
         reduced = own.reduce_axis if len(axes) > n_data or not own.reduce_axis else ()

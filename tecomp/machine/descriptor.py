@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -236,7 +237,8 @@ class Target:
         return self.memories[scope]
 
     def _no_memory(self, scope: str) -> str:
-        near = get_close_matches(scope, list(self.memories), n=1)
+        same = [name for name in self.memories if name.lower() == scope.lower()]
+        near = same or get_close_matches(scope, list(self.memories), n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return (
             f"target {self.name} has no memory `{scope}`; {hint}its memories are "
@@ -329,8 +331,17 @@ def read_target(text: str, source: str) -> Target:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise TargetError(f"{source}: no TOML ({error}); see https://toml.io") from error
+        what, line = _told(str(error))
+        raise TargetError(f"{source}{line}: no TOML ({what}); see https://toml.io") from error
     return read_table(Target, table, Place(source, table, text))
+
+
+def _told(message: str) -> tuple[str, str]:
+    """What is wrong, and the line as it stands after the name of a file."""
+    found = re.fullmatch(r"(.*) \(at line (\d+), (column \d+)\)", message)
+    if found is None:
+        return message, ""
+    return f"{found[1]}, {found[3]}", f":{found[2]}"
 
 
 @lru_cache(maxsize=32)

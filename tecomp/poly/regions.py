@@ -254,6 +254,23 @@ def box_around(
     )
 
 
+def corner(points: isl.Set, scope: Scope) -> list[Expr]:
+    """The least value in each dimension, with case distinctions where it takes some."""
+    known = points.intersect_params(scope.context)
+    return [_least(known, points, k, scope) for k in range(points.dim(_DIM))]
+
+
+def _least(known: isl.Set, points: isl.Set, dim: int, scope: Scope) -> Expr:
+    if (found := _interval(known, dim, scope) or _interval(points, dim, scope)) is not None:
+        return found[0]
+    after = known.dim(_DIM) - dim - 1
+    line = known.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
+    if not line.dim_is_bounded(_DIM, 0):
+        return Const(0)
+    low = line.dim_min(0).gist_params(scope.context).coalesce()
+    return to_expr(low, scope.space(()).names)
+
+
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
     after = points.dim(_DIM) - dim - 1
     line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)

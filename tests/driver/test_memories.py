@@ -331,7 +331,7 @@ def test_cores_do_not_read_the_memories_of_others() -> None:
         tecomp.build(s, args, target=toy())
 
     assert error.value.message == (
-        "B: memory `lx` of target toy belongs to one core, but element [63] of B is used by "
+        "B: memory `lx` of target toy belongs to one core, but element [0, 63] of B is used by "
         "core.x=0 and by core.x=63; copy it to a memory of the chip first, or compute it inside "
         "the loop bound to core.x"
     )
@@ -385,3 +385,30 @@ def test_a_loop_over_cores_stays_one_loop() -> None:
     ]
 
     assert [(loop.thread, loop.extent.value) for loop in loops] == [("core.x", 8)]
+
+
+def test_sizes_of_a_call_have_to_fit(agrees: Callable[..., ScheduledKernel]) -> None:
+    n = te.var("n")
+    A = te.placeholder((8, n), name="A")
+    B = te.compute((8, n), lambda i, j: A[i, j] * 2.0, name="B")
+    s = te.create_schedule(B)
+    copy = s.cache_read(A, "lx", [B])
+    outer, _ = s[B].split(B.op.axis[0], factor=4)
+    s[B].bind(outer, te.thread_axis("core.x"))
+    s[copy].compute_at(s[B], outer)
+    a = np.arange(800, dtype="float32").reshape(8, 100)
+
+    kernel = agrees(s, [n, A, B], {n: 100, A: a, B: a * 2}, target=toy(4 * 100 * 4))
+
+    assert kernel.report(n=100).memories[0].peak_bytes == 1600
+    for _ in range(2):
+        with pytest.raises(CapacityError) as error:
+            kernel(101, np.ones((8, 101), "float32"), np.ones((8, 101), "float32"))
+        assert error.value.message == (
+            "main: memory `lx` of each core of target toy holds 1600 bytes, but 1616 are needed "
+            "at one time (A_lx: float32[4, n], 1616 bytes); s[B].split(i, factor=2) instead of 4 "
+            "needs 808"
+        )
+    b = np.empty((8, 50), "float32")
+    kernel(50, a[:, :50].copy(), b)
+    np.testing.assert_array_equal(b, a[:, :50] * 2)

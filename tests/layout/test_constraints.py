@@ -266,6 +266,103 @@ class TestProducts:
         assert (violation.relayout, violation.layout.memory) == ("A", "lx")
 
 
+class TestGathers:
+    """The table's indexed dimension is none of lanes; the tensor of indices may lie anyhow."""
+
+    @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
+    def test_rows_of_a_table(self, value: Callable[[te.Expr], te.Expr]) -> None:
+        W, R = tensor("W", 1000, 256), tensor("R", 40, dtype="int32")
+        C = te.compute((40, 256), lambda i, j: value(W[R[i], j]), name="C")
+        target = replace(STICK, rules=tuple(r for r in STICK.rules if isinstance(r, LaneAccess)))
+
+        assert found(C, {W: sticks(W), C: sticks(C)}, target) == []
+        (violation,) = check_constraints(C, target, {W: sticks(W, 0), C: sticks(C)})
+        assert violation.message == "C: which lane of W it reads is known from `R[i]` only"
+        assert (violation.relayout, violation.layout) == ("W", sticks(W))
+
+    @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
+    def test_each_lane_from_elsewhere(self, value: Callable[[te.Expr], te.Expr]) -> None:
+        W, J = tensor("W", 40, 256), tensor("J", 256, dtype="int32")
+        C = te.compute((40, 256), lambda i, j: value(W[i, J[j]]), name="C")
+        target = replace(STICK, rules=tuple(r for r in STICK.rules if isinstance(r, LaneAccess)))
+
+        (violation,) = check_constraints(C, target, {W: sticks(W, 0), C: sticks(C)})
+        assert violation.message == (
+            "C: each of its lanes reads from another place of W, known from `J[j]` only"
+        )
+        assert found(C, {W: sticks(W, 0), C: sticks(C, 0)}, target) == []
+
+
+class TestConvolutions:
+    """The image has sticks of its input channels, weights and result of the output channels."""
+
+    def convolution(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        X, F = tensor("X", 1, 16, 16, 64), tensor("F", 3, 3, 64, 128)
+        sizes = ((3, "ry"), (3, "rx"), (64, "rc"))
+        ry, rx, rc = (te.reduce_axis((0, n), name=name) for n, name in sizes)
+        C = te.compute(
+            (1, 14, 14, 128),
+            lambda n, y, x, k: te.sum(X[n, y + ry, x + rx, rc] * F[ry, rx, rc, k],
+                                      axis=[ry, rx, rc]),
+            name="C",
+        )  # fmt: skip
+        return X, F, C
+
+    def test_sticks_of_channels(self) -> None:
+        X, F, C = self.convolution()
+
+        assert found(C, {t: sticks(t) for t in (X, F, C)}, PRODUCTS) == []
+
+    @pytest.mark.parametrize(
+        ("changed", "dim", "message"),
+        [
+            ("X", 2, "C: X has x, rx along its lanes, and it has to be an axis that C sums over"),
+            ("F", 2, "C: F has rc along its lanes, and it has to be an axis that C keeps"),
+            ("C", 2, "C: F has axis k and C has axis x along its lanes; they have to be one"),
+        ],
+    )
+    def test_sticks_of_others(self, changed: str, dim: int, message: str) -> None:
+        tensors = dict(zip("XFC", self.convolution(), strict=True))
+        layouts = {t: sticks(t, dim if name == changed else -1) for name, t in tensors.items()}
+        violations = check_constraints(tensors["C"], PRODUCTS, layouts)
+
+        assert message in {each.message for each in violations}
+        assert {each.relayout for each in violations} == {changed}
+        assert {each.layout for each in violations} == {sticks(tensors[changed])}
+
+
+class TestSmallFloats:
+    """Weights of 8 bits lie in sticks of two rows: [2, 64]."""
+
+    def product(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        A, B = tensor("A", 128, 192), tensor("B", 192, 256)
+        k = te.reduce_axis((0, 192), name="k")
+        C = te.compute((128, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+        return A, B, C
+
+    def test_two_rows_in_a_stick(self) -> None:
+        A, B, C = self.product()
+        rows = replace(
+            tecomp.Layout.of((192, 256), "float16", lambda k, n: [k // 2, n // 64, k % 2, n % 64]),
+            storage=tecomp.storage_format("float8_e4m3fn"),
+        )
+
+        assert rows.nbytes == 192 * 256
+        assert found(C, {A: sticks(A), B: rows, C: sticks(C)}, PRODUCTS) == []
+
+    def test_pairs_of_rows_side_by_side(self) -> None:
+        A, B, C = self.product()
+        pairs = replace(
+            tecomp.Layout.of((192, 256), "float16", lambda k, n: [k // 2, n // 64, n % 64, k % 2]),
+            storage=tecomp.storage_format("float8_e4m3fn"),
+        )
+        violations = check_constraints(C, PRODUCTS, {A: sticks(A), B: pairs, C: sticks(C)})
+
+        assert "C: B has k along its lanes, and it has to be an axis that C keeps" in {
+            each.message for each in violations
+        }
+
+
 class TestReductions:
     """Along the sticks they give one element a stick."""
 
@@ -367,7 +464,7 @@ class TestRefusals:
 
     def test_messages(self) -> None:
         A, P, n = tensor("A", 8, 8), tensor("P", 8, dtype="int32"), te.var("n")
-        C = te.compute((8, 8), lambda i, j: A[P[i], j] + 1.0, name="C")
+        C = te.compute((8, 8), lambda i, j: A[i * j % 8, j] + 1.0, name="C")
         N = te.placeholder((n,), name="N")
         M = te.compute((n,), lambda i: N[i] + 1.0, name="M")
         D = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="D")
@@ -376,7 +473,7 @@ class TestRefusals:
              "check_constraints: expected a schedule or what te.compute gives, got "
              "Tensor(A, shape=(8, 8), dtype=float16)"),
             (lambda: check_constraints(C, STICK),
-             "check_constraints: `P[i]` in C or a layout of its operands is no affine function, so "
+             "check_constraints: `i * j` in C or a layout of its operands is no affine function, so "
              "lanes cannot be compared"),
             (lambda: check_constraints(M, STICK),
              "check_constraints: M has the extent n, which is no number; layouts are of constant "

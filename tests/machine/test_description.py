@@ -216,7 +216,7 @@ def test_a_target_without_sticks() -> None:
          "toy.toml:76: [[rule]] 1: unknown key `bi`; the keys are kind, operation, operands, by, "
          "source, axis"),
         ("[stick]", "[rule]",
-         "toy.toml: no TOML (Cannot overwrite a value (at line 72, column 7)); see https://toml.io"),
+         "toy.toml:72: no TOML (Cannot overwrite a value, column 7); see https://toml.io"),
         ("[limits]\nspan_bytes = 65536", "[[limits]]\nspan_bytes = 65536",
          "toy.toml:85: [limits]: expected a table, got [{'span_bytes': 65536, 'source': "
          "'assumed'}]"),

@@ -111,7 +111,7 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
         ('source = "assumed"', 'source = ""',
          "toy.toml:8: [memory.dram]: `source` is ''; expected a text"),
         ('name = "toy"', "name = toy",
-         "toy.toml: no TOML (Invalid value (at line 1, column 8)); see https://toml.io"),
+         "toy.toml:1: no TOML (Invalid value, column 8); see https://toml.io"),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\n",
          "toy.toml:4: [memory]: nothing is described; describe at least one, or leave the table "
          "out"),
@@ -168,11 +168,14 @@ def test_buffers_of_the_right_rank() -> None:
         (Buffer("A", (4,), scope="globl"),
          "A: target cpu has no memory `globl`; did you mean `global`? its memories are global, "
          "global.texture, global.stream, shared, local"),
+        (Buffer("A", (4,), scope="Global"),
+         "A: target cpu has no memory `Global`; did you mean `global`? its memories are global, "
+         "global.texture, global.stream, shared, local"),
         (Buffer("A", (4,), scope="warp"),
          "A: target cpu has no memory `warp`; its memories are global, global.texture, "
          "global.stream, shared, local"),
     ],
-    ids=str.split("two-for-one one-for-two three typo unknown"),
+    ids=str.split("two-for-one one-for-two three typo case unknown"),
 )
 def test_buffers_that_a_memory_does_not_take(buffer: Buffer, message: str) -> None:
     with pytest.raises(TargetError) as error:

@@ -29,7 +29,9 @@ def run(args: list[te.Tensor], output: te.Tensor, given: list[np.ndarray],
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 1), (5, 2), (3, 7), (2, 127), (4, 1000), (2, 1023), (2, 3, 40), (2, 5000)]
+    "shape",
+    [(1, 1), (5, 2), (3, 7), (2, 127), (4, 1000), (2, 1023), (2, 3, 40), (2, 5000),
+     (9, 10), (20, 5), (3, 9, 17), (16, 31)],
 )
 def test_sizes(shape: tuple[int, ...], target: tecomp.Target) -> None:
     A, g, h = (te.placeholder(s, name=n) for s, n in ((shape, "A"), (shape[-1:], "g"),
