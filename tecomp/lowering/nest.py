@@ -115,7 +115,8 @@ class _Nests:
         for definition in roots:
             extents = self.program.shape(definition)
             bounds = [(Const(0), extent) for extent in extents]
-            memory.setdefault(definition.stage.key, with_padding(definition, bounds, scope))
+            stored = with_padding(definition, bounds, extents, scope)
+            memory.setdefault(definition.stage.key, stored)
         for definition in reversed(roots):
             region = whole(self.program, definition, scope)
             nest = self.stage(definition, Region(region, region), memory, scope)
@@ -345,7 +346,7 @@ class _Nests:
                     self.program, definition, own or region, bounds,
                     {**work.memory, **memory_of(found)}, self.checker.checks, scope,
                 )
-                bounds = with_padding(definition, bounds, scope)
+                bounds = with_padding(definition, bounds, shape, scope)
             found.append(Producer(definition, region, bounds, loop))
         return found
 
