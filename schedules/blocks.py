@@ -15,6 +15,7 @@ from tecomp.schedules.units import TileProduct, tile_product
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
 """For axes of the result by number the axes of the grid, and how many cores along each."""
+_ROWS = (("m", "k"), ("k", "n"), ("m", "n"))
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
         product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
     tile = dict.fromkeys((*c.axes, *c.total.op.reduce_axis), 1)
     if product is None:
-        tile[c.axes[-1]] = where.lanes(c.total.dtype)
+        tile[c.columns] = where.lanes(c.total.dtype)
     else:
         tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
     whole = {axis: number(axis.extent, c.total) for axis in tile}
@@ -92,6 +93,11 @@ class _Room:
         factors = sum(self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes))
         part = tuple(block[axis] for axis in self.c.axes)
         total: int = 2 * factors + self.bytes(self.c.total, part, 2)
+        shapes = zip(self.c.factors, self.c.read(block), strict=True)
+        total += sum(
+            self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)
+            if is_turned_and_padded(self.c, k, self.product)
+        )
         if self.output is not self.c.total:
             others = [x for x in self.output.op.input_tensors if x is not self.c.total]
             total += sum(self.where.bytes(part[-len(x.shape):], x.dtype) for x in others)
@@ -107,6 +113,9 @@ class _Room:
                 whole[dim] = _rounded(whole[dim], sizes[letter])
         if is_tiled(self.where, self.product):
             whole = [prod(whole)]
+        else:
+            order = matrix_order(self.c.roles[operand], operand, self.product, len(whole))
+            whole = [whole[dim] for dim in order]
         size: int = self.where.bytes(whole, x.dtype)
         return size
 
@@ -187,3 +196,28 @@ def _rounded(size: int, multiple: int) -> int:
 def is_tiled(where: Placement, product: TileProduct | None) -> bool:
     """Whether scratchpads have tiles in the order of the unit, not that of the whole memory."""
     return product is not None and where.target.tile is None
+
+
+def matrix_order(
+    roles: Mapping[int, str], operand: int, product: TileProduct | None, rank: int
+) -> list[int]:
+    """The dimensions of an operand, those of its matrix last, in the order that is multiplied.
+
+    A unit says what that is. Vectors go along the columns of the second factor and of the result.
+    """
+    orders = _ROWS if product is None else product.orders
+    letters = [each[0] for each in orders[operand]]
+    last = sorted(roles, key=lambda dim: letters.index(roles[dim]))
+    return [*(dim for dim in range(rank) if dim not in roles), *last]
+
+
+def is_turned_and_padded(c: Contraction, operand: int, product: TileProduct | None) -> bool:
+    """Whether a factor has zeros around it and another order in memory than it is given in.
+
+    What a machine computes goes along the lanes; only a copy may change what lies there. So the
+    factor is brought as it is, in the other order, and gets its zeros there.
+    """
+    x = c.factors[operand]
+    rank = len(x.shape)
+    order = matrix_order(c.roles[operand], operand, product, rank)
+    return bool(x.op.input_tensors) and order != list(range(rank))

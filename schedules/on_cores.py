@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tecomp import Layout, te
-from tecomp.schedules.blocks import Plan, is_tiled, plan
+from tecomp.schedules.blocks import Plan, is_tiled, is_turned_and_padded, matrix_order, plan
 from tecomp.schedules.contraction import Contraction
 from tecomp.schedules.placement import HOST, Map, Placement, sizes_of
 
@@ -38,14 +38,27 @@ def schedule(output: te.Tensor, c: Contraction, where: Placement) -> te.Schedule
     part = _add_up(s, sums, c, p, where)
     for k, x in enumerate(c.factors):
         reader = sums if readers[k] is x else readers[k]
-        copy = x if x.op.input_tensors else s.cache_read(x, where.scratchpad, [reader])
-        s[copy].set_scope(where.scratchpad)
-        s[copy].transform_layout(_place(c, p, where, x, k), loops="logical", pad_value=0)
-        walk(s, copy, s[copy].op.axis, where)
-        s[copy].compute_at(s[sums], part)
-        if p.is_doubled:
-            s[copy].double_buffer()
+        _bring(s, x, reader, k, c, p, where, (sums, part))
     return s
+
+
+def _bring(
+    s: te.Schedule, x: te.Tensor, reader: te.Tensor, operand: int, c: Contraction, p: Plan,
+    where: Placement, site: tuple[te.Tensor, te.IterVar],
+) -> None:
+    """Bring a part of a factor into the scratchpad, for each round of a loop of the sums."""
+    copy = x if x.op.input_tensors else s.cache_read(x, where.scratchpad, [reader])
+    made = [copy]
+    if is_turned_and_padded(c, operand, p.product):
+        made += [s.cache_read(each, where.scratchpad, [x]) for each in x.op.input_tensors]
+    sums, part = site
+    for near in made:
+        s[near].set_scope(where.scratchpad)
+        s[near].transform_layout(_place(c, p, where, near, operand), loops="logical", pad_value=0)
+        walk(s, near, s[near].op.axis, where)
+        s[near].compute_at(s[sums], part)
+    if p.is_doubled:
+        s[made[-1]].double_buffer()
 
 
 def _arguments(output: te.Tensor) -> list[te.Tensor]:
@@ -147,11 +160,8 @@ def _add_up(
     axes = dict(zip(c.axes, stage.op.axis, strict=True))
     axes |= dict(zip(c.total.op.reduce_axis, stage.op.reduce_axis, strict=True))
     part, depth = stage.split(axes[c.depth], factor=p.block[c.depth])
-    # Vectors lie along the last axis, whichever that is.
-    turned = p.product is None and c.columns is not c.axes[-1]
-    along, across = (c.columns, c.rows) if turned else (c.rows, c.columns)
-    rows, row = stage.split(axes[along], factor=p.tile[along])
-    columns, column = stage.split(axes[across], factor=p.tile[across])
+    rows, row = stage.split(axes[c.rows], factor=p.tile[c.rows])
+    columns, column = stage.split(axes[c.columns], factor=p.tile[c.columns])
     steps, step = stage.split(depth, factor=p.tile[c.depth])
     others = [axes[axis] for axis in c.axes if axis not in (c.rows, c.columns)]
     taps = [axes[axis] for axis in c.taps]
@@ -169,13 +179,8 @@ def _place(
 ) -> Map:
     """Where an operand lies in the scratchpad: tile by tile, in a tile as the unit takes it."""
     product, roles, shape = p.product, c.roles[operand], sizes_of(x)
-    if product is None:
-        plain: Map = where.layout(shape, x.dtype)
-        return plain
-    if not is_tiled(where, product):
-        letters = [each[0] for each in product.orders[operand]]
-        last = sorted(roles, key=lambda dim: letters.index(roles[dim]))
-        dims = [*(dim for dim in range(len(shape)) if dim not in roles), *last]
+    if product is None or not is_tiled(where, product):
+        dims = matrix_order(roles, operand, product, len(shape))
         whole = where.layout([shape[dim] for dim in dims], x.dtype)
         return lambda *index: whole(*(index[dim] for dim in dims))
     sizes = {"m": product.m, "n": product.n, "k": product.k}

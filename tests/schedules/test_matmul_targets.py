@@ -148,6 +148,14 @@ def test_transposed(machine: str, order: tuple[bool, bool]) -> None:
 
 
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("out_dtype", ["float16", "float32"])
+def test_both_transposed(machine: str, out_dtype: str) -> None:
+    _, s = run(machine, 65, 70, 100, transpose_a=True, transpose_b=True, out_dtype=out_dtype)
+
+    assert tecomp.check_constraints(s, machine) == ()
+
+
+@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
     target = load(machine)
     for batch in (2, target.cores + 1):
