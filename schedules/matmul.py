@@ -47,6 +47,7 @@ def define(
     bias: te.Tensor | None = None,
     activation: Callable[[te.Expr], te.Expr] | None = None,
     out_dtype: str | None = None,
+    pairs: bool = True,
     name: str = "matmul",
 ) -> te.Tensor:
     """`activation(A @ B + bias)`.
@@ -59,6 +60,8 @@ def define(
         bias: shape (n,), added to each row.
         activation: applied to each element at last.
         out_dtype: type of the result, in which products are added up; that of A if None.
+        pairs: whether integers of 8 and 16 bits are multiplied two at a time, as processors do;
+            units of accelerators take them as they are.
         name: of the result.
 
     Returns:
@@ -74,7 +77,7 @@ def define(
     if A is B:
         # Each operand is packed in its own way, so there have to be two.
         B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
-    in_pairs = dtype == "int32" and {A.dtype, B.dtype} <= set(IN_PAIRS)
+    in_pairs = pairs and dtype == "int32" and {A.dtype, B.dtype} <= set(IN_PAIRS)
     if in_pairs:
         A = _pairs(A, len(A.shape) - (2 if transpose_a else 1))
         B = _pairs(B, len(B.shape) - (1 if transpose_b else 2))

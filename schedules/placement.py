@@ -69,7 +69,7 @@ class Placement:
     def layout(self, shape: Sequence[int], dtype: str, memory: str | None = None) -> Map:
         """Where the elements of a tensor lie: in sticks of rows, or in tiles of its last two axes.
 
-        Memory with an address of two parts takes a row of the tensor as a row.
+        Memory with an address of several parts takes a row of the tensor as its last.
 
         Args:
             shape: of the tensor.
@@ -81,8 +81,8 @@ class Placement:
             What `transform_layout` takes.
         """
         place = self.scratchpad if memory is None else memory
-        if self.target.memory(place).rank == 2:
-            return self._in_rows(dtype)
+        if (rank := self.target.memory(place).rank) > 1:
+            return self._in_rows(dtype, rank)
         if self.target.tile is not None:
             return self._in_tiles(dtype)
         stick = self.target.stick
@@ -103,9 +103,16 @@ class Placement:
 
         return place
 
-    def _in_rows(self, dtype: str) -> Map:
+    def _in_rows(self, dtype: str, rank: int) -> Map:
         lanes = self.lanes(dtype)
-        return lambda *i: [*(i[:-1] or [_zero()]), te.AXIS_SEPARATOR, *_cut(i[-1:], (lanes,))]
+
+        def place(*i: te.Expr) -> list[object]:
+            leads = [*[_zero()] * (rank - len(i)), *i[:-1]]
+            first = len(leads) - (rank - 2)
+            apart = [part for each in leads[first:] for part in (te.AXIS_SEPARATOR, each)]
+            return [*leads[:first], *apart, te.AXIS_SEPARATOR, *_cut(i[-1:], (lanes,))]
+
+        return place
 
     def _in_tiles(self, dtype: str) -> Map:
         rows, columns = self.blocks(dtype)

@@ -188,6 +188,10 @@ def _problems(rule: Rule, each: Computation) -> list[_Problem]:
 
 
 def _lane_access(rule: LaneAccess, each: Computation) -> Iterator[_Problem]:
+    for use in each.inputs:
+        if (text := _read_across_lanes(use, each)) is not None:
+            yield _Problem((use,), text)
+            return
     if "gather" in rule.allowed:
         return
     kept = len(each.op.axis)
@@ -202,6 +206,24 @@ def _lane_access(rule: LaneAccess, each: Computation) -> Iterator[_Problem]:
             pair = pair or other
         if pair is not None:
             yield _Problem((use,), _lanes_text(use, each, pair))
+
+
+def _read_across_lanes(use: Use, each: Computation) -> str | None:
+    """What is wrong where data say which lane is read, or what each of the lanes reads."""
+    lane = free_variables(use.places.exprs[-1]) if use.places.exprs else set()
+    along = [axis for k, axis in enumerate(each.op.axis) if each.out.places.runs_along(k)]
+    for unknown in each.unknown:
+        if not any(unknown.var in free_variables(index) for index in use.indices):
+            continue
+        if unknown.var in lane:
+            return f"which lane of {use.name} it reads is known from `{unknown.var.name}` only"
+        used = {var for index in unknown.load.indices for var in free_variables(index)}
+        if any(axis in used for axis in along):
+            return (
+                f"each of its lanes reads from another place of {use.name}, known from "
+                f"`{unknown.var.name}` only"
+            )
+    return None
 
 
 def _lanes_text(

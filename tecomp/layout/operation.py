@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,9 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, index_value
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.rewrite import children, free_variables, top_down
 from tecomp.layout.layout import Layout
 from tecomp.lowering.index import index_of
 from tecomp.machine.rules import Operand
@@ -66,6 +67,21 @@ class Use:
 
 
 @dataclass(frozen=True, eq=False)
+class Unknown:
+    """An index that is read from a tensor: any number, the same where that has the same indices.
+
+    Attributes:
+        load: what is read.
+        var: that stands for it.
+        extent: of the dimension that it is an index of.
+    """
+
+    load: TensorLoad
+    var: Var
+    extent: int
+
+
+@dataclass(frozen=True, eq=False)
 class Computation:
     """An operation with the layouts of its operands.
 
@@ -74,12 +90,14 @@ class Computation:
         kind: what rules call it.
         inputs: its reads, in the order of the expression.
         out: its result.
+        unknown: indices that are read from tensors.
     """
 
     op: ComputeOp
     kind: Kind
     inputs: tuple[Use, ...]
     out: Use
+    unknown: tuple[Unknown, ...] = ()
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -127,18 +145,22 @@ def computation(
     Raises:
         LayoutError: an extent is no number, or a layout is for another shape.
     """
+    loads = _loads(body)
+    unknown = _unknown(loads, op.name)
     axes = (*op.axis, *op.reduce_axis)
     extents = tuple(_number(axis.extent, op.name) for axis in axes)
+    dims = (*axes, *(each.var for each in unknown))
+    box = (*extents, *(each.extent for each in unknown))
 
     def use(tensor: Tensor, indices: tuple[Expr, ...]) -> Use:
         layout = _layout_of(tensor, layouts, op.name)
-        plain = Use(tensor, indices, layout, Places(axes, extents, ()))
-        return plain.at(layout)
+        return Use(tensor, indices, layout, Places(dims, box, ())).at(layout)
 
-    loads = _loads(body)
-    inputs = tuple(use(n.tensor, tuple(index_of(i, {}) for i in n.indices)) for n in loads)
+    inputs = tuple(
+        use(n.tensor, tuple(_index(i, unknown) for i in n.indices)) for n in loads
+    )
     out = use(op.output(0), tuple(index_value(axis) for axis in op.axis))
-    return Computation(op, _kind(body, loads), inputs, out)
+    return Computation(op, _kind(body, loads), inputs, out, unknown)
 
 
 def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> Layout:
@@ -164,8 +186,32 @@ def _number(extent: object, where: str) -> int:
 
 
 def _loads(body: Expr) -> list[TensorLoad]:
-    roots = body.source if isinstance(body, Reduce) else (body,)
-    return [node for node in distinct_nodes(*roots) if isinstance(node, TensorLoad)]
+    """What is read, but for what indices are read from: those have no lanes."""
+    todo = list(reversed(body.source if isinstance(body, Reduce) else (body,)))
+    found: dict[int, TensorLoad] = {}
+    while todo:
+        node = todo.pop()
+        if isinstance(node, TensorLoad):
+            found.setdefault(id(node), node)
+        else:
+            todo.extend(reversed(list(children(node))))
+    return list(found.values())
+
+
+def _unknown(loads: Sequence[TensorLoad], where: str) -> tuple[Unknown, ...]:
+    found: dict[int, Unknown] = {}
+    for load in loads:
+        for index, extent in zip(load.indices, load.tensor.shape, strict=True):
+            for node in distinct_nodes(index):
+                if isinstance(node, TensorLoad) and id(node) not in found:
+                    var = Var(str(node), INT64)
+                    found[id(node)] = Unknown(node, var, _number(extent, where))
+    return tuple(found.values())
+
+
+def _index(index: Expr, unknown: Sequence[Unknown]) -> Expr:
+    vars_of = {id(each.load): each.var for each in unknown}
+    return index_of(top_down(index, lambda node: vars_of.get(id(node))), {})
 
 
 def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:

@@ -116,7 +116,8 @@ class _Nests:
         for definition in roots:
             extents = self.program.shape(definition)
             bounds = [(Const(0), extent) for extent in extents]
-            memory.setdefault(definition.stage.key, with_padding(definition, bounds, scope))
+            stored = with_padding(definition, bounds, extents, scope)
+            memory.setdefault(definition.stage.key, stored)
         starts = first_steps(self.program, scope)
         for definition in reversed(roots):
             points = whole(self.program, definition, scope)
@@ -348,7 +349,7 @@ class _Nests:
                     self.program, definition, own or region, bounds,
                     {**work.memory, **memory_of(found)}, self.checker.checks, scope,
                 )
-                bounds = with_padding(definition, bounds, scope)
+                bounds = with_padding(definition, bounds, shape, scope)
             found.append(Producer(definition, region, bounds, loop))
         return found
 

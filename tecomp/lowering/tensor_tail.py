@@ -112,7 +112,7 @@ def _held(
     """The elements that the memory of a computed tensor has, with those that are padding."""
     if isinstance(definition.stage.attach, AtRoot):
         # It is stored as a whole, with all of its padding.
-        return with_padding(definition, shape, tile.scope)
+        return with_padding(definition, shape, [extent for _, extent in shape], tile.scope)
     return memory[definition.stage.key]
 
 

@@ -39,7 +39,9 @@ def memory_of_arguments(program: Program) -> dict[Operation, Bounds]:
     return found
 
 
-def with_padding(definition: Definition, bounds: Bounds, scope: Scope) -> Bounds:
+def with_padding(
+    definition: Definition, bounds: Bounds, shape: Sequence[Extent], scope: Scope
+) -> Bounds:
     """`bounds` of a realized region, with the indices whose places are in its memory as well.
 
     Of tiles of 6 rows in a layout, the last holds 6 rows even where the tensor ends before.
@@ -52,12 +54,12 @@ def with_padding(definition: Definition, bounds: Bounds, scope: Scope) -> Bounds
         box = space.box(bounds)
         places = _places(maps, definition.axis)
         stored = scope.space([Var("place") for _ in places]).box(
-            _stored_bounds(maps, bounds, image(box, places, space), scope)
+            _stored_bounds(maps, bounds, shape, image(box, places, space), scope)
         )
         roomy = preimage(stored, places, space)
     except NotAffine:
         return bounds
-    wide = box_around(roomy, roomy, scope, [extent for _, extent in bounds])
+    wide = box_around(roomy, roomy, scope, shape)
     try:
         return wide if is_inside(space.box(wide), roomy, scope) else bounds
     except NotAffine:
@@ -72,15 +74,16 @@ def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
 
 
 def _stored_bounds(
-    maps: Sequence[IndexMap], bounds: Bounds, stored: Any, scope: Scope
+    maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Any, scope: Scope
 ) -> Bounds:
-    """The box of places that is allocated for `bounds`."""
-    shape = [extent for _, extent in bounds]
+    """The box of places that is allocated for `bounds` of a tensor of some shape."""
+    from_start = all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
+    places = [extent for _, extent in bounds] if from_start else list(shape)
     for index_map in maps:
-        shape = list(AnyMap.lift(index_map).map_shape(shape))
-    if all(isinstance(start, Const) and start.value == 0 for start, _ in bounds):
-        return [(Const(0), extent) for extent in shape]
-    return box_around(stored, stored, scope, shape)
+        places = list(AnyMap.lift(index_map).map_shape(places))
+    if from_start:
+        return [(Const(0), extent) for extent in places]
+    return box_around(stored, stored, scope, places)
 
 
 def whole_tiles(

@@ -31,7 +31,7 @@ class LaneAccess:
         kind: `lane_access`.
         operation: what it is about.
         allowed: `consecutive`: the next lane of the same stick, the same offset in all sticks;
-            `broadcast`: the same element; `gather`: anything.
+            `broadcast`: the same element; `gather`: anything that is known without data.
         source: where the rule comes from.
     """
 

@@ -266,6 +266,33 @@ class TestProducts:
         assert (violation.relayout, violation.layout.memory) == ("A", "lx")
 
 
+class TestGathers:
+    """The table's indexed dimension is none of lanes; the tensor of indices may lie anyhow."""
+
+    @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
+    def test_rows_of_a_table(self, value: Callable[[te.Expr], te.Expr]) -> None:
+        W, R = tensor("W", 1000, 256), tensor("R", 40, dtype="int32")
+        C = te.compute((40, 256), lambda i, j: value(W[R[i], j]), name="C")
+        target = replace(STICK, rules=tuple(r for r in STICK.rules if isinstance(r, LaneAccess)))
+
+        assert found(C, {W: sticks(W), C: sticks(C)}, target) == []
+        (violation,) = check_constraints(C, target, {W: sticks(W, 0), C: sticks(C)})
+        assert violation.message == "C: which lane of W it reads is known from `R[i]` only"
+        assert (violation.relayout, violation.layout) == ("W", sticks(W))
+
+    @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
+    def test_each_lane_from_elsewhere(self, value: Callable[[te.Expr], te.Expr]) -> None:
+        W, J = tensor("W", 40, 256), tensor("J", 256, dtype="int32")
+        C = te.compute((40, 256), lambda i, j: value(W[i, J[j]]), name="C")
+        target = replace(STICK, rules=tuple(r for r in STICK.rules if isinstance(r, LaneAccess)))
+
+        (violation,) = check_constraints(C, target, {W: sticks(W, 0), C: sticks(C)})
+        assert violation.message == (
+            "C: each of its lanes reads from another place of W, known from `J[j]` only"
+        )
+        assert found(C, {W: sticks(W, 0), C: sticks(C, 0)}, target) == []
+
+
 class TestConvolutions:
     """The image has sticks of its input channels, weights and result of the output channels."""
 
@@ -437,7 +464,7 @@ class TestRefusals:
 
     def test_messages(self) -> None:
         A, P, n = tensor("A", 8, 8), tensor("P", 8, dtype="int32"), te.var("n")
-        C = te.compute((8, 8), lambda i, j: A[P[i], j] + 1.0, name="C")
+        C = te.compute((8, 8), lambda i, j: A[i * j % 8, j] + 1.0, name="C")
         N = te.placeholder((n,), name="N")
         M = te.compute((n,), lambda i: N[i] + 1.0, name="M")
         D = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="D")
@@ -446,7 +473,7 @@ class TestRefusals:
              "check_constraints: expected a schedule or what te.compute gives, got "
              "Tensor(A, shape=(8, 8), dtype=float16)"),
             (lambda: check_constraints(C, STICK),
-             "check_constraints: `P[i]` in C or a layout of its operands is no affine function, so "
+             "check_constraints: `i * j` in C or a layout of its operands is no affine function, so "
              "lanes cannot be compared"),
             (lambda: check_constraints(M, STICK),
              "check_constraints: M has the extent n, which is no number; layouts are of constant "

@@ -149,3 +149,18 @@ def test_places_that_a_remainder_declares_are_no_tile() -> None:
 
     tecomp.build(s, [A, C], check_bounds=True)(a, c)
     np.testing.assert_array_equal(c, (a + 1) * 2)
+
+
+@pytest.mark.parametrize("columns", [8, 9])
+def test_one_element_whose_block_is_a_case_distinction(columns: int) -> None:
+    """Block (i + j) % 8 // 3 has no start without cases: it may be any block of the tensor."""
+    A = te.placeholder((8,), name="A")
+    T = te.compute((8,), lambda i: A[i] * 2.0, name="T")
+    B = te.compute((10, columns), lambda i, j: T[(i + j) % 8] + 1.0, name="B")
+    s = te.create_schedule(B)
+    s[T].transform_layout(lambda i: [i // 3, i % 3])
+    s[T].compute_at(s[B], B.op.axis[1])
+    a, b = np.arange(8, dtype=np.float32), np.zeros((10, columns), np.float32)
+    tecomp.build(s, [A, B], check_bounds=True)(a, b)
+
+    np.testing.assert_array_equal(b, a[np.add.outer(range(10), range(columns)) % 8] * 2 + 1)

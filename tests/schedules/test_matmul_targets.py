@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,16 @@ def test_no_figure_of_a_machine_is_in_the_schedule(m: int, k: int, n: int) -> No
     _, s = run(MADE_UP, m, k, n, "bfloat16")
 
     assert "tensorize" in str(s.trace)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (7, 33, 100), (33, 20, 57)])
+def test_plug_in(m: int, k: int, n: int) -> None:
+    """Integers, a memory of three axes, and a unit that takes its factor in pairs of rows."""
+    acme = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
+    _, s = run(Target.load(acme), m, k, n, "int16", out_dtype="int32", pairs=False)
+
+    assert "tensorize" in str(s.trace)
+    assert tecomp.check_constraints(s, Target.load(acme)) == ()
 
 
 def test_padding_is_read_after_it_is_filled() -> None:

@@ -81,7 +81,7 @@ class Maker(Expressions):
             case 4 | 5 | 6 | 7 | 8:
                 self._reduction(shape, axes)
             case 9:
-                self.pick((self._argmax, self._two_outputs))(shape, axes)
+                self.pick((self._argmax, self._two_outputs, self._scan))(shape, axes)
 
     def _elementwise(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
         value = self.expr(axes, self.number(1, 3))
@@ -141,6 +141,37 @@ class Maker(Expressions):
         bounds = full_range(value.dtype)
         results = Value("", "int32", *full_range("int32")), Value("", value.dtype, *bounds)
         self._define(shape, axes, text, results)
+
+    def _scan(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
+        """A recurrence over the first axis; steps are clipped, so that values stay small."""
+        if not shape or not isinstance(shape[0], int) or shape[0] < 1:
+            return self._elementwise(shape, axes)
+        dtype = self.pick(("int32", "float32", "int8"))
+        name, (time, *places) = self.fresh("S"), axes
+        first = self.number(1, min(2, shape[0]))
+        start = as_type(tamed(self.expr(axes, 1)), dtype)
+        back = self.number(1, first)
+        at = [place.name for place in places]
+        if places and self.chance(30):
+            extent = shape[1]
+            at[0] = f"{extent} - 1 - {at[0]}" if self.chance(50) else f"te.max({at[0]} - 1, 0)"
+        read = f"{name}_state[{', '.join([f'{time.name} - {back}', *at])}]"
+        value = as_type(tamed(self.expr(axes, 1)), dtype)
+        step = tamed(arithmetic("+", Value(read, dtype, -8, 8), value))
+        parameters = ", ".join(axis.name for axis in axes)
+        many = (first, *shape[1:])
+        self.lines += [
+            f'{name}_state = te.placeholder({shape_text(shape)}, "{dtype}", name="{name}_state")',
+            f"{name} = te.scan(",
+            f'    te.compute({shape_text(many)}, lambda {parameters}: {start.text}, '
+            f'name="{name}_start"),',
+            f'    te.compute({shape_text(shape)}, lambda {parameters}: {step.text}, '
+            f'name="{name}_step"),',
+            f'    {name}_state, name="{name}",',
+            ")",
+        ]
+        self.tensors.append(Known(name, shape, Value("", dtype, -8, 8)))
+        return None
 
     def _define(
         self,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import (
@@ -68,8 +69,13 @@ def compute(
     """Every tensor that `outputs` need, by operation and output."""
     tensors: Tensors = {(op, 0): array for op, array in inputs.items()}
     with np.errstate(all="ignore"):
+        steps = {tensor.op for op in post_order(outputs) if isinstance(op, ScanOp)
+                 for tensor in _rules(op)}  # fmt: skip
         for op in post_order(outputs):
-            if isinstance(op, ComputeOp):
+            if isinstance(op, ScanOp):
+                for k, array in enumerate(_scan(op, tensors, sizes)):
+                    tensors[op, k] = array
+            elif isinstance(op, ComputeOp) and op not in steps:
                 for k, array in enumerate(_compute(op, tensors, sizes)):
                     tensors[op, k] = array
     return tensors
@@ -87,6 +93,35 @@ def _compute(op: ComputeOp, tensors: Tensors, sizes: Mapping[Var, int]) -> list[
         points.value(expr) for expr in op.body
     ]
     return [result.reshape(shape) for result in results]
+
+
+def _rules(op: ScanOp) -> list[Tensor]:
+    """The tensors that say what a step is."""
+    return [expr.tensor for expr in op.body if isinstance(expr, TensorLoad)]
+
+
+def _scan(op: ScanOp, tensors: Tensors, sizes: Mapping[Var, int]) -> list[Array]:
+    """A recurrence, one step after another."""
+    shape = [number(extent, sizes) for extent in op.shape]
+    first = min(number(op.scan_axis.dom.min, sizes), shape[0])
+    states = [np.zeros(shape, dtype.numpy) for dtype in op.dtypes]
+    for state, start in zip(states, op.start, strict=True):
+        assert isinstance(start, TensorLoad)
+        state[:first] = tensors[start.tensor.op, start.tensor.value_index][:first]
+    known = {**tensors, **{(t.op, 0): s for t, s in zip(op.states, states, strict=True)}}
+    grid = np.indices(shape[1:]).reshape(len(shape) - 1, math.prod(shape[1:]))
+    for step in range(first, shape[0]):
+        for state, rule in zip(states, _rules(op), strict=True):
+            places = (np.full(grid.shape[1:] or 1, step), *grid)
+            values: dict[Var, Array] = {
+                axis: place.astype(axis.dtype.numpy)
+                for axis, place in zip(rule.op.axis, places, strict=True)
+            }
+            values |= {v: np.full(places[0].shape, n, v.dtype.numpy) for v, n in sizes.items()}
+            points = _Points(known, values, np.ones(places[0].shape, bool))
+            assert isinstance(rule.op, ComputeOp)
+            state[step] = points.value(rule.op.body[rule.value_index]).reshape(shape[1:])
+    return states
 
 
 class _Points:

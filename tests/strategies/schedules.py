@@ -38,17 +38,22 @@ REFUSED_CALLS = (
     r"the axes must be loops directly inside one another",
     r"double_buffer: \S+ (is an output|has several outputs)",
     r"rolling_buffer: \S+ is an output",
+    r"\S+ is a scan",
+    r"\S+ counts the steps of a scan",
 )
 REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
     r"^s\[(?P<stage>\S+)\]\.compute_at: \S+ is passed by the caller, but the stage .* only a part",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): init= of \S+ reads \S+ before the loops of the",
+    r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): the start of \S+ reads \S+ before the loops over",
     r"iterations .* both write .*, which the caller passes; compute (?P<stage>\S+) at the root",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
 )
-# Refusals of hints about loops, which say nothing about what is computed.
+# Refusals of hints about loops, which say nothing about what is computed, and of orders.
 REFUSED_HINTS = (
+    r"^s\[\S+\]: iteration \(.*\) reads \S+\[.*\] before its loops compute that",
+    r"iteration \(.*\) reads \S+\[.*\], which another one computes at the same time",
     r"^s\[\S+\]\.prefetch\(.*\): nothing inside that loop reads",
     r"^s\[\S+\]\.prefetch\(.*\): \S+ is computed inside that loop",
     r"^s\[\S+\]\.prefetch\(.*\): the iterations of \S+ run at once",
@@ -308,6 +313,8 @@ class _Scheduler(Draws):
 
     def transform_layout(self, stage: Stage) -> None:
         key = self.key(stage)
+        if stage.op.name.endswith("_state"):
+            return
         state = self.case.schedule.state.stage(key)
         earlier = self.case.maps.get(key, [])
         shape = (
