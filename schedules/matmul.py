@@ -217,7 +217,7 @@ def _packed_columns_pay(total: te.Tensor, target: Target) -> int:
 
 def _depth(k: int | te.Expr, about: int) -> int:
     """Even parts of the depth of about that size: a second pass over the sums costs more."""
-    return ceil_div(k, max(round(k / about), 1)) if isinstance(k, int) else about
+    return max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:

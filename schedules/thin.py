@@ -35,7 +35,8 @@ def _rows(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
     (k,) = stage.op.reduce_axis
     m, n = total.shape[-2:]
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    most = max(second // 4 // ((m if isinstance(m, int) else 1) * total.dtype.bytes), tile.columns)
+    rows = max(m, 1) if isinstance(m, int) else 1
+    most = max(second // 4 // (rows * total.dtype.bytes), tile.columns)
     if isinstance(n, int):
         most = max(min(most, ceil_div(n, core.count)), tile.columns)
     block, j = stage.split(j, factor=balanced(n, most, tile.columns))

@@ -146,6 +146,7 @@ def scan(
     for parts in zip(starts, rules, states, strict=True):
         _check_types(*parts, where)
         _check_shapes(*parts, states[0], where)
+    _check_first_steps(starts, where)
     axis = tuple(_axes(starts[0], rules[0]))
     location = user_location()
     outputs = ScanOp(
@@ -230,6 +231,15 @@ def _check_shapes(
             f"{where}: {start.name} has {first} steps, and the result only {steps}; give init the "
             "first of them"
         )
+
+
+def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
+    for start in starts[1:]:
+        if not _alike(start.shape[:1], starts[0].shape[:1]):
+            raise DefinitionError(
+                f"{where}: {starts[0].name} has {starts[0].shape[0]} steps and {start.name} "
+                f"{start.shape[0]}; the states of a scan start with as many steps"
+            )
 
 
 def _alike(one: Sequence[Extent], other: Sequence[Extent]) -> bool:

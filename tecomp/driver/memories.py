@@ -13,16 +13,15 @@ from tecomp.driver.grid import check_grid
 from tecomp.driver.sizes import in_numbers
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var
+from tecomp.ir.expr import BufferLoad, Var
 from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import children, walk
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
     BufferStore,
     Extent,
     For,
-    IfThenElse,
     PrimFunc,
     Stmt,
 )
@@ -30,10 +29,12 @@ from tecomp.lowering.arenas import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target
-from tecomp.machine.memory import Memory
+from tecomp.machine.memory import Link, Memory
+from tecomp.model.exchange import Uses, link_between_cores, uses_of
+from tecomp.model.sites import sites_of
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
-from tecomp.poly.shares import Shared, Use, shared
+from tecomp.poly.shares import Shared, shared
 from tecomp.scheduling.schedule import Schedule
 
 Shape: TypeAlias = tuple[Extent, ...]
@@ -171,36 +172,36 @@ def _shapes(lowered: Lowered) -> dict[Var, Shape]:
 def _residents(
     func: PrimFunc, target: Target, shapes: Mapping[Var, Shape]
 ) -> Iterator[Resident]:
-    uses = _uses_by_core(func)
+    sites = sites_of(func, {})
+    uses = uses_of(sites)
     crossing = {each.data for each in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]
     for buffer in (*params, *_allocated_around_cores(func)):
         memory = target.memory(buffer.scope)
         if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
-            own = uses.get(buffer.data, [])
+            own = uses.get(buffer.data, Uses())
             shape = shapes.get(buffer.data, buffer.shape)
-            part = _part_of_a_core(buffer, shape, memory, own, func, target)
+            part = _part_of_a_core(buffer, shape, memory, own, sites.axes, target)
             yield Resident(buffer, memory, part)
         elif buffer.data not in crossing and memory.capacity_bytes is not None and is_sized(buffer):
             yield Resident(buffer, memory, bytes_of(buffer, memory))
 
 
 def _part_of_a_core(
-    buffer: Buffer, shape: Shape, memory: Memory, uses: Sequence[Use], func: PrimFunc,
-    target: Target,
+    buffer: Buffer, shape: Shape, memory: Memory, uses: Uses, axes: Sequence[str], target: Target
 ) -> int:
     """The bytes of a buffer that a core has, each of which is its own."""
     where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
-    axes = _axes(func)
-    cure = (
-        f"copy it to a memory of the chip first, or compute it inside the loop bound to "
-        f"{axes[-1] if axes else 'the grid'}"
-    )
+    link = link_between_cores(target, memory.name)
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
+    cure = _cure(memory, link, axes)
     try:
         with isl_work("build", TargetError):
-            found = shared(uses)
+            found = shared(uses.own, uses.copies)
+            if link is None and found.cores is None and uses.copies:
+                found = shared((*uses.own, *uses.copies))
+                cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
     except NotAffine as error:
         raise TargetError(
             f"{where}, but which core uses what depends on `{error.expr}`; {cure}"
@@ -208,6 +209,17 @@ def _part_of_a_core(
     if found.cores is not None:
         raise TargetError(f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}")
     return prod(found.span) * buffer.dtype.bytes
+
+
+def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
+    """What to do where cores need the same element."""
+    inside = f"or compute it inside the loop bound to {axes[-1]}"
+    if link is None:
+        return f"copy it to a memory of the chip first, {inside}"
+    return (
+        f"copy it over link `{link.name}` into `{memory.name}`, in a loop over cores after the one "
+        f"that makes it, {inside}"
+    )
 
 
 def _clash(buffer: Buffer, shape: Shape, found: Shared, axes: Sequence[str]) -> str:
@@ -233,13 +245,6 @@ def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def _axes(func: PrimFunc) -> tuple[str, ...]:
-    """The axes of the grid that loops are bound to."""
-    return tuple(dict.fromkeys(
-        node.thread for node in walk(func.body) if isinstance(node, For) and node.thread
-    ))
-
-
 def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
     """Buffers that exist before a loop over cores begins that uses them."""
     found: list[Buffer] = []
@@ -253,42 +258,6 @@ def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
 
 def _buffers(root: Stmt) -> Iterator[Buffer]:
     return (n.buffer for n in walk(root) if isinstance(n, BufferLoad | BufferStore))
-
-
-_Around = tuple[tuple[tuple[Var, Expr, Expr], ...], tuple[Expr, ...], Mapping[str, Expr]]
-
-
-def _uses_by_core(func: PrimFunc) -> dict[Var, list[Use]]:
-    """Every access of a function, with the loops around it."""
-    axes = _axes(func)
-    found: dict[Var, list[Use]] = {}
-    todo: list[tuple[Stmt, _Around]] = [(func.body, ((), (), {}))]
-    while todo:
-        node, (loops, conditions, cores) = todo.pop()
-        core = tuple(cores.get(axis, Const(0)) for axis in axes)
-        for buffer, indices in _accesses(node):
-            use = Use(loops, conditions, core, indices)
-            found.setdefault(buffer.data, []).append(use)
-        match node:
-            case For(var, low, extent):
-                bound = {**cores, node.thread: var} if node.thread else cores
-                todo.append((node.body, ((*loops, (var, low, extent)), conditions, bound)))
-            case IfThenElse(condition, then, other):
-                todo.append((then, (loops, (*conditions, condition), cores)))
-                if other is not None:
-                    todo.append((other, (loops, (*conditions, Not(condition)), cores)))
-            case _:
-                todo += [(child, (loops, conditions, cores)) for child in children(node)
-                         if isinstance(child, Stmt)]
-    return found
-
-
-def _accesses(node: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
-    if isinstance(node, BufferStore):
-        yield node.buffer, node.indices
-    for child in children(node):
-        if not isinstance(child, Stmt):
-            yield from ((p.buffer, p.indices) for p in walk(child) if isinstance(p, BufferLoad))
 
 
 def _check_capacities(

@@ -29,7 +29,6 @@ from tecomp.lowering.kinds import loop_kinds
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
 from tecomp.lowering.storage import local_buffer, rebased
-from tecomp.lowering.work import loop_variable
 from tecomp.scheduling.state import At
 
 
@@ -62,12 +61,12 @@ def check_doubled(program: Program) -> None:
             )
 
 
-def loop_ahead(definition: Definition, values: Mapping[IterVar, Expr]) -> Var | None:
+def loop_ahead(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | None:
     """The loop whose next iteration a stage is computed for; None if it is not, or has no next."""
     stage = definition.stage
     if not stage.is_doubled or not isinstance(stage.attach, At):
         return None
-    return loop_variable(stage.attach.axis, values)
+    return loops.get(stage.attach.axis)
 
 
 def double_buffers(func: PrimFunc) -> PrimFunc:

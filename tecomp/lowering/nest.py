@@ -47,7 +47,8 @@ from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import ReadChecker
 from tecomp.lowering.recurrence import (
     check_order,
-    evaluated_in_steps,
+    evaluated_for_scans,
+    first_steps,
     later_steps,
     with_recurrences,
 )
@@ -84,7 +85,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
         LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
     """
     program = with_recurrences(program)
-    checker = ReadChecker(program, evaluated_in_steps(program))
+    checker = ReadChecker(program, evaluated_for_scans(program))
     checker.run()
     check_inputs(program)
     check_consumers(program)
@@ -117,9 +118,11 @@ class _Nests:
             bounds = [(Const(0), extent) for extent in extents]
             stored = with_padding(definition, bounds, extents, scope)
             memory.setdefault(definition.stage.key, stored)
+        starts = first_steps(self.program, scope)
         for definition in reversed(roots):
-            region = whole(self.program, definition, scope)
-            nest = self.stage(definition, Region(region, region), memory, scope)
+            points = whole(self.program, definition, scope)
+            region = starts.get(definition.stage.key, Region(points, points))
+            nest = self.stage(definition, region, memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
                 statement = realized(definition, memory[definition.stage.key], statement)
@@ -149,7 +152,7 @@ class _Nests:
         body = StageBody(self.program, definition, self.checker.checks)
         work = StageWork(
             definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
-            operation is None and frame.data_loops_suffice
+            scope.params, operation is None and frame.data_loops_suffice
             and first_step_stores(self.program, definition, attached),
             operation,
         )
@@ -307,7 +310,7 @@ class _Nests:
         memory = {**work.memory, **memory_of(producers)}
         for producer in reversed(producers):
             nest = self.stage(producer.definition, producer.region, memory, scope)
-            ahead = loop_ahead(producer.definition, values)
+            ahead = loop_ahead(producer.definition, work.loop_variables(values))
             statement = producer.realized(seq(nest, statement), ahead)
         return statement
 
@@ -321,7 +324,7 @@ class _Nests:
         here = work.attached.get(position, ())
         if not here:
             return []
-        window = Window(self.program, values, scope)
+        window = Window(self.program, work.loop_variables(values), scope)
         rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
         kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
         instances = self._instances(work, position, values, scope, kept)

@@ -20,7 +20,7 @@ from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
 from tecomp.lowering.footprint import read_elements
 from tecomp.lowering.program import Program
-from tecomp.lowering.work import StageWork, loop_variable
+from tecomp.lowering.work import StageWork
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.regions import Scope, box_around
 from tecomp.scheduling.state import Ahead
@@ -71,7 +71,7 @@ def fetch_ahead(
     shape = [program.extent(extent) for extent in ahead.tensor.shape]
     whole = space.box([(index_value(0), extent) for extent in shape])
     box = box_around(region.intersect(whole), region, scope, shape)
-    later = _iterations_later(ahead, values)
+    later = _iterations_later(ahead, work.loop_variables(values))
     if later is None or any(_is(extent, 0) for _, extent in (*box, *memory)):
         return seq()
     buffer = program.buffer_of(ahead.tensor)
@@ -101,11 +101,11 @@ def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:
             return
 
 
-def _iterations_later(ahead: Ahead, values: Mapping[IterVar, Expr]) -> dict[Var, Expr] | None:
+def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, Expr] | None:
     """What the loop's variable is then; None where the loop has a single iteration here."""
     if not ahead.offset:
         return {}
-    own = loop_variable(ahead.axis, values)
+    own = loops.get(ahead.axis)
     return None if own is None else {own: own + ahead.offset}
 
 

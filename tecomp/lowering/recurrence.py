@@ -11,10 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Var
-from tecomp.lowering.footprint import propagated, read_elements, whole, with_reduction
+from tecomp.ir.expr import Expr, Var
+from tecomp.lowering.footprint import (
+    Region,
+    needed,
+    propagated,
+    read_elements,
+    whole,
+    with_reduction,
+)
 from tecomp.lowering.frame import StageFrame
 from tecomp.lowering.kinds import at_once
 from tecomp.lowering.program import Definition, Program
@@ -40,16 +49,53 @@ def with_recurrences(program: Program) -> Program:
     return program
 
 
-def evaluated_in_steps(program: Program) -> dict[Operation, Any]:
-    """The points at which the stages are evaluated that the steps of scans are computed from."""
+def evaluated_for_scans(program: Program) -> dict[Operation, Any]:
+    """The points at which the stages are evaluated that scans alone are computed from."""
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     stages = step_stages(program.state, program.states)
     inside = {stage for group in stages.values() for stage in group}
     instances = {
         key: whole(program, program.definitions[key], scope) for key in stages if key not in inside
     }
+    inside |= _only_for_starts(program)
     found = propagated(program, instances, inside, scope)
     return {key: points for key, points in found.items() if key in inside}
+
+
+def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
+    """Of stages that only the first steps of scans are computed from, what is needed.
+
+    That is less than all of them where a scan may have no steps.
+    """
+    starts = _only_for_starts(program)
+    if not starts:
+        return {}
+    instances = {
+        key: whole(program, definition, scope)
+        for key, definition in program.definitions.items() if definition.scan_axis is not None
+    }
+    found = propagated(program, instances, starts, scope)
+    regions = ((key, needed(program, program.definitions[key], found, scope)) for key in starts)
+    return {key: region for key, region in regions if region is not None}
+
+
+def _only_for_starts(program: Program) -> set[Operation]:
+    """The stages that nothing reads but the first steps of scans, or other such stages."""
+    found: set[Operation] = set()
+    by_starts: set[Operation] = set()
+    by_others: set[Operation] = set()
+    for key, definition in reversed([*program.definitions.items()]):
+        if key in by_starts - by_others and not definition.is_argument:
+            found.add(key)
+        by_starts |= _sources(program, definition.start)
+        (by_starts if key in found else by_others).update(_sources(program, definition.body))
+    return found
+
+
+def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
+    """The stages that `values` read."""
+    nodes = distinct_nodes(*values)
+    return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
 
 
 def later_steps(definition: Definition, points: Any, scope: Scope) -> Any:

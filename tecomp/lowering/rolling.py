@@ -37,7 +37,6 @@ from tecomp.lowering.kinds import loop_kinds
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
 from tecomp.lowering.storage import local_buffer
-from tecomp.lowering.work import loop_variable
 from tecomp.poly.regions import Scope, of_earlier_iterations, without_gaps
 from tecomp.scheduling.state import At, StageState
 
@@ -90,12 +89,12 @@ class Window:
 
     Attributes:
         program: the definitions.
-        values: the loops that are open, in terms of variables.
+        loops: the variables of those loops that are open and have several iterations.
         scope: what surrounds them.
     """
 
     program: Program
-    values: Mapping[IterVar, Expr]
+    loops: Mapping[IterVar, Var]
     scope: Scope
 
     def needed(self, definition: Definition, region: Region) -> Region:
@@ -124,7 +123,7 @@ class Window:
 
     def _loop(self, definition: Definition) -> Var | None:
         attach = definition.stage.attach
-        return loop_variable(attach.axis, self.values) if isinstance(attach, At) else None
+        return self.loops.get(attach.axis) if isinstance(attach, At) else None
 
 
 def check_kept(program: Program, body: Stmt) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import ForKind
 from tecomp.lowering.body import StageBody
@@ -35,6 +35,7 @@ class StageWork:
             after loops over cores.
         attached: stages computed inside, by the position after their loop.
         memory: for each tensor that exists there, the elements that its memory has.
+        around: the variables of what is around the stage: sizes, and loops of others.
         starts_inside: whether the first step of a reduction stores its initial value.
         operation: of the machine, that takes the place of inner loops.
     """
@@ -47,6 +48,7 @@ class StageWork:
     cuts: tuple[int, ...]
     attached: Mapping[int, tuple[Definition, ...]]
     memory: Memory
+    around: tuple[Var, ...]
     starts_inside: bool
     operation: Tensorizer | None = None
 
@@ -124,19 +126,22 @@ class StageWork:
         pragmas = self.definition.stage.pragmas
         return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
 
+    def loop_variables(self, values: Mapping[IterVar, Expr]) -> dict[IterVar, Var]:
+        """The variables of open loops; without those that have a single iteration here.
 
-def loop_variable(axis: IterVar, values: Mapping[IterVar, Expr]) -> Var | None:
-    """The variable of the loop over `axis`; None where it has a single iteration.
+        A value may depend on loops further out, too, and on those around the stage.
 
-    Args:
-        axis: a loop of a stage.
-        values: the loops that are open, in terms of variables.
-    """
-    others = {
-        var for leaf, value in values.items() if leaf is not axis for var in free_variables(value)
-    }
-    own = [var for var in free_variables(values[axis]) if var not in others]
-    return own[0] if own else None
+        Args:
+            values: the loops that are open, in terms of variables.
+        """
+        found: dict[IterVar, Var] = {}
+        outside = set(self.around)
+        for leaf in self.leaves:
+            own = [v for v in free_variables(values.get(leaf, Const(0))) if v not in outside]
+            if own:
+                found[leaf] = own[0]
+                outside.update(own)
+        return found
 
 
 def positions_of_hints(stage: StageState) -> list[int]:

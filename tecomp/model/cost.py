@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Totals
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import PrimFunc
@@ -15,7 +15,8 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
-from tecomp.model.links import cycles, hops, latency, outside_of_transfer
+from tecomp.model.exchange import Sources, exchanges, link_between_cores
+from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
 from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
 from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of
@@ -93,6 +94,10 @@ class _Worker:
         key = statement, name, resource
         self.parts[key] = self.parts.get(key, 0.0) + cycles
 
+    def awaits(self, resource: str, cycles: float) -> None:
+        """Note that the first data from a resource take so long."""
+        self.waits[resource] = max(self.waits.get(resource, 0.0), cycles)
+
 
 class _Model:
     """Sums over the places of a program."""
@@ -106,27 +111,53 @@ class _Model:
         self.operations: Totals[str] = Totals()
         self.chip: dict[str, float] = {}
         self.links: dict[str, _Transfers] = {}
+        self.sources = exchanges(sites, target)
 
     def access(self, site: Site) -> None:
         """Add what one place reads or writes."""
         memory = self.target.memory(site.buffer.scope)
+        if (sources := self.sources.get(id(site))) is not None:
+            self._exchange(site, memory, sources)
+            return
         link = self._link_of(site, memory)
-        found = self.counter.accesses(
+        found = self._accesses(site, memory, link)
+        for core, accesses in found.items():
+            self._flow(site, memory, accesses, core, core)
+        if link is not None:
+            self._transfer(site, link, found, memory)
+
+    def _exchange(self, site: Site, memory: Memory, sources: Sources) -> None:
+        """Add a copy from the memory of one core into that of another."""
+        link = link_between_cores(self.target, memory.name)
+        for source, when in sources:
+            part = replace(site, frames=(*site.frames, when))
+            found = self._accesses(part, memory, link)
+            for core, accesses in found.items():
+                self._flow(site, memory, accesses, source, core)
+            apart = {core: accesses for core, accesses in found.items() if core != source}
+            if link is not None:
+                self._transfer(part, link, apart, memory, source)
+
+    def _accesses(self, site: Site, memory: Memory, link: Link | None) -> dict[Core, Accesses]:
+        return self.counter.accesses(
             site.frames, site.buffer, site.indices, memory.transaction_bytes,
             link.burst_bytes if link is not None else None,
         )
+
+    def _flow(
+        self, site: Site, memory: Memory, accesses: Accesses, owner: Core, user: Core
+    ) -> None:
+        """Add accesses of one core to the memory that is its own, that of another or the chip's."""
         flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
         size = site.buffer.dtype.bytes
-        for core, accesses in found.items():
-            flow.bytes += accesses.count * size
-            flow.runs += accesses.runs
-            flow.longest = max(flow.longest, accesses.longest * size)
-            flow.blocks += accesses.blocks
-            flow.per_core[core] += accesses.count * size
-            moved = _moved(accesses, size, memory)
-            self._busy(site, core, memory, moved)
-        if link is not None:
-            self._transfer(site, link, found, memory)
+        flow.bytes += accesses.count * size
+        flow.runs += accesses.runs
+        flow.longest = max(flow.longest, accesses.longest * size)
+        flow.blocks += accesses.blocks
+        flow.per_core[owner] += accesses.count * size
+        if site.direction == "read" and memory.latency_cycles:
+            self._worker(user).awaits(memory.name, memory.latency_cycles)
+        self._busy(site, owner, memory, _moved(accesses, size, memory))
 
     def _link_of(self, site: Site, memory: Memory) -> Link | None:
         """What moves a value that is read in one memory to be written to another."""
@@ -140,22 +171,23 @@ class _Model:
     def _busy(self, site: Site, core: Core, memory: Memory, moved: int) -> None:
         reads = site.direction == "read"
         rate = memory.read_bytes_per_cycle if reads else memory.write_bytes_per_cycle
-        worker = self.workers.setdefault(core, _Worker())
-        if reads and memory.latency_cycles:
-            worker.waits[memory.name] = memory.latency_cycles
         if rate is not None:
             resource = f"{memory.name} {site.direction}"
             self._take(site, core, resource, moved / rate, is_shared=memory.scope != "core")
 
     def _transfer(
-        self, site: Site, link: Link, found: Mapping[Core, Accesses], memory: Memory
+        self, site: Site, link: Link, found: Mapping[Core, Accesses], memory: Memory,
+        source: Core | None = None,
     ) -> None:
-        """Add what goes over a link."""
+        """Add what goes over a link, from the memory of core `source` if it is that of one."""
         begins = self.counter.times(outside_of_transfer(self.counter.terms, site, link))
         total = self.links.setdefault(link.name, _Transfers())
+        grid = self.target.grid
         for core, accesses in found.items():
-            worker = self.workers.setdefault(core, _Worker())
-            passed = hops(link, dict(zip(self.sites.axes, core, strict=True)), self.target.grid)
+            if source is None:
+                passed = hops(link, self._place(core), grid)
+            else:
+                passed = distance(link, self._place(core), self._place(source), grid)
             moved = _moved(accesses, site.buffer.dtype.bytes, memory)
             transfers = min(begins[core], accesses.count)
             total.bytes += moved
@@ -164,10 +196,18 @@ class _Model:
             total.hops = max(total.hops, passed)
             delay = latency(link, passed)
             if delay:
-                worker.waits[link.name] = delay
+                self._worker(core).awaits(link.name, delay)
             requests = transfers if link.burst_bytes is None else accesses.bursts
             taken = cycles(link, moved, requests, delay)
             self._take(site, core, link.name, taken, is_shared=link.scope == "chip")
+
+    def _place(self, core: Core) -> list[int]:
+        """A core as a coordinate for each axis of the machine's grid."""
+        known = dict(zip(self.sites.axes, core, strict=True))
+        return [known.get(axis, 0) for axis in self.target.grid]
+
+    def _worker(self, core: Core) -> _Worker:
+        return self.workers.setdefault(core, _Worker())
 
     def _take(
         self, site: Site, core: Core, resource: str, cycles: float, *, is_shared: bool
@@ -176,12 +216,12 @@ class _Model:
             self.chip[resource] = self.chip.get(resource, 0.0) + cycles
             return
         name = (site.target or site.buffer).name
-        self.workers[core].takes(site.statement, name, resource, cycles)
+        self._worker(core).takes(site.statement, name, resource, cycles)
 
     def compute(self, work: Work) -> None:
         """Add what one statement computes."""
         for core, times in self.counter.times(work.frames).items():
-            worker = self.workers.setdefault(core, _Worker())
+            worker = self._worker(core)
             cycles = 0.0
             for (name, dtype), count in work.operations:
                 self.operations[f"{name} {dtype}"] += count * times
@@ -194,7 +234,7 @@ class _Model:
         """Add what an operation of the machine takes of its unit."""
         name = work.operation.name
         for core, times in self.counter.times(work.frames).items():
-            worker = self.workers.setdefault(core, _Worker())
+            worker = self._worker(core)
             worker.tiles[name] += times
             if work.unit is not None:
                 cycles = times * cycles_of(work.operation, work.unit)

@@ -19,10 +19,10 @@ from tecomp.ir.expr import BufferLoad, Expr, Var
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer
+from tecomp.model.frames import Frame
 from tecomp.model.levels import Level, depth_of, is_known, known_outside, levels_of
 from tecomp.model.sequence import NOTHING, Step, joined, single
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Frame
 
 BUDGET = 1_000_000
 """Parts that are joined, at most, for all places of a function together."""

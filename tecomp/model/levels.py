@@ -25,7 +25,7 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.rewrite import children, free_variables, walk
-from tecomp.model.sites import Frame, Round
+from tecomp.model.frames import Frame, Round
 
 _OPPOSITE = {
     CmpOp.EQ: CmpOp.NE, CmpOp.NE: CmpOp.EQ, CmpOp.LT: CmpOp.GE,

@@ -9,12 +9,12 @@ from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.rewrite import free_variables
 from tecomp.machine.memory import Link
 from tecomp.model.count import address_of
-from tecomp.model.sites import Frame, Round, Site
+from tecomp.model.frames import Frame, Round
+from tecomp.model.sites import Site
 
 
-def hops(link: Link, core: Mapping[str, int], grid: Mapping[str, int]) -> int:
+def hops(link: Link, here: Sequence[int], grid: Mapping[str, int]) -> int:
     """How many cores a transfer passes from the nearest port of a link; 0 if it has none."""
-    here = [core.get(axis, 0) for axis in grid]
     return min((distance(link, here, port, grid) for port in link.ports), default=0)
 
 

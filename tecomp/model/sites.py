@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -18,37 +17,16 @@ from tecomp.ir.expr import (
     Expr,
     Not,
     Ramp,
-    Select,
     Var,
 )
-from tecomp.ir.rewrite import children, fold, substitute, walk
+from tecomp.ir.rewrite import children, fold, substitute
 from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, PrimFunc, Stmt
 from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import Unit
+from tecomp.model.frames import Frame, Round, Where
 from tecomp.model.units import unit_of
+from tecomp.model.values import has_load, is_copy, operations
 
-_LOGIC = (BinOp.AND, BinOp.OR)
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A loop around a place; `is_alone` if there is one statement inside."""
-
-    var: Var
-    min: Expr
-    extent: Expr
-    thread: str
-    is_alone: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """A condition that has to hold."""
-
-    condition: Expr
-
-
-Frame: TypeAlias = "Round | Where"
 _Inside: TypeAlias = "tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]"
 
 
@@ -64,6 +42,7 @@ class Site:
         statement: number of the statement, in program order.
         target: the buffer that the statement writes to; None where it writes none.
         target_indices: where in that buffer.
+        is_copy: whether what is read is stored as it is; loops alone decide what that is.
     """
 
     direction: Literal["read", "write"]
@@ -73,6 +52,7 @@ class Site:
     statement: int
     target: Buffer | None
     target_indices: tuple[Expr, ...] = ()
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +193,7 @@ class _Finder:
         value = substitute(node.value, values)
         self._reads((value,), frames, None)
         # What is read once stays read; only index arithmetic is written out.
-        known = value if not _has_load(value) else node.var
+        known = value if not has_load(value) else node.var
         return [(node.body, frames, {**values, node.var: known})]
 
     def _store(
@@ -224,7 +204,7 @@ class _Finder:
             predicate = substitute(node.predicate, values)
             self._reads((predicate,), frames, node.buffer)
             frames = (*frames, *self._where(predicate))
-        self._reads(parts, frames, node.buffer, tuple(parts[1:]))
+        self._reads(parts, frames, node.buffer, tuple(parts[1:]), is_copy=is_copy(parts[0]))
         indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
         self.sites.append(
             Site("write", node.buffer, indices, (*frames, *lanes), self.count, node.buffer))
@@ -254,7 +234,7 @@ class _Finder:
         def where(condition: Expr) -> tuple[Frame, ...]:
             return self._where(substitute(condition, values))
 
-        for around, counts in _operations(value, frames, where):
+        for around, counts in operations(value, frames, where):
             self.works.append(Work(tuple(sorted(counts.items())), around, self.count, name))
 
     def _statements(self, node: Stmt, inside: list[int]) -> int:
@@ -273,6 +253,8 @@ class _Finder:
         frames: tuple[Frame, ...],
         target: Buffer | None,
         place: tuple[Expr, ...] = (),
+        *,
+        is_copy: bool = False,
     ) -> None:
         todo: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames) for root in roots]
         while todo:
@@ -289,7 +271,8 @@ class _Finder:
                         around = (*around, *self._where(predicate))
                     known, lanes = _scalars(tuple(map(self._known, indices)))
                     self.sites.append(Site(
-                        "read", buffer, known, (*around, *lanes), self.count, target, place))
+                        "read", buffer, known, (*around, *lanes), self.count, target, place,
+                        is_copy))
                     todo += [(index, around) for index in indices]
                 case _:
                     todo += [(child, around) for child in children(node)]
@@ -300,7 +283,7 @@ class _Finder:
         for part in _joined(condition):
             if _is_check(part):
                 continue
-            if _has_load(part):
+            if has_load(part):
                 self.unknown.append(str(part))
             else:
                 frames.append(Where(part))
@@ -308,7 +291,7 @@ class _Finder:
 
     def _known(self, expr: Expr) -> Expr:
         """An index or a bound; one that depends on data stays as it is, and is noted."""
-        if _has_load(expr):
+        if has_load(expr):
             self.unknown.append(str(expr))
         return expr
 
@@ -344,42 +327,3 @@ def _joined(condition: Expr) -> Iterator[Expr]:
 
 def _is_check(node: Expr) -> bool:
     return isinstance(node, Call) and node.name == "check_index"
-
-
-def _has_load(node: Expr) -> bool:
-    return any(isinstance(part, BufferLoad) for part in walk(node))
-
-
-def _operations(
-    root: Expr, frames: tuple[Frame, ...], where: Any
-) -> Iterator[tuple[tuple[Frame, ...], Counter[tuple[str, str]]]]:
-    """What an expression computes on elements, by the conditions under which it does."""
-    groups: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames)]
-    while groups:
-        start, around = groups.pop()
-        counts: Counter[tuple[str, str]] = Counter()
-        todo = [start]
-        while todo:
-            node = todo.pop()
-            match node:
-                case Call("if_then_else", (condition, then, other)):
-                    todo += (condition,) if _has_load(condition) else ()
-                    groups += [
-                        (then, (*around, *where(condition))),
-                        (other, (*around, *where(Not(condition)))),
-                    ]
-                    continue
-                case BufferLoad() | Const() | Var():
-                    continue
-                case Select(condition, a, b) if not _has_load(condition):
-                    todo += [a, b]
-                    continue
-                case Binary(op) if op not in _LOGIC:
-                    counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
-                case Call(name) if name not in ("check_index", "reinterpret"):
-                    counts[name, str(node.dtype.scalar)] += node.dtype.lanes
-            todo += children(node)
-        if counts:
-            yield around, counts
-
-

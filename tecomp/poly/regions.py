@@ -136,9 +136,24 @@ def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
 
 
 def without_gaps(points: isl.Set) -> isl.Set:
-    """`points`, and others that make one convex piece of several."""
-    several = points.n_basic_set() > 1
-    return isl.Set.from_basic_set(points.simple_hull()) if several else points
+    """`points`, and others between them that make one convex piece of several."""
+    if points.n_basic_set() < 2:
+        return points
+    hull = isl.Set.from_basic_set(points.simple_hull())
+    for dim in range(points.dim(_DIM)):
+        # A simple hull may stick out of the box around its points.
+        hull = hull.intersect(_between(points, dim))
+    return hull.coalesce()
+
+
+def _between(points: isl.Set, dim: int) -> isl.Set:
+    """All that is in one dimension neither before nor after all of `points`."""
+    after = points.dim(_DIM) - dim - 1
+    line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim).coalesce()
+    sides = (isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {way} a }}")
+             for way in (">=", "<="))  # fmt: skip
+    low, high = (line.apply(side).coalesce() for side in sides)
+    return low.intersect(high).insert_dims(_DIM, 1, after).insert_dims(_DIM, 0, dim)
 
 
 def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:

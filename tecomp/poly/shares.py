@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from tecomp.ir.expr import Expr, Var
 from tecomp.poly.affine import Space, condition_hull, index_relation
+from tecomp.poly.express import set_to_condition
 
 _OUT = isl.dim_type.out
 
@@ -45,17 +46,17 @@ class Shared:
     span: tuple[int, ...]
 
 
-def shared(uses: Sequence[Use]) -> Shared:
+def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
     """What cores share among `uses`, and what each has.
+
+    Args:
+        uses: each makes its elements those of the core.
+        copies: may use elements of any core; those that are nobody's are of the core that copies.
 
     Raises:
         NotAffine: an index or a bound is no affine function of the loops.
     """
-    owned: isl.Map | None = None
-    for use in uses:
-        each = _elements_by_core(use)
-        owned = each if owned is None else owned.union(each)
-    assert owned is not None
+    owned = _owned(uses, copies)
     meeting = owned.apply_range(owned.reverse())
     identity = isl.Map.identity(meeting.get_space())
     clash = meeting.subtract(identity)
@@ -66,6 +67,45 @@ def shared(uses: Sequence[Use]) -> Shared:
         width = _extreme(owned, k, most=True).sub(_extreme(owned, k, most=False))
         spans.append(int(width.max_val().to_python()) + 1)
     return Shared(None, (), tuple(spans))
+
+
+def by_owner(
+    copy: Use, uses: Sequence[Use], copies: Sequence[Use]
+) -> Iterator[tuple[tuple[int, ...], Expr]]:
+    """The cores that a copy takes something from, each with when it does.
+
+    Args:
+        copy: one of `copies`.
+        uses: as for `shared`, which finds no core in the way of another among them.
+        copies: the same; all sizes are numbers.
+
+    Yields:
+        The coordinates of a core, and a condition on the loops around the copy.
+    """
+    owned = _owned(uses, copies)
+    taken = _elements_by_core(copy).range()
+    names: Mapping[str, Expr] = {f"d{k}": index for k, index in enumerate(copy.indices)}
+    found: list[isl.Point] = []
+    owned.intersect_range(taken).domain().foreach_point(found.append)
+    for core in sorted(map(_coordinates, found)):
+        elements = owned.intersect_domain(_point(owned, core)).range()
+        yield core, set_to_condition(elements.coalesce().gist(taken), names)
+
+
+def _owned(uses: Sequence[Use], copies: Sequence[Use]) -> isl.Map:
+    """The elements of each core."""
+    owned = _joined(uses or copies)
+    if not (uses and copies):
+        return owned
+    rest = _joined(copies).subtract_range(owned.range())
+    return owned.union(rest) if not rest.is_empty() else owned
+
+
+def _joined(uses: Sequence[Use]) -> isl.Map:
+    first, *others = map(_elements_by_core, uses)
+    for each in others:
+        first = first.union(each)
+    return first
 
 
 def _extreme(owned: isl.Map, axis: int, *, most: bool) -> isl.PwAff:

@@ -99,6 +99,10 @@ def test_shapes_differ() -> None:
     assert refused([first, shaped(1)], [rule, shaped(9)], [state, shaped(9, name="B")]) == (
         "te.scan S: B has shape (9,) and state (9, 4); the states of a scan have one shape"
     )
+    several = [shaped(2, 4, name="B"), first]
+    assert refused(several, [rule, rule], [state, shaped(9, 4)]) == (
+        "te.scan S: B has 2 steps and first 1; the states of a scan start with as many steps"
+    )
     assert refused(shaped(), shaped(), shaped()) == (
         "te.scan S: A has no axes; the first axis of a scan counts its steps"
     )

@@ -41,9 +41,8 @@ def check(
         if any(stage.layout.maps for stage in s.state):
             continue
         result = np.full(expected.shape, 77, expected.dtype)
-        flat = name != "nest"
         evaluate(lowered.functions[name], [*arrays, result])
-        np.testing.assert_array_equal(result, expected, f"{name} {flat}")
+        np.testing.assert_array_equal(result, expected, name)
     again = replay(s.trace.to_json(), s.outputs)
     assert str(lower_all(again, args).final) == str(lowered.final)
     kernel = tecomp.build(s, args, check_bounds=True)
@@ -393,6 +392,39 @@ def test_a_step_reads_earlier_ones() -> None:
     assert message == (
         "late: the rule for late[1, 0] reads late[1, 0], which is not of an earlier step; read the "
         "state at earlier values of t"
+    )
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0)])
+def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
+    """What only the first steps are computed from is left out where there are none."""
+    m, n = te.var("m"), te.var("n")
+    given, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
+    twice = te.compute((1, n), lambda _, i: given[0, i] * 2.0, name="twice")
+    start = te.compute((1, n), lambda _, i: twice[0, n - 1 - i], name="start")
+    step = te.compute((m, n), lambda t, i: own[t - 1, i] + given[t, i], name="step")
+    R = te.scan(start, step, own, name="R")
+    s = te.create_schedule(R)
+    s[twice].transform_layout(lambda t, i: [i, t])
+    x = whole_numbers(*shape)
+    expected = x.copy()
+    expected[:1] = 2 * x[:1, ::-1]
+
+    check(s, [given, R], [x], expected.cumsum(0))
+
+
+def test_what_others_read_too_is_computed_as_a_whole() -> None:
+    m = te.var("m")
+    given, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")
+    start = te.compute((1, 3), lambda t, i: given[t, i], name="start")
+    step = te.compute((m, 3), lambda t, i: own[t - 1, i] + given[t, i], name="step")
+    R = te.scan(start, step, own, name="R")
+    both = te.compute((m, 3), lambda t, i: R[t, i] - start[0, i], name="both")
+
+    message = refused(te.create_schedule(both), [given, both])
+    assert message == (
+        "start: `given[t, i]` reads outside given[m, 3]: index 0, `t`, is 0 at m = 0, t = 0, i = 0; "
+        "guard the read with te.if_then_else, or change the shape or the index"
     )
 
 

@@ -13,8 +13,8 @@ from tecomp.ir.evaluate_expr import Scope, compile_expr
 from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
 from tecomp.ir.stmt import Buffer
 from tecomp.model.count import Counter
+from tecomp.model.frames import Frame, Round, Where
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Frame, Round, Where
 from tests.strategies.draws import Draw
 
 SIZE = FLOAT32.bytes

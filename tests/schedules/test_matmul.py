@@ -145,6 +145,15 @@ def test_sizes_known_at_the_call() -> None:
         np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("batch", [(), (0,), (2,)])
+@pytest.mark.parametrize("sizes", [(0, 5, 7), (3, 0, 7), (3, 5, 0), (0, 0, 1)])
+def test_any_size_may_be_none(batch: tuple[int, ...], sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    for options in ({}, {"transpose_b": True}, {"activation": activations.relu}):
+        b = (n, k) if "transpose_b" in options else (k, n)
+        run((*batch, m, k), (*batch, *b), CPU, **options)
+
+
 def test_blocks_are_even_and_shared() -> None:
     A, B = te.placeholder((1000, 3000), name="A"), te.placeholder((3000, 500), name="B")
     p = matmul.plan(matmul.define(A, B), SMALL)

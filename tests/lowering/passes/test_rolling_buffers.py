@@ -17,7 +17,7 @@ from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Allocate
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
-from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.schedule import Schedule, Stage
 
 H, W = 13, 10
 A = te.placeholder((H + 4, W + 4), name="A")
@@ -391,3 +391,53 @@ def test_outputs_are_the_callers() -> None:
         "s[C].rolling_buffer: C is an output, whose memory the caller passes; use it for a stage "
         "that C reads"
     )
+
+
+def test_loops_inside_of_others_with_steps() -> None:
+    """Rows of S come in twos: what a loop over them counts is no row."""
+    X = te.placeholder((80,), name="X")
+    Y = te.compute((80,), lambda i: X[i] + 1.0, name="Y")
+    S = te.compute((17,), lambda i: Y[3 * i] + Y[3 * i + 4] + Y[3 * i + 8], name="S")
+    Z = te.compute((8,), lambda i: S[2 * i] + S[2 * i + 2], name="Z")
+    x = whole_numbers(80)
+    y = x + 1
+    rows_of_s = y[0:51:3] + y[4:55:3] + y[8:59:3]
+    expected = rows_of_s[0:16:2] + rows_of_s[2:18:2]
+    for keep in (Stage.rolling_buffer, Stage.double_buffer):
+        s = te.create_schedule(Z)
+        outer, _ = s[Z].split(Z.op.axis[0], factor=4)
+        _, inner = s[S].split(S.op.axis[0], factor=4)
+        s[Y].compute_at(s[S], inner)
+        keep(s[Y])
+        s[S].compute_at(s[Z], outer)
+        s[S].rolling_buffer()
+
+        check(s, [X, Z], [x], expected)
+
+
+def test_gaps_are_filled_inside_of_the_box_around() -> None:
+    """Columns of S are needed in twos, and those of Y by three taps for each."""
+    X = te.placeholder((27, 15), name="X")
+    Y = te.compute((27, 15), lambda i, j: X[i, j] + 1.0, name="Y")
+    taps = [(a, b) for a in range(3) for b in (0, 2)]
+    S = te.compute(
+        (9, 13), lambda i, j: sum((Y[3 * i + a, j + b] for a, b in taps), te.const(0.0)), name="S"
+    )
+    read = [(a, b) for a in range(2) for b in (0, 2, 4)]
+    Z = te.compute(
+        (8, 5), lambda i, j: sum((S[i + a, 2 * j + b] for a, b in read), te.const(0.0)), name="Z"
+    )
+    s = te.create_schedule(Z)
+    outer, _ = s[Z].split(Z.op.axis[0], factor=2)
+    i, j = S.op.axis
+    columns, j = s[S].split(j, factor=4)
+    s[S].reorder(columns, i, j)
+    s[Y].compute_at(s[S], columns)
+    s[Y].rolling_buffer()
+    s[Y].vectorize(Y.op.axis[1])
+    s[Z].vectorize(Z.op.axis[1])
+    s[S].compute_at(s[Z], outer)
+    x = whole_numbers(27, 15)
+    summed = sum(x[a : a + 25 : 3, b : b + 13] + 1 for a, b in taps)
+
+    check(s, [X, Z], [x], sum(summed[a : a + 8, b : b + 9 : 2] for a, b in read))
