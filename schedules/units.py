@@ -1,4 +1,4 @@
-"""Units that multiply tiles of matrices: which of a target's takes a product, and its operation.
+"""Operations of accelerators, and units that multiply tiles: which of a target's takes a product.
 
 Sizes, types and the order of a tile in memory are those of the target's description.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import Target, te
+from tecomp.schedules.copies import copied_links, copy_intrinsic
+from tecomp.schedules.vectors import vector_intrinsics
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,28 @@ def tile_product(target: Target, inputs: Sequence[str], sums: str) -> TileProduc
 
 
 def intrinsics(target: Target) -> list[te.TensorIntrin]:
-    """The operations of all units that multiply, one for each type: for `tecomp.intrinsics`."""
-    return [
+    """What a target has by its description: for `tecomp.intrinsics`.
+
+    These are products of tiles, operations on vectors, and copies over links of the types that its
+    units take.
+    """
+    products = [
         _product(target, unit, dtype).intrinsic for unit in _units(target) for dtype in unit.inputs
     ]
+    copies = [
+        copy_intrinsic(target, link, dtype)
+        for link in copied_links(target) for dtype in _types(target)
+    ]
+    return [*products, *vector_intrinsics(target), *copies]
+
+
+def _types(target: Target) -> list[str]:
+    """What the units of a target take or give."""
+    found: dict[str, None] = {}
+    for unit in target.engine.values():
+        every = unit.types if unit.kind == "vector" else (*unit.inputs, unit.accumulator)
+        found |= dict.fromkeys(every)
+    return list(found)
 
 
 def _units(target: Target) -> list[Any]:

@@ -35,7 +35,7 @@ class TensorIntrin:
         reset: stores what a reduction starts from.
         update: combines the reduction over the tile into what is there.
         scopes: for each operand the memory that it has to be in; empty if any will do.
-        unit: of the machine's engine that does it; empty if none is said to.
+        unit: of the machine's engine that does it, or its link; empty if none is said to.
         mode: of that unit; empty for the usual one of the operands' type.
     """
 
@@ -103,7 +103,7 @@ def decl_tensor_intrin(
         scalar_params: variables in `op` that stand for numbers of the program.
         default_buffer_params: `{"scope": name}` for the operands that `binds` does not name.
         unit: which unit of a target's engine does it, such as `matmul`: what `kernel.report()`
-            takes cycles from.
+            takes cycles from. For a copy the link that makes it.
         mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
             the operands' type if empty.
 

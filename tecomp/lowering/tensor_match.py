@@ -212,7 +212,8 @@ def correspondences(
 ) -> Iterator[tuple[Piece, ...]]:
     """The ways in which axes of an operation and digits of the program take the same values.
 
-    An axis can be several digits, and a digit several axes.
+    An axis can be several digits, and a digit several axes. What is likely to follow the order of
+    memory comes first: whole axes, and last axes of the operation on last axes of the program.
     """
     start = tuple((axis, 1, length(axis)) for axis in axes if axis.extent != 1)
     seen: set[frozenset[Piece]] = set()
@@ -225,13 +226,15 @@ def correspondences(
         if not left and not rest:
             yield pieces
             continue
-        todo += reversed([
-            (_without(left, n, more), _without(rest, k, again), (*pieces, piece))
+        steps = [
+            (-n, more is not None, -digit.axis, k,
+             (_without(left, n, more), _without(rest, k, again), (*pieces, piece)))
             for k, digit in enumerate(rest)
             for n, (axis, weight, extent) in enumerate(left)
             if (step := _step(axis, weight, extent, digit)) is not None
             for piece, more, again in [step]
-        ])
+        ]
+        todo += [state for *_, state in sorted(steps, key=lambda each: each[:-1], reverse=True)]
 
 
 def _step(

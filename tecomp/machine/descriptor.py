@@ -307,15 +307,19 @@ class Target:
         cores = self.grid[axis]
         if extent is None:
             raise TargetError(
-                f"{loop}: grid axis `{axis}` of target {self.name} has {cores} cores, but how "
-                "often the loop runs is not known before the call; split it with "
+                f"{loop}: grid axis `{axis}` of target {self.name} has {_cores(cores)}, but "
+                "how often the loop runs is not known before the call; split it with "
                 f"nparts={cores} first"
             )
         if extent > cores:
             raise TargetError(
-                f"{loop}: grid axis `{axis}` of target {self.name} has {cores} cores, but the loop "
-                f"runs {extent} times; split it with nparts={cores} first"
+                f"{loop}: grid axis `{axis}` of target {self.name} has {_cores(cores)}, but the "
+                f"loop runs {extent} times; split it with nparts={cores} first"
             )
+
+
+def _cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"
 
 
 def _axes(rank: int) -> str:

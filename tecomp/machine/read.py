@@ -125,7 +125,8 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
         if key not in keys:
             raise place.error(f"unknown key `{key}`; {_hint(key, keys)}", key)
     if missing := [key for key, known in keys.items() if known.is_needed and key not in table]:
-        raise place.error(f"missing {', '.join(f'`{key}`' for key in missing)}")
+        asked = ", ".join(f"`{key}` ({_asked(keys[key])})" for key in missing)
+        raise place.error(f"missing {asked}; add {'it' if len(missing) == 1 else 'them'}")
     for key, value in table.items():
         known = keys[key]
         made[known.field] = _value(known.kind, known.marks, value, place, key)
@@ -136,6 +137,13 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
         return kind(**made)
     except TargetError as error:
         raise place.error(error.message) from error
+
+
+def _asked(known: Known) -> str:
+    """What a key that is missing takes, in words."""
+    if known.kind in _PLAIN or get_origin(known.kind) in (tuple, Literal):
+        return _expected(known.kind, known.marks, known.key)
+    return f"a table [{known.key}]"
 
 
 def _hint(key: str, known: Collection[str]) -> str:

@@ -238,8 +238,11 @@ class _Finder:
             self.works.append(Work(tuple(sorted(counts.items())), around, self.count, name))
 
     def _statements(self, node: Stmt, inside: list[int]) -> int:
-        """How many statements write something; notes loops around one alone."""
+        """How many statements count as accesses; notes loops around one alone."""
         count = sum(inside) + isinstance(node, BufferStore | Touch)
+        if isinstance(node, TensorOp):
+            operands, body = inside
+            count = body if unit_of(node, self.engine) is None else operands
         if isinstance(node, For) and count == 1:
             self.alone.add(id(node))
         return count

@@ -23,8 +23,8 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
     Raises:
         TargetError: there is no such target, or what a package offers for it cannot be used.
 
-    >>> dict(intrinsics("texture2d"))
-    {}
+    >>> intrinsics("stick128")["load_copy_float16"]
+    TensorIntrin(load_copy_float16: c[i0] = a[i0])
     """
     machine = target if isinstance(target, Target) else Target.load(target)
     found: dict[str, TensorIntrin] = {}

@@ -98,6 +98,18 @@ def test_what_the_target_does_not_have_is_refused(
     assert error.value.message == message
 
 
+def test_an_axis_of_one_core() -> None:
+    target = Target.load("stick128").overridden(grid={"core.x": 1})
+
+    with pytest.raises(TargetError) as error:
+        target.check_axis("core.x", 2, "s[B].bind(i)")
+
+    assert error.value.message == (
+        "s[B].bind(i): grid axis `core.x` of target stick128 has 1 core, but the loop runs 2 times; "
+        "split it with nparts=1 first"
+    )
+
+
 def test_a_loop_of_unknown_length_is_refused() -> None:
     with pytest.raises(TargetError) as error:
         built(too_many, te.var("n"))

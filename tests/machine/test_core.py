@@ -79,10 +79,12 @@ def test_a_target_without_a_core() -> None:
         ("[1024, 4096]", "[]",
          "toy.toml:9: [core]: `cache_bytes` is []; expected a list of whole numbers of bytes, at "
          'least 1, or "host"'),
-        ("vector_registers = 16\n", "", "toy.toml:5: [core]: missing `vector_registers`"),
+        ("vector_registers = 16\n", "", "toy.toml:5: [core]: missing `vector_registers` (a "
+         'whole number, at least 1, or "host"); add it'),
         ("vector_bytes = 32", "vector_byte = 32",
          "toy.toml:7: [core]: unknown key `vector_byte`; did you mean `vector_bytes`?"),
-        ('source = "made up"\n\n', "\n", "toy.toml:5: [core]: missing `source`"),
+        ('source = "made up"\n\n', "\n", "toy.toml:5: [core]: missing `source` (a text); "
+         "add it"),
     ],
     ids=["text", "zero", "none", "missing", "typo", "source"],
 )

@@ -272,7 +272,8 @@ def test_the_host_is_overridden() -> None:
          "`capacity_bytes`?"),
         ({"clock_hz": "1 GHz"},
          "target toy, overridden: `clock_hz` is '1 GHz'; expected a number of hertz, above 0"),
-        ({"memory": None}, "target toy, overridden: missing `memory`"),
+        ({"memory": None},
+         "target toy, overridden: missing `memory` (a table [memory]); add it"),
     ],
     ids=str.split("unit type missing"),
 )

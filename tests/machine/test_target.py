@@ -94,8 +94,9 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
          "alignment_bytes, capacity_bytes, source, reserved_bytes, instances, "
          "read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes"),
         ("rank = 1\nalignment_bytes = 64\n", "",
-         "toy.toml:4: [memory.dram]: missing `rank`, `alignment_bytes`"),
-        ('name = "toy"', "", "toy.toml: missing `name`"),
+         "toy.toml:4: [memory.dram]: missing `rank` (a whole number, at least 1), "
+         "`alignment_bytes` (a whole number of bytes, a power of two); add them"),
+        ('name = "toy"', "", "toy.toml: missing `name` (a text); add it"),
         ("rank = 1", "rank = true",
          "toy.toml:6: [memory.dram]: `rank` is True; expected a whole number, at least 1"),
         ("rank = 1", "rank = 0",

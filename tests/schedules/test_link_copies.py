@@ -1,0 +1,319 @@
+"""Copies over the links of machines, and what reports have of programs that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import LowerError, Target, TargetError, te
+from tecomp.ir.dtype import DType
+from tecomp.machine.descriptor import read_target
+from tecomp.model.report import Report
+from tecomp.schedules.copies import copy_intrinsic
+from tecomp.schedules.placement import placement_of, sizes_of
+from tecomp.schedules.vectors import vector_intrinsic
+
+# Neither sticks nor tiles: what is moved at once is a burst.
+TOY = read_target('''name = "toy"
+description = "two cores with scratchpads, that are filled by bursts"
+
+[grid]
+core.x = 2
+
+[memory.global]
+scope = "host"
+rank = 1
+alignment_bytes = 64
+source = "made up"
+
+[memory.dram]
+scope = "chip"
+rank = 1
+alignment_bytes = 32
+transaction_bytes = 32
+source = "made up"
+
+[memory.pad]
+scope = "core"
+rank = 1
+alignment_bytes = 32
+capacity_bytes = 65_536
+source = "made up"
+
+[link.down]
+from = "global"
+to = "dram"
+scope = "chip"
+bytes_per_cycle = 8
+source = "made up"
+
+[link.fill]
+from = "dram"
+to = "pad"
+scope = "core"
+bytes_per_cycle = 16
+burst_bytes = 256
+source = "made up"
+
+[link.drain]
+from = "pad"
+to = "dram"
+scope = "core"
+bytes_per_cycle = 16
+source = "made up"
+
+[link.across]
+from = "pad"
+to = "pad"
+scope = "core"
+bytes_per_cycle = 16
+source = "made up"
+
+[engine.alu]
+kind = "vector"
+width_bytes = 64
+types = ["float32", "int16"]
+cycles = { default = 1, exp = 5, div = 7, twist = 9 }
+memory = "pad"
+source = "made up"
+''', "toy.toml")
+
+
+class Sum:
+    """C = A + B: pieces are brought to scratchpads, added up there, and brought back.
+
+    It is made of plain loops, or of operations of the machine.
+    """
+
+    def __init__(self, name: str, dtype: str, shape: tuple[int, int], unit: str) -> None:
+        self.target = Target.load(name)
+        where = placement_of(self.target)
+        assert where is not None
+        self.where, self.dtype, self.shape, self.unit = where, dtype, shape, unit
+
+    def build(self, *, is_tensorized: bool) -> tuple[Any, list[te.Tensor]]:
+        where, shape = self.where, self.shape
+        A, B = (te.placeholder(shape, self.dtype, name=name) for name in "AB")
+        C = te.compute(shape, lambda i, j: A[i, j] + B[i, j], name="C")
+        s = te.create_schedule(C)
+        for x in (A, B, C):
+            where.put(s, x)
+        total = s.cache_write(C, where.scratchpad)
+        height, width = where.unit(self.dtype)
+        i, row = s[C].split(C.op.axis[0], factor=height)
+        j, column = s[C].split(C.op.axis[1], factor=width)
+        s[C].reorder(i, j, row, column)
+        step = where.share(s, C, s[C].fuse(i, j))
+        for x in (*(s.cache_read(x, where.scratchpad, [total]) for x in (A, B)), total):
+            s[x].set_scope(where.scratchpad)
+            loops = s[x].transform_layout(where.layout(shape, self.dtype))
+            s[x].compute_at(s[C], step)
+            if is_tensorized:
+                self.tensorize(s, x, loops, is_copy=x is not total)
+        if is_tensorized:
+            copy = copy_intrinsic(self.target, "store", self.dtype)
+            s[C].tensorize(row if height > 1 else column, copy)
+        else:
+            where.walk(s, C, [row], column)
+        return tecomp.build(s, [A, B, C], target=self.target), [A, B, C]
+
+    def tensorize(
+        self, s: te.Schedule, x: te.Tensor, loops: Any, *, is_copy: bool
+    ) -> None:
+        if is_copy:
+            intrin = copy_intrinsic(self.target, "load", self.dtype)
+            # A tile has four loops, a stick has one.
+            s[x].tensorize(loops[-len(intrin.tile)], intrin)
+            return
+        intrin = vector_intrinsic(self.target, self.unit, "add", self.dtype)
+        lanes = s[x].fuse(*loops[-2:])
+        s[x].tensorize(s[x].split(lanes, factor=intrin.tile[0])[1], intrin)
+
+    def report(self, *, is_tensorized: bool) -> Report:
+        kernel, tensors = self.build(is_tensorized=is_tensorized)
+        rng = np.random.default_rng(1)
+        kind = DType(self.dtype).numpy
+        a, b = (rng.integers(-9, 9, self.shape).astype(kind) for _ in range(2))
+        packed = [kernel.pack(x, array) for x, array in zip(tensors, (a, b, a * 0), strict=True)]
+
+        kernel(*packed)
+
+        np.testing.assert_array_equal(kernel.unpack(tensors[2], packed[2]), a + b)
+        report: Report = kernel.report()
+        return report
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "dtype", "shape", "tiles"),
+    [
+        ("stick128", "sfu", "float16", (64, 256),
+         {"load_copy_float16": 512, "sfu_add_float16": 256, "store_copy_float16": 256}),
+        ("stick128", "sfu", "float32", (33, 96),
+         {"load_copy_float32": 198, "sfu_add_float32": 99, "store_copy_float32": 99}),
+        ("tensix_wh", "sfpu", "bfloat16", (64, 128),
+         {"load_copy_bfloat16": 16, "sfpu_add_bfloat16": 128, "store_copy_bfloat16": 8}),
+    ],
+)
+def test_what_is_moved_is_what_loops_move(
+    name: str, unit: str, dtype: str, shape: tuple[int, int], tiles: dict[str, int],
+) -> None:
+    program = Sum(name, dtype, shape, unit)
+
+    plain, made = (program.report(is_tensorized=each) for each in (False, True))
+
+    assert plain.tiles == {}
+    assert made.tiles == tiles
+    assert made.links == plain.links
+    assert made.memories == plain.memories
+    assert made.of(program.where.device, "read") == plain.of(program.where.device, "read")
+    assert made.of(program.where.device, "write") == plain.of(program.where.device, "write")
+    assert made.operations == {}
+    # The same lanes compute, whether they are given to the unit by name or not.
+    assert [c.cycles[f"{unit} unit"] for c in made.cores] == pytest.approx(
+        [c.cycles["compute"] for c in plain.cores])
+
+
+def test_the_report_of_a_program_of_operations(golden: Callable[[object], None]) -> None:
+    program = Sum("tensix_wh", "bfloat16", (64, 128), "sfpu")
+
+    golden(program.report(is_tensorized=True))
+
+
+def copied(size: int, link: str, scopes: tuple[str, str]) -> tuple[te.Schedule, list[te.Tensor]]:
+    """B = A, by way of two memories, the second copied from the first in bursts."""
+    A = te.placeholder((size,), "float32", name="A")
+    B = te.compute((size,), lambda i: A[i], name="B")
+    s = te.create_schedule(B)
+    first, second = scopes
+    source = s.cache_read(A, first, [B]) if first != "global" else A
+    copy = s.cache_read(source, second, [B])
+    intrin = copy_intrinsic(TOY, link, "float32")
+    s[copy].tensorize(s[copy].split(copy.op.axis[0], factor=intrin.tile[0])[1], intrin)
+    return s, [A, B]
+
+
+def run(s: te.Schedule, tensors: list[te.Tensor]) -> Report:
+    kernel = tecomp.build(s, tensors, target=TOY)
+    a = np.arange(sizes_of(tensors[0])[0], dtype=np.float32)
+    b = np.zeros_like(a)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a)
+    return kernel.report()
+
+
+@pytest.mark.parametrize(
+    ("link", "scopes", "size", "pieces"),
+    # 64 floats are a burst of `fill`; `drain` has none, and takes what its memory is aligned to.
+    [("fill", ("dram", "pad"), 640, 10), ("fill", ("dram", "pad"), 600, 10),
+     ("drain", ("pad", "dram"), 640, 80), ("down", ("global", "dram"), 640, 40)],
+)
+def test_a_burst_of_a_made_up_machine(
+    link: str, scopes: tuple[str, str], size: int, pieces: int
+) -> None:
+    report = run(*copied(size, link, scopes))
+
+    assert report.tiles == {f"{link}_copy_float32": pieces}
+    moved = {each.link: each.bytes for each in report.links}
+    assert moved[link] == size * 4
+
+
+def test_operands_in_other_memories_are_refused() -> None:
+    with pytest.raises(LowerError) as error:
+        run(*copied(640, "fill", ("pad", "dram")))
+
+    assert error.value.message == (
+        "s[A.pad.dram].tensorize(ax0.inner, fill_copy_float32): operand a has to be in memory "
+        'dram, and A.pad is in pad; copy it with s.cache_read(A.pad, "dram", ...), or '
+        'set_scope("dram")'
+    )
+
+
+@pytest.mark.parametrize(
+    ("link", "hint"), [("fil", "did you mean `fill`?"), ("across", "there are down, fill, drain")]
+)
+def test_links_that_copy_nothing(link: str, hint: str) -> None:
+    with pytest.raises(TargetError) as error:
+        copy_intrinsic(TOY, link, "float32")
+
+    assert error.value.message == (
+        f"target toy has no link `{link}` between two memories; {hint}"
+    )
+
+
+def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
+    """The result of an operation on two pieces, and what NumPy has."""
+    intrin = vector_intrinsic(TOY, "alu", operation, dtype, with_number=with_number)
+    count = len(intrin.inputs)
+    ins = [te.placeholder((2, 40), dtype, name=name) for name in "AB"[:count]]
+    functions: dict[str, Any] = {
+        "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
+        "div": lambda x, y: x / y, "max": te.max, "min": te.min, "exp": te.exp,
+    }
+    exact: dict[str, Any] = {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+        "max": np.maximum, "min": np.minimum, "exp": np.exp,
+    }
+    number = [te.const(3, dtype)] if with_number else []
+    C = te.compute(
+        (2, 40), lambda i, j: functions[operation](*(x[i, j] for x in ins), *number), name="C")
+    s = te.create_schedule(C)
+    s[C].tensorize(s[C].split(C.op.axis[1], factor=intrin.tile[0])[1], intrin)
+    kernel = tecomp.build(s, [*ins, C], target=TOY)
+    rng = np.random.default_rng(2)
+    arrays = [rng.integers(1, 9, (2, 40)).astype(dtype) for _ in ins]
+    out = np.zeros((2, 40), dtype)
+    kernel(*arrays, out)
+    expected = exact[operation](*arrays, *([np.asarray(3, dtype)] if with_number else []))
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+    return kernel.report()
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "cycles"),
+    # 40 floats are three vectors of 16 lanes, 40 int16 two of 32.
+    [("add", "float32", 6), ("sub", "float32", 6), ("mul", "float32", 6), ("max", "float32", 6),
+     ("min", "float32", 6), ("div", "float32", 6 * 7), ("exp", "float32", 6 * 5),
+     ("add", "int16", 4), ("min", "int16", 4)],
+)
+def test_vectors_of_a_made_up_machine(operation: str, dtype: str, cycles: int) -> None:
+    report = vector(operation, dtype)
+
+    lanes = 64 // DType(dtype).bytes
+    assert report.tiles == {f"alu_{operation}_{dtype}": 2 * -(-40 // lanes)}
+    assert report.operations == {}
+    assert report.cores[0].cycles["alu unit"] == cycles
+
+
+@pytest.mark.parametrize("operation", ["add", "mul", "max", "min"])
+def test_the_same_number_for_all_lanes(operation: str) -> None:
+    report = vector(operation, "float32", with_number=True)
+
+    assert report.tiles == {f"alu_{operation}_number_float32": 6}
+
+
+@pytest.mark.parametrize(
+    ("unit", "operation", "dtype", "with_number", "message"),
+    [
+        ("alv", "add", "float32", False,
+         "target toy has no vector unit `alv`; its vector units are alu"),
+        ("alu", "log", "float32", False,
+         "unit `alu` of target toy has no operation `log` on float32; its operations are add, sub, "
+         "mul, max, min, exp, div"),
+        ("alu", "sub", "int16", True,
+         "unit `alu` of target toy has no operation `sub` on int16 and a number; its operations "
+         "are add, mul, max, min"),
+        ("alu", "add", "float16", False,
+         "unit `alu` of target toy takes no float16; its types are float32, int16"),
+    ],
+)
+def test_operations_that_a_unit_has_not(
+    unit: str, operation: str, dtype: str, with_number: bool, message: str
+) -> None:
+    with pytest.raises(TargetError) as error:
+        vector_intrinsic(TOY, unit, operation, dtype, with_number=with_number)
+
+    assert error.value.message == message
