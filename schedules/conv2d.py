@@ -187,7 +187,10 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     )
     if isinstance(height, int):
         most = min(most, max(ceil_div(height, core.count), 1))
-    return Plan(single, vectors, lanes, balanced(height, most))
+    images = total.shape[0]
+    is_even = isinstance(images, int) and images % core.count == 0
+    rows = balanced(height, most, share=1 if is_even else core.count)
+    return Plan(single, vectors, lanes, rows)
 
 
 def _channels_of_group(total: te.Tensor) -> int | None:

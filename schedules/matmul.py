@@ -167,7 +167,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     * A block of packed rows takes three quarters of it, or an eighth of a core's share of the third
       if that is more: rows are walked in order, so that they come in time from there too, and all
       columns pass by from farther away once for each block.
-    * Blocks are even, and there are as many as cores or more.
+    * Blocks are even, and each core has as many.
     """
     core = core_of(target)
     m, n = total.shape[-2:]
@@ -185,9 +185,10 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     most_rows = max(block_bytes // (depth * width) // tile.rows, 1) * tile.rows
     if isinstance(m, int):
         most_rows = min(most_rows, ceil_div(ceil_div(m, core.count), tile.rows) * tile.rows)
-    block_rows = balanced(m, max(most_rows, tile.rows), tile.rows)
-    blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     batched = len(total.shape) > 2
+    sharers = 1 if batched else core.count
+    block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)
+    blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     return Plan(
         tile=tile,
         block_rows=block_rows,

@@ -200,7 +200,7 @@ def _rows(output: te.Tensor, target: Target) -> int:
         most = max(second // 4 // (max(values, 1) * factor * width_of(output)), 1)
     if isinstance(height, int):
         most = min(most, max(ceil_div(height, core.count), 1))
-    size: int = balanced(height, most)
+    size: int = balanced(height, most, share=core.count)
     return size
 
 

@@ -32,17 +32,27 @@ def ceil_div(n: int, factor: int) -> int:
     return -(-n // factor)
 
 
-def balanced(extent: Size, most: int, unit: int = 1) -> int:
+def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
     """The size of even parts of at most `most`, which is a multiple of `unit`.
 
-    Parts of 96, 96 and 1 take longer than three of 65.
+    Parts of 96, 96 and 1 take longer than three of 65; and of 3 parts one of 2 cores has 2.
+
+    Args:
+        extent: what is cut.
+        most: the size of a part, as far as `unit` allows.
+        unit: what a part is a multiple of.
+        share: cores that parts are shared among: as many for each, where that makes no part
+            smaller than `unit`.
 
     >>> balanced(193, 96), balanced(193, 96, unit=8), balanced(10, 96, unit=8)
     (65, 72, 16)
+    >>> balanced(193, 96, share=2), balanced(3, 96, share=2), balanced(3, 1, share=2)
+    (49, 2, 1)
     """
     if not isinstance(extent, int):
         return most
     parts = max(ceil_div(extent, most), 1)
+    parts = min(ceil_div(parts, share) * share, max(ceil_div(extent, unit), 1))
     return max(ceil_div(ceil_div(extent, parts), unit), 1) * unit
 
 

@@ -59,8 +59,9 @@ declare i32 @pthread_cond_signal(ptr)
 """
 
 # The first round of a chunk. Half of the rounds are one chunk a thread, half of what is left is
-# one chunk a thread again, and so on `halvings` times; the rest is cut evenly. So chunks are large,
-# and yet the last ones are small enough that no thread waits long for another.
+# one chunk a thread again, and so on `halvings` times; what is left then, too. Of uneven chunks the
+# longer come first. So chunks are large, and yet the last ones are small enough that no thread waits
+# long for another.
 _CHUNKS = """\
 define internal i64 @first_round(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings) #0 {
 entry:
@@ -68,23 +69,19 @@ entry:
   %halved = call i64 @llvm.umin.i64(i64 %batch, i64 %halvings)
   %before = mul i64 %halved, %threads
   %place = sub i64 %chunk, %before
+  %left = lshr i64 %extent, %halved
+  %start = sub i64 %extent, %left
+  %half = lshr i64 %left, 1
   %is.last = icmp eq i64 %halved, %halvings
-  br i1 %is.last, label %even, label %half
-half:
-  %parts = shl i64 %threads, 1
-  %parts.left = sub i64 %parts, %place
-  %product = mul i64 %extent, %parts.left
-  %quotient = udiv i64 %product, %parts
-  %left = lshr i64 %quotient, %halved
-  %first.half = sub i64 %extent, %left
-  ret i64 %first.half
-even:
-  %rest = lshr i64 %extent, %halvings
-  %start = sub i64 %extent, %rest
-  %share = mul i64 %rest, %place
-  %offset = udiv i64 %share, %threads
-  %first.even = add i64 %start, %offset
-  ret i64 %first.even
+  %after = select i1 %is.last, i64 0, i64 %half
+  %rounds = sub i64 %left, %after
+  %each = udiv i64 %rounds, %threads
+  %longer = urem i64 %rounds, %threads
+  %even = mul i64 %place, %each
+  %more = call i64 @llvm.umin.i64(i64 %place, i64 %longer)
+  %offset = add i64 %even, %more
+  %first = add i64 %start, %offset
+  ret i64 %first
 }
 define internal void @run_chunks(ptr %thread) #0 {
 entry:

@@ -65,6 +65,19 @@ def test_chunks_get_smaller(threads: Callable[[int], None]) -> None:
     assert sizes == [16, 16, 8, 8, 4, 4, 2, 2, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_threads_end_together(threads: Callable[[int], None], count: int) -> None:
+    """Each takes the next chunk when it is done; rounds take one unit of time."""
+    threads(count)
+    for extent in range(1, 100):
+        busy_until = [0] * count
+        for start, stop in ranges_of(0, extent):
+            first = min(range(count), key=lambda k: busy_until[k])
+            busy_until[first] += stop - start
+
+        assert max(busy_until) == -(-extent // count)
+
+
 def test_absurd_extents_run_alone(threads: Callable[[int], None]) -> None:
     threads(2)
 
