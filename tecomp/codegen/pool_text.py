@@ -59,9 +59,9 @@ declare i32 @pthread_cond_signal(ptr)
 """
 
 # The first round of a chunk. Half of the rounds are one chunk a thread, half of what is left is
-# one chunk a thread again, and so on `halvings` times; what is left then, too. Of uneven chunks the
-# longer come first. So chunks are large, and yet the last ones are small enough that no thread waits
-# long for another.
+# one chunk a thread again, and so on `halvings` times; what is left then, too. Of uneven chunks
+# the longer come first. So chunks are large, and yet the last ones are small enough that no
+# thread waits long for another.
 _CHUNKS = """\
 define internal i64 @first_round(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings) #0 {
 entry:
