@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.case import BenchError, Case
@@ -59,7 +60,10 @@ def main(arguments: Sequence[str]) -> int:
         if asked.list:
             print(listing(cases))
             return 0
-        record = joined(list(map(_read, asked.read))) if asked.read else _measured(asked, cases, arguments)
+        if asked.read:
+            record = replace(joined(list(map(_read, asked.read))), note=asked.note)
+        else:
+            record = _measured(asked, cases, arguments)
     except BenchError as error:
         print(error, file=sys.stderr)
         return 2

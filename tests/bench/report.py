@@ -60,6 +60,13 @@ def write_report(record: Record, path: Path) -> None:
     picture.write_text(chart(record.rows), encoding="utf-8")
 
 
+def _how_measured(record: Record) -> str:
+    if "\n" in record.command:
+        return "Rounds, times and clocks are those of each command:"
+    clock = ", in time of the processor:" if record.clock == "cpu" else ":"
+    return f"{record.rounds} rounds of {record.seconds:g} s for each contender and row{clock}"
+
+
 def document(record: Record, picture: str) -> str:
     """The text of the document."""
     families = list(dict.fromkeys(row.family for row in record.rows))
@@ -69,8 +76,7 @@ def document(record: Record, picture: str) -> str:
         "<!-- Written by tests/bench/run.py; edit that. -->", "",
         f"Measured on {machine_text(record.machine)}.",
         f"With {versions}.",
-        f"{record.rounds} rounds of {record.seconds:g} s for each contender and row"
-        + (", in time of the processor:" if record.clock == "cpu" else ":"), "",
+        _how_measured(record), "",
         "```bash", record.command, "```", "",
     ]
     if record.note:
