@@ -267,6 +267,10 @@ def test_reading_a_record_writes_the_same_documents(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == document(RECORD, "performance.svg")
     assert (tmp_path / "performance.svg").read_text(encoding="utf-8") == chart(ROWS)
 
+    assert main(["--read", str(source), "--write", str(page), "--note", "Another."]) == 1
+    assert page.read_text(encoding="utf-8") == document(
+        replace(RECORD, note="Another."), "performance.svg")
+
 
 def test_the_chart_is_a_picture_with_a_bar_for_each_ratio() -> None:
     far = replace(PRODUCT, results=(*PRODUCT.results[:2], Result("torch", minimum=1.0)))

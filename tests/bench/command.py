@@ -61,7 +61,8 @@ def main(arguments: Sequence[str]) -> int:
             print(listing(cases))
             return 0
         if asked.read:
-            record = replace(joined(list(map(_read, asked.read))), note=asked.note)
+            record = joined(list(map(_read, asked.read)))
+            record = replace(record, note=asked.note or record.note)
         else:
             record = _measured(asked, cases, arguments)
     except BenchError as error:
