@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 import tecomp
-from tecomp import Target, te
+from tecomp import te
 from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.dtype import DType
 from tecomp.schedules import activations, conv2d
+from tests.strategies.machines import shipped
 
 UNITS = ("stick128", "tensix_wh", "tensix_bh")
 VECTORS = ("texture2d", "vtcm2d")
@@ -49,7 +50,7 @@ def run(
 ) -> tuple[ScheduledKernel, te.Schedule]:
     """Build the convolution, run it on whole numbers, and compare with NumPy."""
     n, height, width, c, k, taps_y, taps_x = shape
-    target, first = Target.load(machine), layout == "NCHW"
+    target, first = shipped(machine), layout == "NCHW"
     random = np.random.default_rng(0)
     kind = DType(dtype).numpy
     x = random.integers(-4, 5, (n, height, width, c)).astype(kind)
@@ -143,7 +144,7 @@ def test_bias_and_activation(machine: str) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:
     """The program, and what it would cost."""

@@ -17,6 +17,7 @@ from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules import activations, matmul
+from tests.strategies.machines import shipped
 
 UNITS = ("stick128", "tensix_wh", "tensix_bh")
 VECTORS = ("texture2d", "vtcm2d")
@@ -289,12 +290,12 @@ def test_sizes_have_to_be_known() -> None:
     )
 
 
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(
     machine: str, shown: str, golden: Callable[[object], None]
 ) -> None:
     """The program, and what it would cost."""
-    kernel, _ = run(machine, 40, 70, 50, "float16" if machine in UNITS else "float32")
+    kernel, _ = run(shipped(machine), 40, 70, 50, "float16" if machine in UNITS else "float32")
 
     golden(kernel.report() if shown == "report" else kernel.lowered.functions["nest"])

@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import CapacityError, TargetError, te
 from tecomp.schedules import norm, softmax
+from tests.strategies.machines import shipped
 
 MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
 SCRATCHPADS = {"stick128": "lx", "tensix_bh": "l1", "tensix_wh": "l1", "texture2d": "local",
@@ -204,14 +205,6 @@ def golden_case(operator: str) -> Case:
     return Case(operator, (40, 130), "float16")
 
 
-def golden_target(name: str) -> tecomp.Target:
-    """As it is shipped; of `cpu` one that is the same on every processor."""
-    if name != "cpu":
-        return tecomp.Target.load(name)
-    core = {"count": 4, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": [32768, 1 << 20]}
-    return tecomp.Target.load("cpu", core=core, grid={"core.x": 4})
-
-
 SHIPPED = pytest.mark.parametrize("name", ["cpu", *MACHINES])
 
 
@@ -220,13 +213,13 @@ SHIPPED = pytest.mark.parametrize("name", ["cpu", *MACHINES])
 def test_golden_ir(golden: Callable[[object], None], name: str, operator: str) -> None:
     case = golden_case(operator)
 
-    golden(tecomp.lower(case.scheduled(golden_target(name)), case.tensors, name=operator))
+    golden(tecomp.lower(case.scheduled(shipped(name)), case.tensors, name=operator))
 
 
 @SHIPPED
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_golden_report(golden: Callable[[object], None], name: str, operator: str) -> None:
-    case, target = golden_case(operator), golden_target(name)
+    case, target = golden_case(operator), shipped(name)
 
     golden(tecomp.build(case.scheduled(target), case.tensors, target, operator).report())
 
@@ -235,6 +228,6 @@ def test_golden_report(golden: Callable[[object], None], name: str, operator: st
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_the_goldens_run(name: str, operator: str) -> None:
     case = golden_case(operator)
-    kernel = case.built(golden_target(name))
+    kernel = case.built(shipped(name))
 
     case.check(kernel, case.packed(kernel))
