@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -26,6 +26,9 @@ from tecomp.machine.memory import Memory
 from tecomp.machine.registry import find_description
 from tecomp.plugin.intrinsics import intrinsics
 from tecomp.scheduling.schedule import Schedule
+
+_FEW = 8
+"""Names that are shown."""
 
 LOADS_IN = 0.010
 """Seconds."""
@@ -226,12 +229,20 @@ def _formats(target: Target) -> str:
     return ", ".join(names) or "none"
 
 
+def _some(names: Sequence[str]) -> str:
+    """The names, of which those beyond a few are only counted."""
+    if not names:
+        return "none"
+    more = [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
+    return ", ".join([*names[:_FEW], *more])
+
+
 def _operations(target: Target) -> str:
-    """Each in the place of the loops of its own definition."""
-    offered = intrinsics(target)
-    for name, intrin in offered.items():
-        if intrin.scalar_params:
-            continue
+    """Each in the place of the loops of its own definition; not those that take a number."""
+    checked = {
+        name: intrin for name, intrin in intrinsics(target).items() if not intrin.scalar_params
+    }
+    for name, intrin in checked.items():
         plain, own = (_operation(target, intrin, is_own=own) for own in (False, True))
         close = np.isclose(plain, own, 1e-2, 1e-2, equal_nan=True)
         if not close.all():
@@ -239,7 +250,7 @@ def _operations(target: Target) -> str:
             raise _FailedError(
                 f"`{name}` gives {own[where]} at {list(where)}, its definition {plain[where]}"
             )
-    return ", ".join(offered) or "none"
+    return _some(list(checked))
 
 
 def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
