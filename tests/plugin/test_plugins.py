@@ -140,7 +140,7 @@ def test_operations_that_cannot_be_used(code: str, what: str, site: Path) -> Non
     owner = f"operations-{crc32(code.encode())}"
     offer(site, owner, code, "vtcm2d", "tecomp.intrinsics")
 
-    assert dict(tecomp.intrinsics("texture2d")) == {}
+    assert "alu_add_float32" in tecomp.intrinsics("texture2d")
     with pytest.raises(TargetError) as error:
         tecomp.intrinsics("vtcm2d")
     assert error.value.message == (
