@@ -5,12 +5,28 @@ Rows that fill few vectors are turned: a vector then has one element of each of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tecomp import Target, te
 from tecomp.schedules.fold import fold
-from tecomp.schedules.tiles import core_of, lanes_of, walk_squares, width_of
+from tecomp.schedules.tiles import Size, core_of, lanes_of, product, walk_squares, width_of
 
 _SHORT = 4
 """Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
+
+_MOST = 256
+"""Elements of a row up to which a few rows, turned, stay in the first cache."""
+_MANY = 8
+"""Rows from which on they fill a vector."""
+
+
+def are_turned(A: te.Tensor) -> bool:
+    """Whether what runs along the rows of `A` is to walk through several of them at once."""
+    *rows, columns = A.shape
+    if not rows or not all(isinstance(extent, int) for extent in (*rows[1:], columns)):
+        return False
+    count = product(rows)
+    return columns < _MOST and (not isinstance(count, int) or count >= _MANY)
 
 
 def are_short(output: te.Tensor, target: Target) -> bool:
@@ -21,6 +37,45 @@ def are_short(output: te.Tensor, target: Target) -> bool:
     lanes = max(core_of(target).vector_bytes // width_of(output), 1)
     fits = not isinstance(count, int) or count >= lanes
     return fits and isinstance(columns, int) and columns < _SHORT * lanes
+
+
+def turned(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
+    """A copy of `A` in which its last axis is the first, and the others are one after it.
+
+    >>> turned(te.placeholder((4, 5, 3), name="A"), "float32", "A_turned").shape
+    (3, 20)
+    """
+    *rows, columns = A.shape
+    return te.compute(
+        (columns, product(rows)),
+        lambda column, row: te.cast(A(*_index_of(row, rows), column), dtype), name=name,
+    )
+
+
+def number_of(index: Sequence[te.Expr], shape: Sequence[Size]) -> te.Expr:
+    """Which one an element is, counted as they lie in memory."""
+    number = te.const(0, "int64")
+    for place, extent in zip(index, shape, strict=True):
+        number = number * extent + place
+    return number
+
+
+def _index_of(number: te.Expr, shape: Sequence[Size]) -> list[te.Expr]:
+    """Where the element of a number is."""
+    index: list[te.Expr] = []
+    for extent in reversed(shape[1:]):
+        index.append(number % extent)
+        number = number // extent
+    return [number, *reversed(index)]
+
+
+def turn_where_used(
+    s: te.Schedule, x: te.Tensor, output: te.Tensor, block: te.IterVar, lanes: int
+) -> None:
+    """Make what `turned` gives for a block of rows of `output`, in squares."""
+    s[x].compute_at(s[output], block)
+    s[x].set_scope("local")
+    walk_squares(s[x], *s[x].op.axis, lanes)
 
 
 def side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
