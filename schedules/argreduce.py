@@ -15,8 +15,8 @@ from typing import Literal
 from tecomp import Target, te
 from tecomp.schedules.fold import fold
 from tecomp.schedules.reduce import across_rows
-from tecomp.schedules.rows import are_turned, number_of, turn_where_used, turned
 from tecomp.schedules.tiles import Size, core_of, lanes_of, product
+from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
 
 Operation = Literal["argmax", "argmin"]
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tecomp import Target, te
-from tecomp.schedules.rows import are_turned, number_of, turn_where_used, turned
 from tecomp.schedules.tiles import (
     Size,
     ceil_div,
@@ -29,6 +28,7 @@ from tecomp.schedules.tiles import (
     walk_squares,
     width_of,
 )
+from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
 
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
