@@ -10,8 +10,9 @@ from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.extents import ceil_div
 from tecomp.ir.stmt import Extent, ForKind, Range
-from tecomp.scheduling.relations import ceil_div, shorter
+from tecomp.scheduling.relations import shorter
 from tecomp.scheduling.state import (
     Fuse,
     Split,
