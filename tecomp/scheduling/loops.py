@@ -263,6 +263,8 @@ def _positive(value: object, what: str, where: str) -> Extent:
     number = value.__index__()
     if number < 1:
         raise ScheduleError(f"{where}: {what} must be a positive integer, got {number}")
+    if number >= 2**63:
+        raise ScheduleError(f"{where}: {what} must be less than 2**63, got {number}")
     return int(number)
 
 
