@@ -3,7 +3,8 @@
 Across rows, an index is carried along with each value. Along rows that would take several
 instructions for each element, and a value can be found again while its row is in the first cache:
 so the extreme of each block of the row comes first, as fast as any maximum, then the first block
-that has the extreme of all, and the first place in that block.
+that has the extreme of all, and the first place in that block. Short rows are turned instead, so
+that a vector has one element of each of several.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Literal
 from tecomp import Target, te
 from tecomp.schedules.fold import fold
 from tecomp.schedules.reduce import across_rows
-from tecomp.schedules.tiles import Size, core_of, product
+from tecomp.schedules.tiles import Size, core_of, lanes_of, product
+from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
 
 Operation = Literal["argmax", "argmin"]
 
@@ -55,6 +57,13 @@ def define(
     if isinstance(extent, int) and extent == 0:
         raise ValueError(
             f"argreduce.define: axis {axis} of {A.name} has no element; give it one at least"
+        )
+    if axis == rank - 1 and are_turned(A):
+        rows = A.shape[:-1]
+        place = _across(turned(A, A.dtype, f"{name}_turned"), 0, op, name)
+        return te.compute(
+            rows, lambda *i: te.cast(place(number_of(i, rows)), "int64"), name=name,
+            attrs={"is_turned": True},
         )
     find = _along if axis == rank - 1 else _across
     place = find(A, axis, op, name)
@@ -158,6 +167,9 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
     found = s.tensor(f"{output.name}_found")
+    if output.op.attrs.get("is_turned"):
+        _side_by_side(s, output, found, target)
+        return s
     if "last_kept" in found.op.attrs:
         across_rows(s, output, found, int(str(found.op.attrs["last_kept"])), target)
         return s
@@ -174,3 +186,19 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
             s[x].compute_at(s[output], row)
         fold(s, x, x.op.reduce_axis[0], place, target)
     return s
+
+
+def _side_by_side(
+    s: te.Schedule, output: te.Tensor, found: te.Tensor, target: Target
+) -> None:
+    """Each row has a lane of its own, in which its extreme and the index are carried along."""
+    stage, (row,) = s[found], found.op.axis
+    lanes = lanes_of(found, row, target)
+    block, lane = s[output].split(s[output].fuse(*output.op.axis), factor=lanes)
+    s[output].vectorize(lane)
+    s[output].parallel(block)
+    stage.compute_at(s[output], block)
+    stage.set_scope("local")
+    stage.reorder(*stage.op.reduce_axis, row)
+    stage.vectorize(row)
+    turn_where_used(s, s.tensor(f"{output.name}_turned"), output, block, lanes)

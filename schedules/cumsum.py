@@ -3,6 +3,8 @@
 Along the first axis of several, each row of sums follows from the one before, a scan. Strips
 of columns are so narrow that the row before is still in the first cache.
 
+Several short rows are turned, so that a vector has one element of each, and walked through so.
+
 Elsewhere a sum that waits for the one before keeps one adder busy, and no vector. So the axis is
 cut into groups of a few elements. The sums of groups are made first, and of groups of those, until
 few are left; what comes before a group then follows from what comes before the group it is in:
@@ -14,12 +16,25 @@ few are left; what comes before a group then follows from what comes before the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tecomp import Target, te
-from tecomp.schedules.tiles import Size, ceil_div, core_of, elements_at_hand, lanes_of, width_of
+from tecomp.schedules.tiles import (
+    Size,
+    ceil_div,
+    core_of,
+    elements_at_hand,
+    lanes_of,
+    walk_squares,
+    width_of,
+)
+from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
 
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
 share few places in the first cache, once to be read and once to be written."""
+_STEPS = 8
+"""Steps through turned rows that are written out: a sum waits for memory once for all of them."""
 _LEVELS = 4
 """Times that groups are made where the extent is known at the call only: few are left of 2000."""
 
@@ -56,7 +71,10 @@ def define(
     dtype = out_dtype or A.dtype
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
     if axis == 0 and rank > 1 and dtype == wide:
-        return _by_steps(A, exclusive, dtype, name)
+        attrs = {"axis": 0, "by": "steps"}
+        return _by_steps(A, exclusive, dtype, name, attrs)
+    if axis == rank - 1 and are_turned(A):
+        return _by_rows(A, exclusive, dtype, wide, name)
     sums, group = [A], _group(A, axis)
     while _is_long(sums[-1].shape[axis], group, len(sums)):
         sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
@@ -66,7 +84,19 @@ def define(
     return _running(A, axis, wide, before, dtype, not exclusive, name)
 
 
-def _by_steps(A: te.Tensor, exclusive: bool, dtype: str, name: str) -> te.Tensor:
+def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
+    """Sums of rows that are turned, turned back."""
+    *rows, _ = A.shape
+    sums = _by_steps(turned(A, wide, f"{name}_turned"), exclusive, wide, f"{name}_sums", {})
+    return te.compute(
+        A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name,
+        attrs={"by": "rows"},
+    )
+
+
+def _by_steps(
+    A: te.Tensor, exclusive: bool, dtype: str, name: str, attrs: Mapping[str, object]
+) -> te.Tensor:
     """Each row of sums from the row before."""
     steps = A.shape[0]
     first = (1 if not isinstance(steps, int) else min(steps, 1), *A.shape[1:])
@@ -80,7 +110,6 @@ def _by_steps(A: te.Tensor, exclusive: bool, dtype: str, name: str) -> te.Tensor
         return state(t - 1, *i) + te.cast(A(t - 1 if exclusive else t, *i), dtype)
 
     step = te.compute(A.shape, rule, name=f"{name}_step")
-    attrs = {"axis": 0, "by": "steps"}
     return te.scan(start, step, state, [A], name=name, attrs=attrs)
 
 
@@ -154,7 +183,8 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
     if "by" in output.op.attrs:
-        _walk_steps(s, output, target)
+        walk_by = _walk_rows if output.op.attrs["by"] == "rows" else _walk_steps
+        walk_by(s, output, target)
         return s
     axis = int(str(output.op.attrs["axis"]))
     is_last = axis == len(output.shape) - 1
@@ -181,6 +211,25 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
             else:
                 _add_groups(s, x, is_last, target)
     return s
+
+
+def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Each row of a block in a lane of its own."""
+    sums, stage = s.tensor(f"{output.name}_sums"), s[output]
+    for part in ("start", "step"):
+        s[s.tensor(f"{sums.name}_{part}")].compute_inline()
+    *rows, column = output.op.axis
+    row = sums.op.axis[-1]
+    lanes = lanes_of(sums, row, target)
+    block, several = stage.split(stage.fuse(*rows), factor=lanes)
+    walk_squares(stage, several, column, lanes)
+    stage.parallel(block)
+    s[sums].compute_at(stage, block)
+    s[sums].set_scope("local")
+    _, step = s[sums].split(sums.op.axis[0], factor=_STEPS)
+    s[sums].unroll(step)
+    s[sums].vectorize(row)
+    turn_where_used(s, s.tensor(f"{output.name}_turned"), output, block, lanes)
 
 
 def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:

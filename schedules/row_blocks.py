@@ -14,7 +14,7 @@ from tecomp.schedules.placement import Placement, sizes_of
 from tecomp.schedules.tiles import balanced, ceil_div
 
 
-def schedule_rows(s: te.Schedule, output: te.Tensor, where: Placement) -> None:
+def schedule_blocks(s: te.Schedule, output: te.Tensor, where: Placement) -> None:
     """Schedule an operator that makes rows from rows, and values for each row on the way.
 
     Its tensors are told apart by their shape: those of the result's are rows, those without its

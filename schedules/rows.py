@@ -1,19 +1,39 @@
-"""Stages that belong to a row: what is computed for each row of the result, inside its loop.
+"""Operators that make rows from rows: all that belongs to a row is computed inside its loop.
 
-Rows that fill few vectors are turned: a vector then has one element of each of several rows.
+A row stays in the first cache while it is walked through once for each of its stages. Rows that
+fill few vectors are turned: a vector then has one element of each of several rows.
 """
 
 from __future__ import annotations
 
 from tecomp import Target, te
 from tecomp.schedules.fold import fold
+from tecomp.schedules.placement import placement_of
+from tecomp.schedules.row_blocks import schedule_blocks
 from tecomp.schedules.tiles import core_of, lanes_of, walk_squares, width_of
 
 _SHORT = 4
 """Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
 
 
-def are_short(output: te.Tensor, target: Target) -> bool:
+def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for rows made from rows, with values for each row on the way.
+
+    Its stages are told apart by their shape: those of the shape of `output` are rows, and those
+    without its last axis are values of rows.
+    """
+    s = te.create_schedule(output)
+    where = placement_of(target)
+    if where is not None:
+        schedule_blocks(s, output, where)
+    elif _are_short(output, target):
+        _side_by_side(s, output, target)
+    else:
+        _one_by_one(s, output, target)
+    return s
+
+
+def _are_short(output: te.Tensor, target: Target) -> bool:
     """Whether the rows of `output` are short, and there are enough of them for a vector."""
     if len(output.shape) < 2:
         return False
@@ -23,7 +43,7 @@ def are_short(output: te.Tensor, target: Target) -> bool:
     return fits and isinstance(columns, int) and columns < _SHORT * lanes
 
 
-def side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+def _side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     """Compute every stage for some rows of `output` at once, each row in a lane of its own."""
     stage = s[output]
     *outer, row, column = stage.op.axis
@@ -61,7 +81,22 @@ def _copied(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
     return copies
 
 
-def walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
+def _one_by_one(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Compute every stage for one row of `output` after another."""
+    row = _walk_rows(s, output, target)
+    for stage in reversed(s.stages):
+        x = stage.op.output(0)
+        if stage.op is output.op or not stage.op.input_tensors:
+            continue
+        if stage.op.reduce_axis:
+            _reduce_row(s, x, output, row, target)
+        elif len(x.shape) == len(output.shape):
+            _keep_row(s, x, output, row, target)
+        else:
+            _keep_value(s, x, output, row)
+
+
+def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
     """Walk through each row of `output` in vectors, and share the rows; returns their loop."""
     *rows, columns = s[output].op.axis
     _, lane = s[output].split(columns, factor=lanes_of(output, columns, target))
@@ -71,7 +106,7 @@ def walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
     return row
 
 
-def reduce_row(
+def _reduce_row(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
 ) -> None:
     """Reduce a row in vectors of partial results, where `output` needs it."""
@@ -80,7 +115,7 @@ def reduce_row(
     fold(s, x, s[x].op.reduce_axis[-1], s[x].fuse(*s[x].op.axis), target)
 
 
-def keep_row(
+def _keep_row(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
 ) -> None:
     """Compute a row in vectors, where `output` needs it; it stays in the first cache."""
@@ -90,7 +125,7 @@ def keep_row(
     s[x].vectorize(lane)
 
 
-def keep_value(s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar) -> None:
+def _keep_value(s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar) -> None:
     """Compute a value that all elements of a row use, once for the row."""
     s[x].compute_at(s[output], row)
     s[x].set_scope("local")

@@ -7,16 +7,7 @@ no exponential overflows; the exponentials; their sum; the quotients.
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.placement import placement_of
-from tecomp.schedules.row_blocks import schedule_rows
-from tecomp.schedules.rows import (
-    are_short,
-    keep_row,
-    keep_value,
-    reduce_row,
-    side_by_side,
-    walk_rows,
-)
+from tecomp.schedules.rows import schedule_rows
 
 
 def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
@@ -43,20 +34,5 @@ def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
-    s = te.create_schedule(output)
-    where = placement_of(target)
-    if where is not None:
-        schedule_rows(s, output, where)
-        return s
-    if are_short(output, target):
-        side_by_side(s, output, target)
-        return s
-    most, powers, total, scale = (
-        s.tensor(f"{output.name}_{part}") for part in ("most", "powers", "total", "scale")
-    )
-    row = walk_rows(s, output, target)
-    keep_value(s, scale, output, row)
-    reduce_row(s, total, output, row, target)
-    keep_row(s, powers, output, row, target)
-    reduce_row(s, most, output, row, target)
-    return s
+    done: te.Schedule = schedule_rows(output, target)
+    return done

@@ -17,23 +17,42 @@ from tecomp.schedules.tiles import (
 
 
 def stream(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
-    """For few rows of A: B is read once, in the order in which it lies in memory."""
+    """For few rows of A: B is read once, in the order in which it lies in memory.
+
+    Of a product with one column A is read so: where it is transposed, a row of it at a time too.
+    """
     for operand in total.op.input_tensors:
         if operand.op.attrs.get("is_converted"):
             s[operand].compute_inline()
-    walk = _dots if total.op.attrs["transpose_b"] or is_one(total.shape[-1]) else _rows
-    s[total].parallel(walk(s, total, target))
+    m, n = total.shape[-2:]
+    i, j = total.op.axis[-2:]
+    if is_one(n) and not is_one(m) and total.op.attrs["transpose_a"]:
+        shared = _rows(s, total, (j, i), target)
+    elif is_one(n) or total.op.attrs["transpose_b"]:
+        shared = _dots(s, total, target)
+    else:
+        shared = _rows(s, total, (i, j), target)
+    s[total].parallel(shared)
     if total is not output:
         _, lane = s[output].split(s[output].op.axis[-1], factor=core_of(target).lanes(total.dtype))
         s[output].vectorize(lane)
 
 
-def _rows(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
-    """Add a few rows of B at a time, each times its values of A, to sums that stay in the cache."""
+def _rows(
+    s: te.Schedule, total: te.Tensor, axes: tuple[te.IterVar, te.IterVar], target: Target
+) -> te.IterVar:
+    """Add a few rows of an operand at a time, each times values of the other, to sums in the cache.
+
+    Args:
+        s: the schedule.
+        total: the product.
+        axes: its axis with few elements, and that along which rows are read.
+        target: for its vectors and cache.
+    """
     core, stage, tile = core_of(target), s[total], register_tile(target, total.dtype)
-    *batch, i, j = stage.op.axis
+    batch, (i, j) = stage.op.axis[:-2], axes
     (k,) = stage.op.reduce_axis
-    m, n = total.shape[-2:]
+    m, n = i.extent, j.extent
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     rows = max(m, 1) if isinstance(m, int) else 1
     most = max(second // 4 // (rows * total.dtype.bytes), tile.columns)

@@ -21,45 +21,26 @@ from tecomp.lowering.arenas import plan_arenas
 from tecomp.lowering.pipeline import lower_all
 from tecomp.lowering.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target, read_target
+from tests.strategies.machines import scratchpads
 
-TOY = '''name = "toy"
-description = "a machine"
-
-[grid]
-core.x = 64
-
-[memory.global]
-scope = "host"
-rank = 1
-alignment_bytes = 64
-source = "assumed"
-
-[memory.ddr]
-scope = "chip"
-rank = 1
-alignment_bytes = 64
-capacity_bytes = DDR
-source = "assumed"
-
-[memory.lx]
-scope = "core"
-rank = 1
-alignment_bytes = 128
-capacity_bytes = LX
-source = "assumed"
-
+TOY = read_target(scratchpads(
+    "toy", '''
 [memory.rows]
 scope = "core"
 rank = 2
 alignment_bytes = 64
 capacity_bytes = 1024
 source = "assumed"
-'''
+''',
+    grid="core.x = 64",
+), "toy.toml")
 VALUES = np.arange(4096, dtype="float32").reshape(64, 64)
 
 
 def toy(lx: int = 1 << 20, ddr: int = 1 << 30) -> Target:
-    return read_target(TOY.replace("LX", f"{lx}").replace("DDR", f"{ddr}"), "toy.toml")
+    return TOY.overridden(memory={
+        "ddr": {"capacity_bytes": ddr}, "lx": {"capacity_bytes": lx, "alignment_bytes": 128},
+    })
 
 
 def doubled(factor: int = 8, scope: str = "global") -> tuple[te.Schedule, list[te.Tensor]]:

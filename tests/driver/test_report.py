@@ -13,40 +13,10 @@ from tecomp import te
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError, LowerError
 from tecomp.machine.descriptor import Target, read_target
+from tests.strategies.machines import scratchpads
 
-SMALL = read_target('''name = "small"
-description = "four cores with scratchpads"
-clock_hz = 1_000_000_000
-
-[grid]
-core.x = 4
-
-[memory.global]
-scope = "host"
-rank = 1
-alignment_bytes = 64
-source = "assumed"
-
-[memory.ddr]
-scope = "chip"
-rank = 1
-alignment_bytes = 64
-capacity_bytes = 1_048_576
-read_bytes_per_cycle = 32
-write_bytes_per_cycle = 16
-latency_cycles = 100
-transaction_bytes = 64
-source = "assumed"
-
-[memory.lx]
-scope = "core"
-rank = 1
-alignment_bytes = 64
-capacity_bytes = 8192
-read_bytes_per_cycle = 64
-write_bytes_per_cycle = 64
-source = "assumed"
-
+SMALL = read_target(scratchpads(
+    "small", '''
 [link.load]
 from = "ddr"
 to = "lx"
@@ -69,7 +39,16 @@ types = ["float32"]
 cycles = { default = 1, exp = 8 }
 memory = "lx"
 source = "assumed"
-''', "small.toml")
+''',
+    ddr="""capacity_bytes = 1_048_576
+read_bytes_per_cycle = 32
+write_bytes_per_cycle = 16
+latency_cycles = 100
+transaction_bytes = 64""",
+    lx="""capacity_bytes = 8192
+read_bytes_per_cycle = 64
+write_bytes_per_cycle = 64""",
+), "small.toml")
 
 
 def matmul(

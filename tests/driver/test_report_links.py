@@ -11,40 +11,19 @@ from tecomp import te
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import read_target
 from tecomp.model.report import Report
+from tests.strategies.machines import scratchpads
 
-MACHINE = '''name = "linked"
-description = "four cores with scratchpads"
-
-[grid]
-core.y = 2
-core.x = 4
-
-[memory.global]
-scope = "host"
-rank = 1
-alignment_bytes = 64
-source = "assumed"
-
-[memory.ddr]
-scope = "chip"
-rank = 1
-alignment_bytes = 64
-transaction_bytes = 64
-source = "assumed"
-
-[memory.lx]
-scope = "core"
-rank = 1
-alignment_bytes = 64
-source = "assumed"
-
+MACHINE = scratchpads(
+    "linked", '''
 [link.load]
 from = "ddr"
 to = "lx"
 scope = "core"
 bytes_per_cycle = 16
 source = "assumed"
-'''
+''',
+    grid="core.y = 2\ncore.x = 4", ddr="transaction_bytes = 64",
+)
 TARGET = read_target(MACHINE, "linked.toml")
 
 

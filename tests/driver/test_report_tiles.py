@@ -14,6 +14,7 @@ from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
 from tecomp.model.report import Report
+from tests.strategies.intrinsics import tile_product
 
 UNIT = '''name = "tiled"
 description = "two cores that multiply tiles"
@@ -55,29 +56,6 @@ source = "assumed"
 TILED = read_target(UNIT, "tiled.toml")
 
 
-def multiply(
-    tile: tuple[int, int, int], dtype: str = "float32", unit: str = "", mode: str = ""
-) -> te.TensorIntrin:
-    m, n, depth = tile
-    a, b = te.placeholder((m, depth), dtype, name="a"), te.placeholder((depth, n), dtype, name="b")
-    d = te.reduce_axis((0, depth), name="d")
-    c = te.compute((m, n), lambda i, j: te.sum(a[i, d] * b[d, j], axis=d), name="c")
-
-    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> tuple[Any, Any, Any]:
-        (x, y), (z,) = ins, outs
-
-        def each(value: Callable[[Any, Any], Any]) -> Any:
-            return te.for_range(0, m, lambda i: te.for_range(
-                0, n, lambda j: z.store((i, j), value(i, j)), "j", "vectorized"), "i")
-
-        reset = each(lambda i, j: 0)
-        update = te.for_range(
-            0, depth, lambda d: each(lambda i, j: z[i, j] + x[i, d] * y[d, j]), "d")
-        return te.stmt_seq(reset, update), reset, update
-
-    return te.decl_tensor_intrin(c.op, statements, name="multiply", unit=unit, mode=mode)
-
-
 def program(
     intrin: te.TensorIntrin, rows: int = 16, columns: int = 32, dtype: str = "float32"
 ) -> tuple[te.Schedule, list[te.Tensor]]:
@@ -106,7 +84,7 @@ def report_of(intrin: te.TensorIntrin, dtype: str = "float32", **sizes: int) -> 
 def test_tile_operations(
     golden: Callable[[object], None], agrees: Callable[..., ScheduledKernel]
 ) -> None:
-    s, (A, B, C) = program(multiply((4, 16, 8), unit="product"))
+    s, (A, B, C) = program(tile_product(4, 16, 8, unit="product"))
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((16, 32), (32, 32)))
 
@@ -129,7 +107,7 @@ def test_tile_operations(
 def test_the_last_tiles_are_whole_operations_on_what_there_is(
     agrees: Callable[..., ScheduledKernel]
 ) -> None:
-    s, (A, B, C) = program(multiply((4, 16, 8), unit="product"), 12, 20)
+    s, (A, B, C) = program(tile_product(4, 16, 8, unit="product"), 12, 20)
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((12, 32), (32, 20)))
 
@@ -156,7 +134,7 @@ def test_the_last_tiles_are_whole_operations_on_what_there_is(
     ],
 )
 def test_cycles(tile: tuple[int, int, int], dtype: str, mode: str, cycles: float) -> None:
-    report = report_of(multiply(tile, dtype, "product", mode), dtype)
+    report = report_of(tile_product(*tile, dtype=dtype, unit="product", mode=mode), dtype)
 
     assert [core.cycles["product unit"] for core in report.cores] == [cycles / 2] * 2
 
@@ -164,7 +142,7 @@ def test_cycles(tile: tuple[int, int, int], dtype: str, mode: str, cycles: float
 @pytest.mark.parametrize(("unit", "dtype"), [("", "float32"), ("other", "float32"),
                                              ("product", "float64")])
 def test_without_a_unit_the_statements_count(unit: str, dtype: str) -> None:
-    report = report_of(multiply((4, 16, 8), dtype, unit), dtype)
+    report = report_of(tile_product(4, 16, 8, dtype=dtype, unit=unit), dtype)
 
     count = 16 * 32 * 32
     assert report.operations == {f"add {dtype}": count, f"mul {dtype}": count}
@@ -175,7 +153,7 @@ def test_without_a_unit_the_statements_count(unit: str, dtype: str) -> None:
 
 
 def test_a_mode_that_the_unit_has_not() -> None:
-    kernel = tecomp.build(*program(multiply((4, 16, 8), unit="product", mode="hifi")), target=TILED)
+    kernel = tecomp.build(*program(tile_product(4, 16, 8, unit="product", mode="hifi")), target=TILED)
 
     with pytest.raises(TargetError) as error:
         kernel.report()
@@ -214,7 +192,7 @@ def test_a_vector_unit() -> None:
 
 
 def test_json_and_trace_have_them() -> None:
-    report = report_of(multiply((4, 16, 8), unit="product"))
+    report = report_of(tile_product(4, 16, 8, unit="product"))
 
     assert '"tiles": {\n    "multiply": 32\n  }' in report.to_json()
     assert '"name": "multiply", "cat": "product unit"' in report.trace()
@@ -226,7 +204,7 @@ def test_targets_say_what_their_units_take() -> None:
         target = Target.load(name)
         unit: Any = target.engine["matmul"]
         dtype = unit.inputs[0]
-        intrin = multiply((unit.m, unit.n, unit.k), dtype, "matmul")
+        intrin = tile_product(unit.m, unit.n, unit.k, dtype=dtype, unit="matmul")
         k = te.reduce_axis((0, unit.k), name="k")
         A = te.placeholder((unit.m, unit.k), dtype, name="A")
         B = te.placeholder((unit.k, unit.n), dtype, name="B")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,43 +12,17 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
+from tests.strategies.intrinsics import tile_product
 
 Agrees = Callable[..., Any]
 Golden = Callable[[object], None]
+
+gemm = partial(tile_product, name="gemm")
 
 
 def numbers(*shape: int, dtype: str = "float32") -> NDArray[Any]:
     """Small whole numbers, so that sums are exact in any order."""
     return np.random.default_rng(5).integers(-4, 5, shape).astype(dtype)
-
-
-def gemm(m: int, n: int, depth: int, *, transposed: bool = False, **asked: Any) -> te.TensorIntrin:
-    """A tile of a matrix product: from nothing, from zero, and added to what is there."""
-    a = te.placeholder((m, depth), name="a")
-    b = te.placeholder((n, depth) if transposed else (depth, n), name="b")
-    k = te.reduce_axis((0, depth), name="k")
-    c = te.compute(
-        (m, n),
-        lambda i, j: te.sum(a[i, k] * (b[j, k] if transposed else b[k, j]), axis=k), name="c",
-    )
-
-    def statements(
-        ins: Sequence[te.Operand], outs: Sequence[te.Operand]
-    ) -> tuple[Any, Any, Any]:
-        (x, y), (z,) = ins, outs
-
-        def each(value: Callable[[Any, Any], Any]) -> Any:
-            return te.for_range(0, m, lambda i: te.for_range(
-                0, n, lambda j: z.store((i, j), value(i, j)), "j", "vectorized"), "i")
-
-        def step(i: Any, j: Any, d: Any) -> Any:
-            return z[i, j] + x[i, d] * (y[j, d] if transposed else y[d, j])
-
-        reset = each(lambda i, j: 0)
-        update = te.for_range(0, depth, lambda d: each(lambda i, j: step(i, j, d)), "d")
-        return te.stmt_seq(reset, update), reset, update
-
-    return te.decl_tensor_intrin(c.op, statements, name="gemm", **asked)
 
 
 def product(

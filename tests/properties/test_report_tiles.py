@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from hypothesis import event, given
@@ -18,37 +16,13 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.stmt import Buffer
 from tecomp.machine.descriptor import read_target
 from tests.strategies.draws import Draw
+from tests.strategies.intrinsics import tile_product
+from tests.strategies.machines import scratchpads
 from tests.strategies.watcher import Watcher, assert_counted
 
 BLOCKS = {"global": None, "ddr": 32, "lx": 16}
-MACHINE = read_target('''name = "grid"
-description = "a grid of cores with scratchpads"
-
-[grid]
-core.y = 4
-core.x = 16
-
-[memory.global]
-scope = "host"
-rank = 1
-alignment_bytes = 64
-source = "assumed"
-
-[memory.ddr]
-scope = "chip"
-rank = 1
-alignment_bytes = 64
-transaction_bytes = 32
-source = "assumed"
-
-[memory.lx]
-scope = "core"
-rank = 1
-alignment_bytes = 64
-capacity_bytes = 65_536
-transaction_bytes = 16
-source = "assumed"
-
+MACHINE = read_target(scratchpads(
+    "grid", '''
 [engine.unit]
 kind = "matmul"
 m = 2
@@ -62,7 +36,11 @@ c = ["m", "n"]
 cycles = { only = 5 }
 memory = "lx"
 source = "assumed"
-''', "grid.toml")
+''',
+    grid="core.y = 4\ncore.x = 16",
+    ddr="transaction_bytes = 32",
+    lx="capacity_bytes = 65_536\ntransaction_bytes = 16",
+), "grid.toml")
 
 
 @dataclass(frozen=True)
@@ -98,27 +76,6 @@ def plans(draw: Draw) -> Plan:
         draw(st.sampled_from([(), ("core.x",), ("core.x", "core.y")])), copies,
         tuple(draw(st.booleans()) for _ in range(3)),
     )
-
-
-def multiply(tile: Sequence[int]) -> te.TensorIntrin:
-    m, n, depth = tile
-    a, b = te.placeholder((m, depth), name="a"), te.placeholder((depth, n), name="b")
-    d = te.reduce_axis((0, depth), name="d")
-    c = te.compute((m, n), lambda i, j: te.sum(a[i, d] * b[d, j], axis=d), name="c")
-
-    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> tuple[Any, Any, Any]:
-        (x, y), (z,) = ins, outs
-
-        def each(value: Callable[[Any, Any], Any]) -> Any:
-            return te.for_range(0, m, lambda i: te.for_range(
-                0, n, lambda j: z.store((i, j), value(i, j)), "j"), "i")
-
-        reset = each(lambda i, j: 0)
-        update = te.for_range(
-            0, depth, lambda d: each(lambda i, j: z[i, j] + x[i, d] * y[d, j]), "d")
-        return te.stmt_seq(reset, update), reset, update
-
-    return te.decl_tensor_intrin(c.op, statements, name="multiply", unit="unit")
 
 
 def scheduled(plan: Plan) -> tuple[te.Schedule, list[te.Tensor]]:
@@ -164,7 +121,7 @@ def scheduled(plan: Plan) -> tuple[te.Schedule, list[te.Tensor]]:
     for copy, at in zip(copies, plan.copies, strict=False):
         if copy is not None and at is not None:
             s[copy].compute_at(stage, order[at])
-    stage.tensorize(inner[0], multiply(plan.tile))
+    stage.tensorize(inner[0], tile_product(*plan.tile, unit="unit"))
     return s, [A, B, C]
 
 

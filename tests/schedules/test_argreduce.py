@@ -43,6 +43,20 @@ def test_axes(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
+@pytest.mark.parametrize(
+    "shape", [(8, 1), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)]
+)
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_several_rows_at_once(shape: tuple[int, ...], op: str, target: tecomp.Target) -> None:
+    a = values(*shape)
+    a.reshape(-1)[::11] = np.nan
+    expected = getattr(np, op)(a, -1)
+    np.testing.assert_array_equal(run(a, -1, target, op), expected)
+    sizes = [*(te.var(f"n{k}") for k in range(len(shape) - 1)), shape[-1]]
+
+    np.testing.assert_array_equal(run(a, -1, target, op, sizes), expected)
+
+
 def test_one_long_row(target: tecomp.Target) -> None:
     a = np.random.default_rng(1).standard_normal(100_001, np.float32)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import tecomp
 from tecomp import te
 from tecomp.codegen import emit_assembly
-from tecomp.schedules import activations, elementwise, reduce, transpose
+from tecomp.schedules import (
+    activations,
+    argreduce,
+    cumsum,
+    elementwise,
+    matmul,
+    reduce,
+    transpose,
+)
 
 X86 = "x86_64-unknown-linux-gnu"
 CPU = tecomp.Target.load("cpu")
@@ -131,3 +140,30 @@ def test_a_sum_over_all_has_several_accumulators(cpu: str) -> None:
     assert all(total.startswith(REGISTER[CORES[cpu].vector_bytes]) for total in sums)
     assert count(lines, "vaddss") == 0
     assert not [line for line in lines if "(%rsp" in line]
+
+
+@pytest.mark.parametrize("cpu", CORES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_transposed_matrix_times_a_vector_reads_rows(cpu: str, turned: bool) -> None:
+    """Eight rows at a time, each times one value, are added to two vectors of sums."""
+    A = te.placeholder((512, 640), name="A")
+    v = te.placeholder((1, 512) if turned else (512, 1), name="v")
+    C = matmul.define(A, v, transpose_a=True, transpose_b=turned)
+    text = code_of(matmul.schedule(C, machine(cpu)), [A, v, C], cpu)
+    lines = loop_with(text, "vfmadd")
+
+    assert count(lines, r"vfmadd\w+ps\s") == 2 * 8
+    assert count(lines, "vgather|vinsert|vmovss|vfmadd\\w+ss") == 0
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "znver3"])
+@pytest.mark.parametrize("operator", [argreduce, cumsum])
+def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
+    """A lane for each row: nothing is gathered, no element is compared or added alone."""
+    A = te.placeholder((512, 16), name="A")
+    B = operator.define(A)
+    text = code_of(operator.schedule(B, machine(cpu)), [A, B], cpu)
+    word = "vcmp" if operator is argreduce else "vaddps"
+
+    assert re.search(rf"{word}\w*\s.*%ymm", text)
+    assert not re.search(r"vgather|vpextr|vinsertps|vaddss|vucomiss|vcmp\w+ss", text)

@@ -47,6 +47,22 @@ def test_rows_from_rows(shape: tuple[int, ...], exclusive: bool, target: tecomp.
     np.testing.assert_array_equal(result, a.cumsum(0) - (a if exclusive else 0))
 
 
+@pytest.mark.parametrize(
+    "shape", [(8, 1), (9, 0), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)]
+)
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_several_rows_at_once(
+    shape: tuple[int, ...], exclusive: bool, target: tecomp.Target
+) -> None:
+    a = values(*shape)
+    result = run(a, -1, target, exclusive=exclusive)
+    np.testing.assert_array_equal(result, a.cumsum(-1) - (a if exclusive else 0))
+    sizes = [*(te.var(f"n{k}") for k in range(len(shape) - 1)), shape[-1]]
+    result = run(a, -1, target, shape=sizes, exclusive=exclusive)
+
+    np.testing.assert_array_equal(result, a.cumsum(-1) - (a if exclusive else 0))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     a = values(3, 40, 33)

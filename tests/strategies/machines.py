@@ -1,8 +1,36 @@
-"""The shipped machines as printed forms show them: the same on every processor."""
+"""Machines of tests: those shipped, the same on every processor, and a small one with scratchpads."""
 
 from __future__ import annotations
 
 from tecomp import Target
+
+SCRATCHPADS = '''name = "{name}"
+description = "cores with scratchpads"
+clock_hz = 1_000_000_000
+
+[grid]
+{grid}
+
+[memory.global]
+scope = "host"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+
+[memory.ddr]
+scope = "chip"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+{ddr}
+
+[memory.lx]
+scope = "core"
+rank = 1
+alignment_bytes = 64
+source = "assumed"
+{lx}
+'''
 
 
 def shipped(name: str) -> Target:
@@ -15,3 +43,22 @@ def shipped(name: str) -> Target:
         return Target.load(name)
     core = {"count": 4, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": [32768, 1 << 20]}
     return Target.load("cpu", core=core, grid={"core.x": 4})
+
+
+def scratchpads(
+    name: str, *sections: str, grid: str = "core.x = 4", ddr: str = "", lx: str = ""
+) -> str:
+    """The description of a machine with a memory of the chip, `ddr`, and one of each core, `lx`.
+
+    Args:
+        name: of the target.
+        sections: what else it has, such as links and engines, as TOML.
+        grid: lines of its grid.
+        ddr: further lines of `ddr`: capacity, bandwidth.
+        lx: further lines of `lx`.
+
+    Returns:
+        TOML, for `read_target`.
+    """
+    head = SCRATCHPADS.format(name=name, grid=grid, ddr=ddr, lx=lx)
+    return "\n".join([head, *sections])
