@@ -71,6 +71,22 @@ class StageFrame:
             return image(points, self.leaf_values(leaves), scope.space(axes))
         return first_dims(found.points, len(leaves))
 
+    def points_inside(
+        self,
+        points: Any,
+        axes: Sequence[IterVar],
+        leaves: Sequence[IterVar],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+    ) -> Any:
+        """As `leaf_points`, inside loops with `values`; None if that takes quotients."""
+        with suppress(NotAffine):
+            found = self._solutions(points, axes, leaves, values, scope)
+            if found is not None:
+                inside = first_dims(found.points, len(leaves))
+                return inside.intersect_params(scope.context)
+        return None
+
     def root_points(
         self,
         points: Any,

@@ -38,6 +38,7 @@ from tecomp.lowering.footprint import (
     with_reduction,
 )
 from tecomp.lowering.frame import StageFrame, frame_of
+from tecomp.lowering.fused import parts_of
 from tecomp.lowering.initial import initialise
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.opaque import check_inputs, opaque
@@ -253,6 +254,8 @@ class _Nests:
 
         def inner(point: Mapping[Any, Expr], copy: Any) -> Stmt:
             chosen = [point[dim] for dim in dims]
+            if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
+                return parts.closed(self._at_cut(work, stop, *parts.open))
             inside = scope.enter(chosen, copy).running_at_once(
                 at_once(work.definition.stage, dict(zip(dims, chosen, strict=True)))
             )

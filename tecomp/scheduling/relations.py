@@ -81,7 +81,7 @@ def recover(
             case Split(parent, outer, inner) if outer in values and inner in values:
                 factor = split_factor(relation, frames[parent].extent)
                 values[parent] = values[outer] * factor + values[inner]
-            case Fuse(parts, fused) if fused in values:
+            case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
                 rest = values[fused]
                 for part in reversed(parts[1:]):
                     extent = frames[part].extent
@@ -95,6 +95,11 @@ def recover(
                 for axis, index in zip(before, inverse.map_indices(places), strict=True):
                     values[axis] = index - frames[axis].base
     return values
+
+
+def _are_known(parts: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> bool:
+    """Whether axes that were fused need not be worked out from the fused one."""
+    return bool(parts) and all(part in values for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ def add_up(
                     return None
                 ranges.append((values[inner], width))
                 values[parent] = values[outer] * factor + values[inner]
-            case Fuse(parts, fused) if fused in values:
+            case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
                 total, count = values[fused], 1
                 for part in reversed(parts):
                     extent = frames[part].extent

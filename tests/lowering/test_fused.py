@@ -1,0 +1,49 @@
+"""Stages that are computed inside fused loops: for parts that divide nothing, and with tails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+
+
+def blocks(shape: tuple[int, int, int], size: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    """Differences of neighbours of what is computed for a block of a row, all blocks in one loop."""
+    a, b, n = shape
+    A = te.placeholder((a, b, n + 1), name="A")
+    D = te.compute((a, b, n + 1), lambda *x: A(*x) * 2.0, name="D")
+    C = te.compute(shape, lambda i, j, k: D[i, j, k + 1] - D[i, j, k], name="C")
+    s = te.create_schedule(C)
+    block, _ = s[C].split(C.op.axis[2], factor=size)
+    block = s[C].fuse(*C.op.axis[:2], block)
+    s[C].parallel(block)
+    s[D].compute_at(s[C], block)
+    return s, [A, C]
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 14), (1, 1, 5), (3, 1, 9), (2, 5, 3), (1, 7, 8)])
+def test_parts_of_any_extent(shape: tuple[int, int, int]) -> None:
+    s, args = blocks(shape, 4)
+    a, c = np.random.default_rng(0).standard_normal((*shape[:2], shape[2] + 1)), np.zeros(shape)
+    a, c = a.astype(np.float32), c.astype(np.float32)
+    tecomp.build(s, args, check_bounds=True)(a, c)
+
+    np.testing.assert_allclose(c, 2 * np.diff(a), rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_inside_depends_on_one_part() -> None:
+    s, args = blocks((2, 3, 14), 4)
+    text = str(tecomp.lower(s, args, stop_after="nest"))
+
+    fused = "i_j_k_outer_fused"
+    assert f"for {fused} in parallel(24):" in text
+    assert f"for i2 in range(min(5, 15 - {fused} % 4 * 4)):" in text
+    assert f"D[{fused} // 12, {fused} // 4 % 3, {fused} % 4 * 4 + i2] = " in text
+
+
+def test_a_loop_of_one_round_is_no_loop() -> None:
+    s, args = blocks((1, 1, 3), 4)
+
+    assert "parallel" not in str(tecomp.lower(s, args))
