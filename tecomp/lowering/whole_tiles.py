@@ -149,11 +149,20 @@ def _is_in_memory(
 
 def _tiled_axes(stage: StageState) -> set[IterVar]:
     """The axes of the tensor that vectorized and unrolled loops run along."""
-    if any(isinstance(relation, Transform) for relation in stage.relations):
-        return set()
-    marked = [
+    found = {
         leaf for leaf in stage.leaves
         if stage.marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
-    ]
-    return made_from(marked, stage.relations)
-
+    }
+    for relation in reversed(stage.relations):
+        if not isinstance(relation, Transform):
+            found = made_from(found, [relation])
+            continue
+        own = {Var(axis.name): axis for axis in relation.before}
+        places = relation.index_map.map_indices([*own])
+        for axis, place in zip(relation.after, places, strict=True):
+            if axis in found:
+                if not isinstance(place, Var):
+                    # A step along this loop is none along an axis.
+                    return set()
+                found.add(own[place])
+    return found
