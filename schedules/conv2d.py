@@ -22,7 +22,7 @@ from tecomp.schedules.contraction import of_images
 from tecomp.schedules.fold import one
 from tecomp.schedules.image_tiles import Plan, plan
 from tecomp.schedules.placement import placement_of
-from tecomp.schedules.tiles import walk_squares
+from tecomp.schedules.tiles import keep_tile, walk_squares, walk_tiles
 
 Layout = Literal["NHWC", "NCHW"]
 Pair = int | tuple[int, int]
@@ -149,9 +149,9 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
         s[copy].compute_at(s[output], block)
         *_, row, lane = s[copy].leaf_iter_vars
         if first and not depthwise:
-            walk_squares(s[copy], row, lane, p.lanes)
+            walk_squares(s[copy], row, lane, p.tile.lanes)
         else:
-            s[copy].vectorize(s[copy].split(lane, factor=p.lanes)[1])
+            s[copy].vectorize(s[copy].split(lane, factor=p.tile.lanes)[1])
     return s
 
 
@@ -185,10 +185,10 @@ def _in_order(
     y, x, channel = axes[1:] + axes[:1] if first else axes
     block, y = stage.split(y, factor=p.rows)
     if first:
-        tile, outer, inside = _cut(stage, y, x, p)
+        tile, outer, inside = walk_tiles(stage, y, x, p.tile)
         blocks, order = [n, channel, block], [tile, outer]
     else:
-        tile, outer, inside = _cut(stage, x, channel, p)
+        tile, outer, inside = walk_tiles(stage, x, channel, p.tile)
         # A tile of channels stays while all pixels of the block pass by, and so do its weights.
         blocks, order = [n, block], [outer, y, tile]
     stage.reorder(*blocks, *order, *inside)
@@ -197,7 +197,9 @@ def _in_order(
     fixed, single, across = s[sums].op.axis[1:]
     r, column, depth = s[sums].op.reduce_axis
     taps = [depth, r, column] if first else [r, column, depth]
-    _fill_registers(s, sums, (output, order[-1]), [fixed, *taps], (single, across), p)
+    s[sums].compute_at(stage, order[-1])
+    # Each tap of each channel adds the product of single values and vectors to the tile.
+    s[sums].reorder(fixed, *taps, *keep_tile(s[sums], single, across, p.tile))
     if depthwise:
         # What is left inside would be less than a loop costs.
         s[sums].unroll(column)
@@ -221,71 +223,24 @@ def _turned(
     block, y = stage.split(y, factor=p.rows)
     pixel = stage.fuse(y, x)
     stage.reorder(n, block, channel, pixel)
-    walk_squares(stage, channel, pixel, p.lanes)
+    walk_squares(stage, channel, pixel, p.tile.lanes)
     shared = stage.fuse(n, block)
     stage.parallel(shared)
     s[rows].compute_at(stage, shared)
     n, y, x, channel = s[rows].leaf_iter_vars
-    tile, outer, inside = _cut(s[rows], x, channel, p)
+    tile, outer, inside = walk_tiles(s[rows], x, channel, p.tile)
     s[rows].reorder(n, outer, y, tile, *inside)
     _, y, single, across, r, column, depth = s[sums].leaf_iter_vars
-    _fill_registers(s, sums, (rows, tile), [y, r, column, depth], (single, across), p)
+    s[sums].compute_at(s[rows], tile)
+    s[sums].reorder(y, r, column, depth, *keep_tile(s[sums], single, across, p.tile))
     return sums, shared
-
-
-def _cut(
-    stage: te.Stage, along: te.IterVar, across: te.IterVar, p: Plan
-) -> tuple[te.IterVar, te.IterVar, list[te.IterVar]]:
-    """Cut into tiles.
-
-    Returns:
-        The loops over tiles along and across, and those inside a tile, which go innermost.
-    """
-    outer, across = stage.split(across, factor=p.vectors * p.lanes)
-    vector, lane = stage.split(across, factor=p.wide)
-    tile, single = stage.split(along, factor=p.single)
-    _in_registers(stage, single, vector, lane)
-    return tile, outer, [single, vector, lane]
-
-
-def _in_registers(
-    stage: te.Stage, single: te.IterVar, vector: te.IterVar, lane: te.IterVar
-) -> None:
-    stage.unroll(single)
-    stage.unroll(vector)
-    stage.vectorize(lane)
-
-
-def _fill_registers(
-    s: te.Schedule,
-    sums: te.Tensor,
-    place: tuple[te.Tensor, te.IterVar],
-    outer: list[te.IterVar],
-    inside: tuple[te.IterVar, te.IterVar],
-    p: Plan,
-) -> None:
-    """Each tap of each channel adds the product of single values and vectors to the tile.
-
-    Args:
-        s: the schedule.
-        sums: the stage of the tile.
-        place: the stage and loop where it is computed.
-        outer: loops around a step; the taps are among them.
-        inside: single values, and what is cut into vectors.
-        p: the tile.
-    """
-    stage, (driver, tile), (single, across) = s[sums], place, inside
-    stage.compute_at(s[driver], tile)
-    vector, lane = stage.split(across, factor=p.wide)
-    stage.reorder(*outer, single, vector, lane)
-    _in_registers(stage, single, vector, lane)
 
 
 def _pack_weights(
     s: te.Schedule, weights: te.Tensor, sums: te.Tensor, p: Plan, first: bool
 ) -> None:
     """A copy of the filters in which a tile finds its values for each tap side by side."""
-    width = p.vectors * p.lanes
+    width = p.tile.columns
 
     def place(r: te.Expr, q: te.Expr, c: te.Expr, k: te.Expr) -> list[te.Expr]:
         return [k // width, r, q, c, k % width]
@@ -300,9 +255,9 @@ def _pack_weights(
     stage.transform_layout(lambda k, c, r, q: place(r, q, c, k), loops="logical")
     k, *taps = copy.op.axis
     tile, k = stage.split(k, factor=width)
-    vector, lane = stage.split(k, factor=p.lanes)
+    vector, lane = stage.split(k, factor=p.tile.lanes)
     # All that is summed up for one output lies in a row: as many places of it make squares.
-    several, one_tap = stage.split(stage.fuse(*taps), factor=p.lanes)
+    several, one_tap = stage.split(stage.fuse(*taps), factor=p.tile.lanes)
     stage.reorder(tile, several, vector, one_tap, lane)
     stage.unroll(one_tap)
     stage.vectorize(lane)

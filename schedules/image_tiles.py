@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import balanced, ceil_div, core_of, product
+from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, product
 
 _ROWS = 4
 """Rows of a block where it is open how long they are."""
@@ -15,24 +15,16 @@ _ROWS = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """A tile of sums: `single` values by `vectors` vectors of `lanes`, and rows computed together.
+    """How a convolution is cut into blocks.
 
     Attributes:
-        single: outputs along the axis whose operand is read one value at a time.
-        vectors: vectors along the other.
-        lanes: values of a vector.
+        tile: sums in registers; its rows are outputs along the axis whose operand is read one value
+            at a time, its columns those along the other.
         rows: output rows whose input stays in the second cache.
     """
 
-    single: int
-    vectors: int
-    lanes: int
+    tile: RegisterTile
     rows: int
-
-    @property
-    def wide(self) -> int:
-        """Lanes of vectors of several registers, which are computed side by side."""
-        return self.lanes * (self.vectors & -self.vectors)
 
 
 def plan(total: te.Tensor, target: Target) -> Plan:
@@ -69,7 +61,8 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen
-    return Plan(single, vectors, lanes, _rows(total, target, first, turned))
+    rows = _rows(total, target, first, turned)
+    return Plan(RegisterTile(single, vectors * lanes, lanes), rows)
 
 
 def _rows(total: te.Tensor, target: Target, first: bool, turned: bool) -> int:

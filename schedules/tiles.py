@@ -70,6 +70,16 @@ class RegisterTile:
     columns: int
     lanes: int
 
+    @property
+    def vectors(self) -> int:
+        """Vectors of a row."""
+        return self.columns // self.lanes
+
+    @property
+    def wide(self) -> int:
+        """Values of a vector of several registers, which are computed side by side."""
+        return self.lanes * (self.vectors & -self.vectors)
+
 
 def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
     """The largest tile of outer products that is `vectors` vectors wide.
@@ -85,7 +95,7 @@ def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
 
 def walk_tiles(
     stage: te.Stage, row: te.IterVar, column: te.IterVar, tile: RegisterTile
-) -> tuple[te.IterVar, te.IterVar, tuple[te.IterVar, te.IterVar]]:
+) -> tuple[te.IterVar, te.IterVar, list[te.IterVar]]:
     """Cut rows and columns into tiles; a row of a tile is one vector, of several registers.
 
     What follows the sums is then computed for these registers side by side, so that one does not
@@ -96,9 +106,31 @@ def walk_tiles(
     """
     rows, i = stage.split(row, factor=tile.rows)
     columns, j = stage.split(column, factor=tile.columns)
-    stage.unroll(i)
-    stage.vectorize(j)
-    return rows, columns, (i, j)
+    return rows, columns, keep_tile(stage, i, j, tile)
+
+
+def keep_tile(
+    stage: te.Stage, row: te.IterVar, column: te.IterVar, tile: RegisterTile | None = None
+) -> list[te.IterVar]:
+    """Keep a tile in registers: values of rows one by one, those of columns as vectors.
+
+    Args:
+        stage: the stage.
+        row: its loop over the rows of a tile.
+        column: its loop over the columns of a tile.
+        tile: the tile, if a row of it may be several vectors; None if it is one.
+
+    Returns:
+        The loops, which go innermost.
+    """
+    inside = [row]
+    if tile is not None and tile.wide < tile.columns:
+        vector, column = stage.split(column, factor=tile.wide)
+        inside.append(vector)
+    for axis in inside:
+        stage.unroll(axis)
+    stage.vectorize(column)
+    return [*inside, column]
 
 
 def fill_registers(
@@ -108,10 +140,7 @@ def fill_registers(
     stage = s[sums]
     stage.compute_at(s[driver], place)
     *outer, i, j = stage.op.axis
-    (k,) = stage.op.reduce_axis
-    stage.reorder(*outer, k, i, j)
-    stage.unroll(i)
-    stage.vectorize(j)
+    stage.reorder(*outer, *stage.op.reduce_axis, *keep_tile(stage, i, j))
 
 
 def walk_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lanes: int) -> None:

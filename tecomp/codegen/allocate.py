@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tecomp.codegen.amount import bytes_of
 from tecomp.codegen.check import OUT_OF_MEMORY, record
 from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit
@@ -16,6 +17,9 @@ from tecomp.ir.stmt import Buffer, Extent
 STACK_BUFFER_BYTES = 16 * 1024
 STACK_TOTAL_BYTES = 256 * 1024
 """What one function may take of its stack; threads have as little as 512 KiB on some systems."""
+_MOST = 2**56
+_TOO_MANY = str(2**62 + 2**61)
+"""Bytes that no address reaches, with and without what rows take beside their elements."""
 _STACK_ALIGNMENT = 64
 
 
@@ -35,21 +39,34 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
         if size <= STACK_BUFFER_BYTES and code.stack_bytes + size <= STACK_TOTAL_BYTES:
             return _on_stack(code, buffer, size)
     code.aligned[buffer.data] = ALIGNMENT
-    if len(buffer.shape) <= 1:
-        size_operand = _product(code, buffer.shape, buffer.dtype.bytes)
-        address = call_runtime(code, ALLOCATE, [f"i64 {size_operand}"], buffer.name)
-    else:
-        rows = _product(code, buffer.shape[:-1], 1)
-        row = _product(code, buffer.shape[-1:], buffer.dtype.bytes)
-        size_operand = code.op(f"mul i64 {rows}, {row}")
-        address = call_runtime(code, ALLOCATE_ROWS, [f"i64 {rows}", f"i64 {row}"], buffer.name)
+    words = [_product(code, buffer.shape[-1:], buffer.dtype.bytes)]
+    if len(buffer.shape) > 1:
+        words.insert(0, _product(code, buffer.shape[:-1], 1))
+    needed, words = _bounded(code, buffer, words)
+    place = ALLOCATE if len(words) == 1 else ALLOCATE_ROWS
+    address = call_runtime(code, place, [f"i64 {word}" for word in words], buffer.name)
     missing, there, after = code.name("missing"), code.name("there"), code.name("after")
     code.branch(code.op(f"icmp eq ptr {address}, null"), missing, there)
     code.label(missing)
-    record(code, OUT_OF_MEMORY, str(code.module.site(buffer.name)), size_operand, "0")
+    record(code, OUT_OF_MEMORY, str(code.module.site(buffer.name)), needed, "0")
     code.jump(after)
     code.label(there)
     return Place(address, after)
+
+
+def _bounded(code: Code, buffer: Buffer, words: list[str]) -> tuple[str, list[str]]:
+    """The bytes of a buffer, and rows and bytes to ask for: too many where these wrapped."""
+    extents = [extent for extent in buffer.shape if isinstance(extent, int)]
+    if len(extents) == len(buffer.shape):
+        size = prod(extents) * buffer.dtype.bytes
+        if size <= _MOST:
+            return str(size), words
+        return str(min(size, 2**63 - 1)), [*("1" for _ in words[1:]), _TOO_MANY]
+    size_operand, fits = bytes_of(code, buffer, _MOST)
+    row = code.op(f"select i1 {fits}, i64 {words[-1]}, i64 {_TOO_MANY}")
+    return size_operand, [
+        *(code.op(f"select i1 {fits}, i64 {rows}, i64 1") for rows in words[:-1]), row
+    ]
 
 
 def close_allocation(code: Code, place: Place) -> None:

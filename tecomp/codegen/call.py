@@ -264,8 +264,9 @@ class Kernel:
         text = self.compiled.interface.sites[site]
         if kind == OUT_OF_BOUNDS:
             return CallError(f"index {value} is out of bounds for {text}")
+        size = f"{value} bytes{' or more' if value == 2**63 - 1 else ''}"
         return CallError(
-            f"{self.name}: there is no memory for {text}, which takes {value} bytes; use smaller "
+            f"{self.name}: there is no memory for {text}, which takes {size}; use smaller "
             "tiles, or compute it closer to where it is used"
         )
 

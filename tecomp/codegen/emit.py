@@ -31,8 +31,9 @@ _PURE = frozenset((
     "sext", "shl", "shufflevector", "sitofp", "sub", "trunc", "uitofp", "xor", "zext",
 ))  # fmt: skip
 
-# An attribute of functions, for `tecomp.codegen.jit`: more of LLVM's passes pay there.
+# Attributes of functions, for `tecomp.codegen.jit`: more of LLVM's passes pay there, or nearly all.
 LOOP_WORK = '"tecomp.loop-work"'
+PLAIN_LOOPS = '"tecomp.plain-loops"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Code:
         memo: operands of the expressions of the statement at hand, a scope per open branch.
         settled: operands of expressions that were computed before the loop at hand.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
-        has_loop_work: whether LLVM's loop passes, or its algebra, have something to do here.
+        passes: the attribute that says which of LLVM's passes have something to do here, or "".
         streams: whether there are stores past the caches; see `stream`.
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `squares`.
@@ -122,7 +123,7 @@ class Code:
     module: Module
     env: dict[Var, str]
     is_outlined: bool = False
-    has_loop_work: bool = False
+    passes: str = ""
     streams: bool = False
     allocas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -243,8 +244,8 @@ class Code:
         """The whole function; `signature` is what stands between `define` and the body."""
         body = "\n".join(self.lines)
         allocas = "".join(f"  {line}\n" for line in self.allocas)
-        work = f" {LOOP_WORK}" if self.has_loop_work else ""
-        return f"define {signature} #0{work} {{\nentry:\n{allocas}{body}\n}}\n"
+        passes = f" {self.passes}" if self.passes else ""
+        return f"define {signature} #0{passes} {{\nentry:\n{allocas}{body}\n}}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from tecomp.codegen.check import RECORD_WORDS
 from tecomp.codegen.emit import TAIL, Code, Module, Options, plain_name
 from tecomp.codegen.instructions import dots_of
 from tecomp.codegen.jit import Machine
-from tecomp.codegen.loop_work import has_loop_work
 from tecomp.codegen.parallel import nodes, parameter
+from tecomp.codegen.passes import passes_for
 from tecomp.codegen.stmt import emit_stmt
 from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
@@ -85,7 +85,7 @@ def written_params(func: PrimFunc) -> frozenset[Var]:
 
 
 def _body(module: Module, func: PrimFunc) -> str:
-    code = Code(module, {}, has_loop_work=module.options.fast_math or has_loop_work(func.body))
+    code = Code(module, {}, passes=passes_for(func.body, module.options))
     for reserved in ("record", "thread"):
         code.name(reserved)
     parameters = ["ptr %record", "ptr %thread"]

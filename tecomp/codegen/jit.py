@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from tecomp.codegen.emit import LOOP_WORK
+from tecomp.codegen.emit import LOOP_WORK, PLAIN_LOOPS
 from tecomp.errors import InternalError
 
 Entry = Callable[[Any], int]
@@ -95,16 +95,41 @@ def _optimised(text: str, target_machine: Any) -> Any:
     """The module after the passes that pay: registers out of memory, and loops where marked.
 
     Vectors and unrolling are explicit by now: the passes that look for them cost most of the time
-    and find nothing.
+    and find nothing, but where the schedule left loops plain.
     """
-    llvm = _llvm()
     module = _parsed(text, target_machine)
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = False
+    is_plain = PLAIN_LOOPS in text
+    builder = _pass_builder(target_machine, is_plain=is_plain)
+    if is_plain:
+        _keep_apart(module)
+        builder.getModulePassManager().run(module, builder)
+    else:
+        _tidied(module, text, builder)
+    return module
+
+
+def _pass_builder(target_machine: Any, *, is_plain: bool) -> Any:
+    llvm = _llvm()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = is_plain
+    options.loop_interleaving = is_plain
     options.slp_vectorization = False
-    options.loop_unrolling = False
-    options.loop_interleaving = False
-    builder = llvm.create_pass_builder(target_machine, options)
+    options.loop_unrolling = is_plain
+    return llvm.create_pass_builder(target_machine, options)
+
+
+def _keep_apart(module: Any) -> None:
+    """Keep the bodies of loops out of line: that their arguments do not overlap would be lost."""
+    for function in module.functions:
+        if not function.is_declaration and not any(
+            b"alwaysinline" in attribute for attribute in function.attributes
+        ):
+            function.add_function_attribute("noinline")
+
+
+def _tidied(module: Any, text: str, builder: Any) -> None:
+    """Run the passes function by function."""
+    llvm = _llvm()
     if "alwaysinline" in text:
         inliner = llvm.create_new_module_pass_manager()
         inliner.add_always_inliner_pass()
@@ -116,7 +141,6 @@ def _optimised(text: str, target_machine: Any) -> Any:
         if not function.is_declaration:
             has_work = any(LOOP_WORK.encode() in attribute for attribute in function.attributes)
             (loops if has_work else plain).run(function, builder)
-    return module
 
 
 def assembly(text: str, machine: Machine) -> str:

@@ -47,7 +47,7 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
     made: set[Var] = set()
     moving: set[Var] = set()
     staying: set[Var] = set()
-    statements = list(_statements(root, is_outlined))
+    statements = list(innermost(root, is_outlined))
     named = {part.var: part.value for _, part in statements if isinstance(part, Let)}
     for loop, statement in statements:
         if isinstance(statement, Allocate):
@@ -67,8 +67,13 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
     return bool(staying - (made - moving))
 
 
-def _statements(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]]:
-    """Every statement, with the loop around it if that is an innermost one."""
+def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]]:
+    """Every statement, with the loop around it if that is an innermost one.
+
+    Args:
+        root: what becomes a function.
+        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+    """
     found: list[tuple[For | None, Stmt]] = []
     outer: set[int] = set()
     todo: list[tuple[For | None, Stmt]] = [(None, root)]

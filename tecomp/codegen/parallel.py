@@ -7,7 +7,7 @@ from typing import Any
 
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
-from tecomp.codegen.loop_work import has_loop_work
+from tecomp.codegen.passes import passes_for
 from tecomp.codegen.runtime import PARALLEL, call_runtime
 from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
@@ -50,7 +50,7 @@ def _define_body(
     """The function that has each captured value as a parameter of its own."""
     inner = Code(
         code.module, {}, is_outlined=True,
-        has_loop_work=code.module.options.fast_math or has_loop_work(stmt, is_outlined=True),
+        passes=passes_for(stmt, code.module.options, is_outlined=True),
         aligned=code.aligned,
     )
     for reserved in ("record", "thread", "begin", "end"):

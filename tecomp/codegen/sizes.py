@@ -142,7 +142,7 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     """The value of an extent for these sizes.
 
     Raises:
-        LowerError: it has none, such as after a division by 0.
+        CallError: it has none, such as after a division by 0 or past what 64 bits hold.
     """
     if isinstance(extent, Var):
         return sizes[extent].value
@@ -150,5 +150,8 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     values = {var: Const(size.value, var.dtype) for var, size in sizes.items()}
     result = run(expression(Facts(), substitute(extent, values)))
     if not isinstance(result, Const):
-        raise LowerError(f"the extent `{extent}` has no value for the sizes of this call")
+        given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
+        raise CallError(
+            f"the extent `{extent}` has no value of 64 bits for {given}; pass other sizes"
+        )
     return int(result.value)

@@ -20,9 +20,9 @@ import numpy as np
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.stream import STREAM
 from tecomp.driver.copy_loops import Box, copy_box
-from tecomp.driver.copy_moves import Dim, Memories, number, plus
+from tecomp.driver.copy_moves import Dim, Memories, plus
 from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import CmpOp, Compare, Expr, Var
+from tecomp.ir.expr import CmpOp, Compare, Expr, Var, index_value
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.stmt import (
     Buffer,
@@ -168,13 +168,13 @@ class _Maker:
         assert self._copy.fill is not None
         memories = replace(self._memories, source=self._copy.fill)
         steps = tuple(Dim(count, stride, stride) for count, stride in dims)
-        return copy_box(Box(steps, number(start), number(start), memories), self._threads)
+        return copy_box(Box(steps, index_value(start), index_value(start), memories), self._threads)
 
     def _box(
         self, cut: CommonDigits, values: Sequence[Values], guarded: Sequence[Axis]
     ) -> Stmt:
         """One box copied; around it loops over what is no step in both memories."""
-        offsets = [number(offset.const) for offset in cut.offsets]
+        offsets = [index_value(offset.const) for offset in cut.offsets]
         named = {var for o in cut.offsets if o.rest is not None for var in free_variables(o.rest)}
         starts: list[Expr] = list(offsets)
         dims: list[Dim] = []
@@ -182,7 +182,7 @@ class _Maker:
         for axis, box in zip(cut.axes, values, strict=True):
             for digit, (first, count) in zip(axis.digits, box, strict=True):
                 steps = [offset.strides.get(digit.var, 0) for offset in cut.offsets]
-                at: Expr = number(first)
+                at: Expr = index_value(first)
                 if digit.var in named or axis in guarded:
                     loops.append((digit.var, first, count))
                     at = digit.var
@@ -196,9 +196,9 @@ class _Maker:
         threads = 1 if loops else self._threads
         body = copy_box(Box(tuple(dims), source, result, self._memories), threads)
         for axis in guarded:
-            body = IfThenElse(Compare(CmpOp.LT, _index(axis), number(axis.extent)), body)
+            body = IfThenElse(Compare(CmpOp.LT, _index(axis), index_value(axis.extent)), body)
         for var, first, count in reversed(loops):
-            body = For(var, number(first), number(count), ForKind.SERIAL, body)
+            body = For(var, index_value(first), index_value(count), ForKind.SERIAL, body)
         return body
 
 
@@ -226,7 +226,7 @@ def _all(axis: Axis) -> Values:
 
 def _index(axis: Axis) -> Expr:
     """The index that the digits of an axis make up."""
-    total: Expr = number(0)
+    total: Expr = index_value(0)
     for digit in axis.digits:
         total = plus(total, digit.var, digit.unit)
     return total

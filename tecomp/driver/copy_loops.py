@@ -19,12 +19,12 @@ from tecomp.driver.copy_moves import (
     move_row,
     move_square,
     move_vector,
-    number,
     plus,
     times,
 )
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary
+from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.extents import ceil_div, round_up
 from tecomp.ir.stmt import Allocate, Buffer, For, ForKind, Let, Stmt, seq
 
 LINE_BYTES = 64
@@ -118,8 +118,8 @@ def _forwards(box: Box) -> Box:
     found: list[Dim] = []
     for dim in box.dims:
         if dim.count > 1 and dim.result < 0:
-            source = plus(source, number(dim.source * (dim.count - 1)))
-            result = plus(result, number(dim.result * (dim.count - 1)))
+            source = plus(source, index_value(dim.source * (dim.count - 1)))
+            result = plus(result, index_value(dim.result * (dim.count - 1)))
             dim = Dim(dim.count, -dim.source, -dim.result)
         if dim.count > 1:
             found.append(dim)
@@ -154,7 +154,7 @@ def _neighbours_as_one(box: Box) -> Box:
 
 def _divided(value: Expr, divisor: int) -> Expr:
     assert isinstance(value, Const)
-    return number(int(value.value) // divisor)
+    return index_value(int(value.value) // divisor)
 
 
 def _plan(box: Box) -> _Plan:
@@ -222,8 +222,8 @@ def _staged(box: Box, row: int, column: int) -> _Plan:
         turned = (Dim(rows, along.source, 1), Dim(columns, across.source, rows))
         stored = (Dim(rows, 1, 1), Dim(columns, rows, across.result))
         parts = (
-            Box(turned, source, number(0), replace(memories, result=tile)),
-            Box(stored, number(0), result, replace(memories, source=tile)),
+            Box(turned, source, index_value(0), replace(memories, result=tile)),
+            Box(stored, index_value(0), result, replace(memories, source=tile)),
         )
         return Allocate(tile, seq(*map(copy_box, parts)))
 
@@ -273,14 +273,14 @@ def _elements(box: Box, row: int | None) -> _Plan:
 def _levels(plan: _Plan) -> list[_Level]:
     """The loops: over blocks, over what fills whole lines of both memories, and inside that."""
     dims, order = plan.box.dims, plan.order
-    steps = [-(-d.count // g) for d, g in zip(dims, plan.granules, strict=True)]
+    steps = [ceil_div(d.count, g) for d, g in zip(dims, plan.granules, strict=True)]
     line = [1] * len(dims) if plan.box.memories.is_streamed else _block(plan, LINE_BYTES)
     whole = _block(plan, plan.block_bytes)
-    block = [-(-n // unit) * unit for n, unit in zip(whole, line, strict=True)]
+    block = [round_up(n, unit) for n, unit in zip(whole, line, strict=True)]
     found: list[_Level] = []
     for sizes in (block, line):
         found += [
-            _Level(k, sizes[k], -(-steps[k] // sizes[k])) for k in order if sizes[k] < steps[k]
+            _Level(k, sizes[k], ceil_div(steps[k], sizes[k])) for k in order if sizes[k] < steps[k]
         ]
         steps = [min(a, b) for a, b in zip(steps, sizes, strict=True)]
     found += [_Level(k, 1, steps[k]) for k in order if steps[k] > 1]
@@ -297,8 +297,8 @@ def _without_needless(levels: Sequence[_Level], plan: _Plan) -> list[_Level]:
             size = outer.size * outer.unit // level.unit
         if all(n.dim != level.dim for n in found):
             # The outermost ends where the dimension does, and not where a block does.
-            granules = -(-plan.box.dims[level.dim].count // plan.granules[level.dim])
-            size = -(-granules // level.unit)
+            granules = ceil_div(plan.box.dims[level.dim].count, plan.granules[level.dim])
+            size = ceil_div(granules, level.unit)
         found.append(_Level(level.dim, level.unit, size))
     return found
 
@@ -311,30 +311,30 @@ def _block(plan: _Plan, size: int) -> list[int]:
     read = memories.width if isinstance(source, int) else source.dtype.bytes
     for dim, granule in zip(plan.box.dims, plan.granules, strict=True):
         near = [
-            -(-size // max(abs(stride) * width, 1))
+            ceil_div(size, max(abs(stride) * width, 1))
             for stride, width in ((dim.source, read), (dim.result, memories.width))
         ]
-        found.append(-(-min(dim.count, max(near)) // granule))
+        found.append(ceil_div(min(dim.count, max(near)), granule))
     return found
 
 
 def _nest(plan: _Plan, levels: Sequence[_Level], threads: int) -> Stmt:
     """The loops; an index stops before the end where a granule would go beyond it."""
     dims, box = plan.box.dims, plan.box
-    at: list[Expr] = [number(0)] * len(dims)
+    at: list[Expr] = [index_value(0)] * len(dims)
     source, result = box.source, box.result
     heads: list[tuple[Var, Expr, list[tuple[Var, Expr]]]] = []
     for k, level in enumerate(levels):
         dim, granule = dims[level.dim], plan.granules[level.dim]
         around = [n for n in levels[:k] if n.dim == level.dim]
-        extent = _extent(level, around, -(-dim.count // granule), at[level.dim])
+        extent = _extent(level, around, ceil_div(dim.count, granule), at[level.dim])
         var = Var(f"n{k}", INT64)
         at[level.dim] = plus(at[level.dim], var, level.unit)
         made: list[tuple[Var, Expr]] = []
         if all(n.dim != level.dim for n in levels[k + 1 :]):
             start = times(at[level.dim], granule)
             if dim.count % granule:
-                start = binary(BinOp.MIN, start, number(dim.count - granule))
+                start = binary(BinOp.MIN, start, index_value(dim.count - granule))
             made += [
                 (Var(f"s{k}", INT64), plus(source, start, dim.source)),
                 (Var(f"r{k}", INT64), plus(result, start, dim.result)),
@@ -347,18 +347,16 @@ def _nest(plan: _Plan, levels: Sequence[_Level], threads: int) -> Stmt:
         for name, value in reversed(made):
             stmt = Let(name, value, stmt)
         if k >= shared:
-            stmt = For(var, number(0), extent, ForKind.SERIAL, stmt)
+            stmt = For(var, index_value(0), extent, ForKind.SERIAL, stmt)
     return _parallel([(heads[k][0], levels[k].size) for k in range(shared)], stmt)
 
 
 def _extent(level: _Level, around: Sequence[_Level], steps: int, at: Expr) -> Expr:
     """Rounds of a loop: those of a whole block, or what is left of the dimension."""
     if not around or steps % around[-1].unit == 0:
-        return number(level.size)
-    left = binary(BinOp.SUB, number(steps), at)
-    if level.unit > 1:
-        left = binary(BinOp.FLOORDIV, plus(left, number(level.unit - 1)), number(level.unit))
-    return binary(BinOp.MIN, number(level.size), left)
+        return index_value(level.size)
+    left = binary(BinOp.SUB, index_value(steps), at)
+    return binary(BinOp.MIN, index_value(level.size), index_value(ceil_div(left, level.unit)))
 
 
 def _shared(levels: Sequence[_Level], threads: int) -> int:
@@ -380,9 +378,9 @@ def _parallel(loops: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
     n = Var("n", INT64)
     inner = 1
     for var, size in reversed(loops):
-        value: Expr = n if inner == 1 else binary(BinOp.FLOORDIV, n, number(inner))
+        value: Expr = n if inner == 1 else binary(BinOp.FLOORDIV, n, index_value(inner))
         if var is not loops[0][0]:
-            value = binary(BinOp.MOD, value, number(size))
+            value = binary(BinOp.MOD, value, index_value(size))
         body = Let(var, value, body)
         inner *= size
-    return For(n, number(0), number(inner), ForKind.PARALLEL, body)
+    return For(n, index_value(0), index_value(inner), ForKind.PARALLEL, body)

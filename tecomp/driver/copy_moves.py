@@ -17,6 +17,7 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
     binary,
+    index_value,
 )
 from tecomp.ir.stmt import Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt, seq
 
@@ -94,16 +95,11 @@ def _wider(buffer: Buffer, times: int) -> Buffer:
     return Buffer(buffer.name, (count // times,), kind, buffer.scope, data=buffer.data)
 
 
-def number(value: int) -> Const:
-    """An index."""
-    return Const(value, INT64)
-
-
 def times(value: Expr, factor: int) -> Expr:
     """`value * factor`."""
     if isinstance(value, Const):
-        return number(int(value.value) * factor)
-    return value if factor == 1 else binary(BinOp.MUL, value, number(factor))
+        return index_value(int(value.value) * factor)
+    return value if factor == 1 else binary(BinOp.MUL, value, index_value(factor))
 
 
 def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
@@ -111,7 +107,7 @@ def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
     part = times(value, factor)
     if isinstance(part, Const):
         if isinstance(base, Const):
-            return number(int(base.value) + int(part.value))
+            return index_value(int(base.value) + int(part.value))
         return base if part.value == 0 else binary(BinOp.ADD, base, part)
     return part if isinstance(base, Const) and base.value == 0 else binary(BinOp.ADD, base, part)
 
@@ -125,12 +121,12 @@ def move_row(dim: Dim, source: Expr, result: Expr, memories: Memories) -> Stmt:
         n = Var("n", INT64)
         starts = plus(source, n, wide * dim.source), plus(result, n, wide)
         moved = move_vector(dim, wide, *starts, memories)
-        parts.append(For(n, number(0), number(rounds), ForKind.SERIAL, moved))
+        parts.append(For(n, index_value(0), index_value(rounds), ForKind.SERIAL, moved))
         first = rounds * wide
     else:
         first = 0
     for start, size in vectors(dim.count, first, memories.lanes):
-        starts = plus(source, number(start * dim.source)), plus(result, number(start))
+        starts = plus(source, index_value(start * dim.source)), plus(result, index_value(start))
         parts.append(move_vector(dim, size, *starts, memories))
     return seq(*parts)
 
@@ -173,7 +169,7 @@ def move_vector(dim: Dim, size: int, source: Expr, result: Expr, memories: Memor
 
 
 def _ramp(start: Expr, stride: int, lanes: int) -> Expr:
-    return start if lanes == 1 else Ramp(start, number(stride), lanes)
+    return start if lanes == 1 else Ramp(start, index_value(stride), lanes)
 
 
 def move_square(
@@ -185,8 +181,10 @@ def move_square(
     registers.
     """
     return seq(*(
-        move_vector(row, side, plus(source, number(k)), plus(result, number(k * column.result)),
-                    memories)
+        move_vector(
+            row, side, plus(source, index_value(k)), plus(result, index_value(k * column.result)),
+            memories,
+        )
         for k in range(side)
     ))
 
@@ -209,7 +207,7 @@ def merge_neighbours(
     bits = memories.source.dtype.bits
     total: Expr | None = None
     for k in range(row.count):
-        place = _ramp(plus(source, number(k * row.source)), dim.source, size)
+        place = _ramp(plus(source, index_value(k * row.source)), dim.source, size)
         value: Expr = Cast(wide, BufferLoad(memories.source, (place,)))
         if k:
             shift: Expr = Const(k * bits, memories.result.dtype)

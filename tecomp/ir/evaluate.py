@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tecomp.errors import CallError, InternalError
-from tecomp.ir.arithmetic import wrapping
+from tecomp.errors import InternalError
+from tecomp.ir.evaluate_args import bind, extents_of, parameters_of, strides_of
 from tecomp.ir.evaluate_expr import ACTIVE, Environment, Scope, compile_expr
 from tecomp.ir.evaluate_load import Seen, Watch, store_function
-from tecomp.ir.expr import BufferLoad, Var, index_value
+from tecomp.ir.expr import BufferLoad
 from tecomp.ir.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
 from tecomp.ir.stmt import (
     Allocate,
@@ -26,7 +25,6 @@ from tecomp.ir.stmt import (
     BufferRealize,
     BufferStore,
     DeclBuffer,
-    Extent,
     For,
     ForKind,
     IfThenElse,
@@ -39,7 +37,6 @@ from tecomp.ir.stmt import (
 from tecomp.ir.tensor_op import TensorOp, Touch
 
 Action: TypeAlias = "Callable[[Environment], None]"
-Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
 
 
 def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) -> None:
@@ -67,116 +64,13 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
     array([4., 2., 0.], dtype=float32)
     """
     scope = Scope(func.sites, watch=watch)
-    params = _parameters(scope, func)
+    params = parameters_of(scope, func)
     body = _compile(scope, func.body)
     with np.errstate(all="ignore"):
         env: Environment = [None] * scope.slots
         env[ACTIVE] = True
-        _bind(scope, func, params, args, env)
+        bind(scope, func, params, args, env)
         body(env)
-
-
-@dataclass(frozen=True, slots=True)
-class _Array:
-    """A buffer among the parameters: where its view and its memory go, and what it must be."""
-
-    buffer: Buffer
-    view: int
-    memory: int
-    shape: Extents
-    strides: Extents
-
-
-def _parameters(scope: Scope, func: PrimFunc) -> list[_Array | tuple[Var, int]]:
-    for var in (*func.sizes, *(p for p in func.params if isinstance(p, Var))):
-        scope.declare(var)
-    found: list[_Array | tuple[Var, int]] = []
-    for param in func.params:
-        if isinstance(param, Buffer):
-            slots = scope.declare_view(param), scope.declare(param.data)
-            shape, strides = _extents(scope, param.shape), _strides(scope, param)
-            found.append(_Array(param, *slots, shape, strides))
-        else:
-            found.append((param, scope.slot_of(param)))
-    return found
-
-
-def _extents(scope: Scope, entries: Sequence[Extent]) -> Extents:
-    """Extents or strides as a function of the values in the slots."""
-    closures = [compile_expr(scope, index_value(entry)) for entry in entries]
-    return lambda env: tuple([closure(env) for closure in closures])
-
-
-def _strides(scope: Scope, buffer: Buffer) -> Extents:
-    if buffer.strides is not None:
-        return _extents(scope, buffer.strides)
-    shape = _extents(scope, buffer.shape)
-    return lambda env: compact(shape(env))
-
-
-def _bind(
-    scope: Scope,
-    func: PrimFunc,
-    params: list[_Array | tuple[Var, int]],
-    args: Sequence[Any],
-    env: Environment,
-) -> None:
-    if len(args) != len(params):
-        raise CallError(f"{func.name} takes {len(params)} arguments, not {len(args)}")
-    arrays: list[tuple[_Array, NDArray[Any]]] = []
-    for param, arg in zip(params, args, strict=True):
-        if isinstance(param, _Array):
-            _check_array(func, param.buffer, arg)
-            arrays.append((param, arg))
-            env[param.memory] = arg
-        else:
-            env[param[1]] = _number(param[0], arg)
-    for size in func.sizes:
-        env[scope.slot_of(size)] = _size(func, size, arrays)
-    for param, array in arrays:
-        shape, name = param.shape(env), param.buffer.name
-        if shape != array.shape[: len(shape)]:
-            raise CallError(f"{func.name}: {name} has shape {shape}, not {array.shape}")
-        _check_strides(func, param, array, env)
-        env[param.view] = View(name, array, (0,) * len(shape), shape)
-
-
-def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
-    if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
-        given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
-        raise CallError(f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}")
-    lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
-    rank = len(buffer.shape) + len(lanes)
-    if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
-        raise CallError(
-            f"{func.name}: {buffer.name} of {buffer.dtype} has {rank} axes with the lanes, "
-            f"not shape {arg.shape}"
-        )
-
-
-def _check_strides(func: PrimFunc, param: _Array, array: NDArray[Any], env: Environment) -> None:
-    name, element = param.buffer.name, param.buffer.dtype
-    wanted = param.strides(env)
-    if element.lanes > 1:
-        wanted = (*(step * element.lanes for step in wanted), 1)
-    found = tuple(step // array.itemsize for step in array.strides)
-    axes = zip(array.shape, wanted, found, strict=True)
-    if array.size and any(extent > 1 and want != have for extent, want, have in axes):
-        raise CallError(f"{func.name}: {name} has strides {wanted}, not {found}")
-
-
-def _number(var: Var, arg: Any) -> Any:
-    if var.dtype.is_float:
-        return var.dtype.numpy.type(arg)
-    return bool(arg) if var.dtype.is_bool else wrapping(var.dtype)(int(arg))
-
-
-def _size(func: PrimFunc, size: Var, arrays: list[tuple[_Array, NDArray[Any]]]) -> int:
-    for param, array in arrays:
-        for axis, extent in enumerate(param.buffer.shape):
-            if extent is size:
-                return int(array.shape[axis])
-    raise CallError(f"{func.name}: no array has the size {size.name} as an axis")
 
 
 def _compile(scope: Scope, stmt: Stmt) -> Action:
@@ -292,8 +186,8 @@ def _operation(scope: Scope, node: TensorOp) -> Action:
 
 
 def _realize(scope: Scope, node: BufferRealize) -> Action:
-    lows = _extents(scope, [bound.min for bound in node.bounds])
-    extents = _extents(scope, [bound.extent for bound in node.bounds])
+    lows = extents_of(scope, [bound.min for bound in node.bounds])
+    extents = extents_of(scope, [bound.extent for bound in node.bounds])
 
     def region(env: Environment) -> tuple[View, Bytes]:
         low, shape = lows(env), extents(env)
@@ -318,7 +212,7 @@ def _keep(old: View | None, new: View) -> None:
 
 
 def _allocate(scope: Scope, node: Allocate) -> Action:
-    extents, strides = _extents(scope, node.buffer.shape), _strides(scope, node.buffer)
+    extents, strides = extents_of(scope, node.buffer.shape), strides_of(scope, node.buffer)
 
     def memory(env: Environment) -> tuple[View, Bytes]:
         return _allocated(node.buffer, extents(env), strides(env))
@@ -356,7 +250,7 @@ def _within(
 
 def _declare(scope: Scope, node: DeclBuffer) -> Action:
     buffer, memory = node.buffer, scope.slot_of(node.buffer.data)
-    extents, strides = _extents(scope, buffer.shape), _strides(scope, buffer)
+    extents, strides = extents_of(scope, buffer.shape), strides_of(scope, buffer)
     slot = scope.declare_view(buffer)
     body = _compile(scope, node.body)
     scope.forget_view(buffer)

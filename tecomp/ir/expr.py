@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.dtype import BOOL, INT64, DType
@@ -221,6 +221,10 @@ def condition_of(value: Like, who: str) -> Expr:
     return node
 
 
+@overload
+def index_value(value: int) -> Const: ...
+@overload
+def index_value(value: int | Expr) -> Expr: ...
 def index_value(value: int | Expr) -> Expr:
     """An extent or index as an int64 expression."""
     return Const(value, INT64) if isinstance(value, int) else cast(INT64, value)

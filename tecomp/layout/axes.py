@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.expr import Binary, BinOp, Expr, Var, binary, index_value
 
 _NAMES = "ijklmn"
-
-
-def const(value: int) -> Const:
-    """A number among indices."""
-    return Const(value, INT64)
 
 
 def index_names(rank: int) -> tuple[Var, ...]:
@@ -21,12 +16,12 @@ def index_names(rank: int) -> tuple[Var, ...]:
 
 def remainder(x: Expr, size: int) -> Expr:
     """`x % size`: an axis of `size` places, also where `x` is a number."""
-    return Binary(BinOp.MOD, x, const(size))
+    return Binary(BinOp.MOD, x, index_value(size))
 
 
 def quotient(x: Expr, low: int) -> Expr:
     """`x // low`."""
-    return x if low == 1 else binary(BinOp.FLOORDIV, x, const(low))
+    return x if low == 1 else binary(BinOp.FLOORDIV, x, index_value(low))
 
 
 def digit(x: Expr, low: int, size: int) -> Expr:

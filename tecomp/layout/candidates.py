@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.ir.expr import Binary, BinOp, Expr, index_value
+from tecomp.ir.extents import round_up
 from tecomp.layout.layout import Layout
 from tecomp.layout.operation import Computation, Use
 from tecomp.layout.stick import StickLayout
@@ -65,7 +66,7 @@ def _sticks(layout: StickLayout, dim: int, form: StickFormat) -> Layout:
     order = [*(k for k in range(len(layout.shape)) if k != dim), dim]
     size = list(layout.shape)
     if form is StickFormat.Dense:
-        size[dim] = -(-size[dim] // lanes) * lanes
+        size[dim] = round_up(size[dim], lanes)
     return StickLayout(
         size, layout.dtype, order, form, size=layout.shape, stick_bytes=layout.stick_bytes,
         pad_value=layout.pad_value, memory=layout.memory,

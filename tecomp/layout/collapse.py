@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Binary, BinOp, Expr, Var
-from tecomp.layout.axes import const
+from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.poly.index_map import IndexMap
 
 Intervals = Sequence[tuple[int, int]]
@@ -43,7 +42,7 @@ def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | Non
             f"shard layout: joining {joins} of {list(shape)} leaves {len(results)} axes, but the "
             f"grid has {rank}; join more dimensions, or give a grid of {len(results)} axes"
         )
-    zeros: list[Expr] = [const(0)] * max((rank or 1) - len(results), 0)
+    zeros: list[Expr] = [index_value(0)] * max((rank or 1) - len(results), 0)
     return IndexMap(tuple(dims), (*zeros, *results))
 
 
@@ -111,6 +110,6 @@ def weighted(dims: Sequence[Expr], strides: Sequence[int]) -> Expr:
     for dim, stride in zip(dims, strides, strict=True):
         if stride == 0:
             continue
-        term = dim if stride == 1 else Binary(BinOp.MUL, dim, const(stride))
+        term = dim if stride == 1 else Binary(BinOp.MUL, dim, index_value(stride))
         total = term if total is None else Binary(BinOp.ADD, total, term)
-    return const(0) if total is None else total
+    return index_value(0) if total is None else total

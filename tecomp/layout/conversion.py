@@ -12,6 +12,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.ir.extents import ceil_div
 from tecomp.scheduling.schedule import create_schedule
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _resized(storage: Format, array: Array, old: int, new: int, what: str) -> tu
 
 
 def _blocks_in_a_row(storage: Format) -> int:
-    return -(-_ROW // storage.elements)
+    return ceil_div(_ROW, storage.elements)
 
 
 @lru_cache(maxsize=64)

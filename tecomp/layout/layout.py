@@ -17,7 +17,7 @@ from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
-from tecomp.layout.places import offsets_at
+from tecomp.layout.places import offset_of, offsets_at
 from tecomp.layout.relayout import packed, unpacked
 from tecomp.layout.runs import Runs, copy_runs, host_runs
 from tecomp.layout.text import described
@@ -250,10 +250,7 @@ class Layout:
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).offset((3, 130))
         128194
         """
-        total = 0
-        for n, extent in zip(self.place(index), self.physical_shape, strict=True):
-            total = total * extent + n
-        return total
+        return int(offset_of(self.place(index), self.physical_shape))
 
     def element(self, place: Sequence[int]) -> Index | None:
         """Which element lives at a place; None for padding.

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from tecomp.ir.expr import BinOp, Expr, binary
-from tecomp.layout.axes import const
+from tecomp.ir.expr import index_value
 from tecomp.layout.layout import Layout
+from tecomp.layout.places import offset_of
 from tecomp.poly.index_map import IndexMap
 
 
 def linear_map(layout: Layout) -> IndexMap:
     """The map from an index to the number of places before it."""
-    total: Expr = const(0)
-    results = layout.index_map.final_indices
-    for k, (expr, extent) in enumerate(zip(results, layout.physical_shape, strict=True)):
-        if k == 0:
-            total = expr
-            continue
-        total = binary(BinOp.ADD, binary(BinOp.MUL, total, const(extent)), expr)
+    total = index_value(offset_of(layout.index_map.final_indices, layout.physical_shape))
     return IndexMap(layout.index_map.initial_indices, (total,), ())
 
 

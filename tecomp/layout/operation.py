@@ -16,6 +16,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.rewrite import children, free_variables, top_down
 from tecomp.layout.layout import Layout
+from tecomp.layout.places import offset_of
 from tecomp.lowering.index import index_of
 from tecomp.machine.rules import Operand
 from tecomp.machine.rules import Operation as Kind
@@ -54,10 +55,8 @@ class Use:
         per_place, rest = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
         if rest:
             return None
-        total: Expr = Const(0)
-        for expr, extent in zip(self.places.exprs, self.layout.physical_shape, strict=True):
-            total = total * extent + expr
-        return total * per_place
+        place: Expr = index_value(offset_of(self.places.exprs, self.layout.physical_shape))
+        return place * per_place
 
     def dims_along_lanes(self) -> list[int]:
         """The dimensions of the tensor that run along the lanes."""

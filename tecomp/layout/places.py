@@ -23,15 +23,28 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
+def offset_of(place: Sequence[Any], shape: Sequence[int]) -> Any:
+    """How many places lie before `place` in row-major order.
+
+    Args:
+        place: an index on each axis: numbers, arrays that broadcast, or expressions.
+        shape: of the memory.
+
+    >>> offset_of((1, 2, 3), (2, 3, 5))
+    28
+    """
+    total = place[0] if place else 0
+    for index, extent in zip(place[1:], shape[1:], strict=True):
+        total = total * extent + index
+    return total
+
+
 def offsets_at(layout: Layout, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The offsets of the elements at broadcast indices."""
     at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
-    total: Any = np.zeros(np.broadcast_shapes(*(np.shape(n) for n in index)), np.int64)
-    for expr, extent in zip(
-        layout.index_map.final_indices, layout.physical_shape, strict=True
-    ):
-        total = total * extent + elements.values(expr, at)
-    return np.asarray(total)
+    place = [elements.values(expr, at) for expr in layout.index_map.final_indices]
+    shape = np.broadcast_shapes(*(np.shape(n) for n in index))
+    return np.asarray(np.zeros(shape, np.int64) + offset_of(place, layout.physical_shape))
 
 
 def elements_at(

@@ -8,6 +8,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from tecomp.errors import LayoutError
+from tecomp.ir.extents import ceil_div
 from tecomp.layout.dma import host_side, region_of
 from tecomp.layout.places import row_major
 from tecomp.poly.nests import Side
@@ -86,7 +87,7 @@ class Runs:
             raise LayoutError(
                 f"runs: a transaction of {most} elements moves nothing; give 1 or more"
             )
-        return sum(-(-length // most) * count for length, count in self.lengths)
+        return sum(ceil_div(length, most) * count for length, count in self.lengths)
 
     def __str__(self) -> str:
         how = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tecomp.ir.expr import Expr
-from tecomp.layout.axes import const, quotient, remainder
+from tecomp.ir.expr import Expr, index_value
+from tecomp.ir.extents import ceil_div
+from tecomp.layout.axes import quotient, remainder
 
 Shape = tuple[int, ...]
 
@@ -89,12 +90,7 @@ def faces(
 
 def _places(value: Expr, size: int) -> Expr:
     """`value % size`; 0 where that is all there is."""
-    return const(0) if size == 1 else remainder(value, size)
-
-
-def ceil_div(a: int, b: int) -> int:
-    """`a / b`, rounded up."""
-    return -(-a // b)
+    return index_value(0) if size == 1 else remainder(value, size)
 
 
 def keep(layout: object, **fields: object) -> None:

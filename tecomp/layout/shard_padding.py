@@ -13,6 +13,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, logical_or
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import simplify
+from tecomp.layout.places import offset_of
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
 
@@ -136,8 +137,7 @@ def _count(
         ranges = block[: len(box)]
         axes: Any = np.ogrid[tuple(slice(*pair) for pair in ranges)] if box else ()
         at = {index_map.initial_indices[k]: axis for k, axis in zip(dims, axes, strict=True)}
-        flat: Any = np.zeros([b - a for a, b in ranges], np.int64)
-        for expr, cores in zip(exprs, grid, strict=True):
-            flat = flat * cores + elements.values(expr, at)
+        place = [elements.values(expr, at) for expr in exprs]
+        flat = np.zeros([b - a for a, b in ranges], np.int64) + offset_of(place, grid)
         total += np.bincount(flat.reshape(-1), minlength=total.size)
     return total.reshape(grid)

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.extents import ceil_div
 from tecomp.layout.layout import Layout
 from tecomp.layout.machines import check_room, element_of
 from tecomp.layout.places import row_major
@@ -298,7 +299,7 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
         expr: Expr = tile if dim == stick else axes[dim]
         known = sticks.size[dim]
         if dim == stick and sticks.format is Dense:
-            known = -(-known // lanes)
+            known = ceil_div(known, lanes)
         is_plain = places == known and arrangement is ElementArrangement.STANDARD
         results.append(expr if is_plain or places == 0 else _of_places(expr, places))
     return IndexMap(axes, (*results, lane))

@@ -10,6 +10,7 @@ from operator import index
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.ir.extents import round_up
 from tecomp.layout.layout import check_shape
 from tecomp.layout.stick_types import DataFormats, checked_host_dtype, types_of
 
@@ -72,8 +73,9 @@ def generic(
     shape = _extents(size)
     device_dtype, host = types_of(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
+    last = len(shape) - 1
     padded = [
-        _up(extent, lanes) if dim == len(shape) - 1 or (pad_all_dims and extent != 1) else extent
+        round_up(extent, lanes) if dim == last or (pad_all_dims and extent != 1) else extent
         for dim, extent in enumerate(shape)
     ]
     _warn_of_int64(host)
@@ -185,7 +187,7 @@ def _tiled(
         raise LayoutError(
             "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
             f"elems_in_stick ({last} in {list(padded)}, {lanes} in a stick); "
-            f"pad it to {_up(last, lanes)}"
+            f"pad it to {round_up(last, lanes)}"
         )
     dims = dim_map_of(order)
     device = [padded[dim] // (per_tile if dim == dims[-1] else 1) for dim in dims[:-1]]
@@ -241,10 +243,6 @@ def _check_format(format: object) -> None:
 def _extents(size: Sequence[int]) -> tuple[int, ...]:
     check_shape(size)
     return tuple(index(extent) for extent in size)
-
-
-def _up(extent: int, lanes: int) -> int:
-    return -(-extent // lanes) * lanes
 
 
 def _warn_of_int64(host: DType) -> None:

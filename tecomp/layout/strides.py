@@ -8,8 +8,8 @@ from functools import partial, reduce
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.equal import same
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
-from tecomp.layout.axes import const, digit, index_names, quotient, remainder
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
+from tecomp.layout.axes import digit, index_names, quotient, remainder
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout, check_shape
 from tecomp.poly.digits import Step
@@ -96,10 +96,10 @@ def swizzled(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
     bits, base, shift = swizzle
     mask = ((1 << bits) - 1) << base
     if shift >= 0:
-        moved = binary(BinOp.SHR, place, const(shift))
+        moved = binary(BinOp.SHR, place, index_value(shift))
     else:
-        moved = binary(BinOp.SHL, place, const(-shift))
-    return binary(BinOp.BITXOR, place, binary(BinOp.BITAND, moved, const(mask)))
+        moved = binary(BinOp.SHL, place, index_value(-shift))
+    return binary(BinOp.BITXOR, place, binary(BinOp.BITAND, moved, index_value(mask)))
 
 
 def _nested(
@@ -109,7 +109,7 @@ def _nested(
     inner = sorted(steps, key=lambda step: step.stride)
     results: list[Expr] = []
     if inner and inner[0].stride > 1:
-        results.append(remainder(const(0), inner[0].stride))
+        results.append(remainder(index_value(0), inner[0].stride))
     for step, above in zip(inner, [*inner[1:], None], strict=True):
         places = step.size
         if above is not None:
@@ -122,7 +122,7 @@ def _nested(
         if step.low * step.size < shape[step.axis] and places != step.size:
             value = remainder(value, step.size)
         results.append(remainder(value, places))
-    return results[::-1] or [const(0)]
+    return results[::-1] or [index_value(0)]
 
 
 def _sum(steps: Sequence[Step], axes: Sequence[Var]) -> Expr:
@@ -130,11 +130,11 @@ def _sum(steps: Sequence[Step], axes: Sequence[Var]) -> Expr:
         _times(digit(axes[step.axis], step.low, step.size), step.stride)
         for step in steps
     ]
-    return reduce(partial(binary, BinOp.ADD), parts) if parts else const(0)
+    return reduce(partial(binary, BinOp.ADD), parts) if parts else index_value(0)
 
 
 def _times(x: Expr, stride: int) -> Expr:
-    return x if stride == 1 else binary(BinOp.MUL, x, const(stride))
+    return x if stride == 1 else binary(BinOp.MUL, x, index_value(stride))
 
 
 def unswizzled(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] | None]:

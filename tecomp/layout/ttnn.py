@@ -9,13 +9,14 @@ from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.ir.extents import ceil_div
 from tecomp.layout.affine_text import map_text
-from tecomp.layout.axes import const, quotient, remainder
+from tecomp.layout.axes import quotient, remainder
 from tecomp.layout.collapse import weighted
 from tecomp.layout.layout import Layout, check_shape
 from tecomp.layout.shard import ShardLayout
-from tecomp.layout.shard_axes import Cut, ceil_div, faces, keep
+from tecomp.layout.shard_axes import Cut, faces, keep
 from tecomp.layout.shard_checks import (
     ALLOWED_TILES,
     by,
@@ -316,7 +317,7 @@ def rows_and_columns(
 ) -> tuple[Expr, Expr]:
     """The row and the column of an element in the physical rows."""
     if not axes:
-        return const(0), const(0)
+        return index_value(0), index_value(0)
     return weighted(axes[:-1], [stride // width for stride in strides[:-1]]), axes[-1]
 
 
@@ -332,7 +333,7 @@ def _pages(
         down, across = cut.memref
         (y, x) = (quotient(value, t) for value, t in zip(at, cut.tile, strict=True))
         page = y if across == 1 else Binary(
-            BinOp.ADD, Binary(BinOp.MUL, y, const(across)), x)
+            BinOp.ADD, Binary(BinOp.MUL, y, index_value(across)), x)
         count = down * across
         within = [remainder(value, t) for value, t in zip(at, cut.tile, strict=True)]
         inside = faces(within, cut.tile, cut.face)

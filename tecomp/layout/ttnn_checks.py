@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.layout.shard_axes import ceil_div
+from tecomp.ir.extents import ceil_div
 from tecomp.layout.shard_checks import by
 
 SHARDED = ("height_sharded", "width_sharded", "block_sharded")

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Expr, Var
-from tecomp.layout.axes import const, quotient, remainder
+from tecomp.ir.expr import Expr, Var, index_value
+from tecomp.ir.extents import ceil_div
+from tecomp.layout.axes import quotient, remainder
 from tecomp.layout.collapse import joined
 from tecomp.layout.layout import Layout
-from tecomp.layout.shard_axes import ceil_div
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
 
@@ -131,7 +131,7 @@ class GridMap:
         column = remainder(flat, columns)
         return cls(
             tuple(shape),
-            IndexMap(axes, (const(0), quotient(flat, columns), column)),
+            IndexMap(axes, (index_value(0), quotient(flat, columns), column)),
             (1, *device),
         )
 

@@ -9,8 +9,9 @@ from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
-from tecomp.ir.expr import BinOp, Expr, binary
-from tecomp.layout.axes import const, index_names, quotient, remainder
+from tecomp.ir.expr import BinOp, Expr, binary, index_value
+from tecomp.ir.extents import ceil_div
+from tecomp.layout.axes import index_names, quotient, remainder
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout, check_shape
 from tecomp.layout.memory import same_memory
@@ -99,7 +100,7 @@ def xla_layout(
         axes = _tiled(axes, tile, shape)
     results = [axis.index for axis in axes]
     return Layout(
-        tuple(shape), DType(dtype), IndexMap(variables, tuple(results or [const(0)]), ()),
+        tuple(shape), DType(dtype), IndexMap(variables, tuple(results or [index_value(0)]), ()),
         Format.plain(dtype), memory=memory,
     )
 
@@ -121,13 +122,13 @@ def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list
         waiting = whole if size == _JOINED else None
         if size != _JOINED:
             joined.append((whole, size))
-    outer = [_Axis(quotient(a.index, size), -(-a.extent // size)) for a, size in joined]
+    outer = [_Axis(quotient(a.index, size), ceil_div(a.extent, size)) for a, size in joined]
     inner = [_Axis(remainder(a.index, size), size) for a, size in joined]
     return [*kept, *outer, *inner]
 
 
 def _join(major: _Axis, minor: _Axis) -> _Axis:
-    scaled = binary(BinOp.MUL, major.index, const(minor.extent))
+    scaled = binary(BinOp.MUL, major.index, index_value(minor.extent))
     return _Axis(binary(BinOp.ADD, scaled, minor.index), major.extent * minor.extent)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm, prod
 
+from tecomp.ir.extents import round_up
 from tecomp.ir.stmt import Buffer, For, PrimFunc
 from tecomp.lowering.lifetimes import Held, Region, regions_of
 from tecomp.machine.memory import Memory
@@ -146,11 +147,7 @@ def row_bytes(buffer: Buffer, step: int) -> int:
     size = extent * buffer.dtype.bytes if isinstance(extent, int) else 0
     if len(buffer.shape) == 1:
         return size
-    return _rounded(size, step)
-
-
-def _rounded(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple
+    return round_up(size, step)
 
 
 def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
@@ -196,6 +193,6 @@ def _first_fit(
         for start, end in others:
             if place + sizes[k] <= start:
                 break
-            place = max(place, _rounded(end, steps[k]))
+            place = max(place, round_up(end, steps[k]))
         offsets[k] = place
     return [offsets[k] for k in range(len(parts))]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var, index_value, logical_and
-from tecomp.ir.rewrite import bottom_up, substitute, walk
-from tecomp.ir.simplify import simplify
+from tecomp.ir.expr import BufferLoad, Const, Var, index_value, logical_and
+from tecomp.ir.rewrite import substitute, walk
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -20,15 +19,17 @@ from tecomp.ir.stmt import (
     ForKind,
     IfThenElse,
     PrimFunc,
+    Range,
     SeqStmt,
     Stmt,
     seq,
 )
+from tecomp.lowering.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.buffers import extent_variables
 from tecomp.lowering.kinds import loop_kinds
 from tecomp.lowering.program import Definition, Program
-from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
-from tecomp.lowering.storage import local_buffer, rebased
+from tecomp.lowering.scopes import Ranges
+from tecomp.lowering.storage import Indices, from_start, local_buffer, rebased
 from tecomp.scheduling.state import At
 
 
@@ -81,16 +82,7 @@ def double_buffers(func: PrimFunc) -> PrimFunc:
     Raises:
         LowerError: what computes the region reads something that the same loop computes.
     """
-    if not any(isinstance(n, BufferRealize) and n.ahead is not None for n in walk(func.body)):
-        return func
-    body = rewrite_statements(func.body, _pipelined, size_ranges(func))
-    return simplify(replace(func, body=bottom_up(body, _unmarked)))
-
-
-def _unmarked(node: Any) -> Stmt | None:
-    """A loop of one iteration is none any more, and has no next one."""
-    is_marked = isinstance(node, BufferRealize) and node.ahead is not None
-    return replace(node, ahead=None) if is_marked else None
+    return across_iterations(func, "ahead", _pipelined)
 
 
 def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
@@ -99,12 +91,12 @@ def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
     buffers: list[Buffer] = []
     first: list[Stmt] = []
     loop = node
-    while found := next(_realized(loop), None):
+    while found := next(regions_of(loop, "ahead"), None):
         realize, conditions = found
-        starts = [part.min for part in realize.bounds]
         inside = {**ranges, loop.loop_var: (loop.min, loop.min + loop.extent - 1)}
         local = _twice(local_buffer(realize, inside))
-        body = rebased(realize.body, realize.buffer, local, starts, (loop.loop_var % 2,))
+        place = _in_turn(realize.bounds, loop.loop_var)
+        body = rebased(realize.body, realize.buffer, local, place)
         produce, rest = _parts(body, local.data)
         _check(loop, realize, local, produce, rest)
         guarded = IfThenElse(logical_and(*conditions), produce) if conditions else produce
@@ -116,30 +108,7 @@ def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
         # What comes next is computed whether or not this iteration has a use for its own part.
         around = replaced(loop.body, realize, rest)
         loop = replace(loop, body=seq(ahead, around))
-    if not buffers:
-        return None
-    statement = seq(*first, loop)
-    for local in reversed(buffers):
-        statement = Allocate(local, statement)
-    return statement
-
-
-def _realized(loop: For) -> Iterator[tuple[BufferRealize, list[Expr]]]:
-    """The regions in a loop's body that are ahead of it, with the conditions around them."""
-    todo: list[tuple[Stmt, list[Expr]]] = [(loop.body, [])]
-    while todo:
-        node, conditions = todo.pop()
-        match node:
-            case BufferRealize(ahead=ahead) if ahead is loop.loop_var:
-                yield node, conditions
-            case IfThenElse(condition, then, other):
-                if other is not None:
-                    todo.append((other, [*conditions, Not(condition)]))
-                todo.append((then, [*conditions, condition]))
-            case SeqStmt(stmts):
-                todo += [(stmt, conditions) for stmt in reversed(stmts)]
-            case BufferRealize(body=body) | Allocate(body=body):
-                todo.append((body, conditions))
+    return allocated_around(buffers, seq(*first, loop)) if buffers else None
 
 
 def _twice(local: Buffer) -> Buffer:
@@ -150,6 +119,12 @@ def _twice(local: Buffer) -> Buffer:
         strides = (int(whole.value) if isinstance(whole, Const) else whole, *strides)
     separators = tuple(separator + 1 for separator in local.axis_separators)
     return replace(local, shape=(2, *local.shape), strides=strides, axis_separators=separators)
+
+
+def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indices]:
+    """Where the copy of one iteration of `loop` has an element of a region."""
+    place = from_start(bounds)
+    return lambda indices: (loop % 2, *place(indices))
 
 
 def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:
@@ -186,8 +161,3 @@ def _refuse(name: str, why: str) -> NoReturn:
 
 def _written(root: Stmt) -> set[Var]:
     return {node.buffer.data for node in walk(root) if isinstance(node, BufferStore)}
-
-
-def replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    """`root` with one statement replaced."""
-    return bottom_up(root, lambda node: new if node is old else None)

@@ -103,6 +103,11 @@ def flattened(buffer: Buffer) -> Buffer:
         return buffer
     shape = tuple(_extent(*group) for group in zip(
         _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
+    if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
+        raise LowerError(
+            f"flatten_buffer: `{buffer.name}` takes {most} places in a row, more than 64-bit "
+            "indices count; use a denser layout or a smaller storage_align"
+        )
     separators = tuple(range(len(shape) - 1))
     return replace(buffer, shape=shape, axis_separators=separators, strides=None)
 

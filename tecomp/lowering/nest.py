@@ -18,6 +18,7 @@ from typing import Any
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import (
     ForKind,
     PrimFunc,
@@ -95,6 +96,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     body = _Nests(program, checker).roots(scope)
     check_written(program, body)
     check_kept(program, body)
+    body = substitute(body, dict(program.products.values))
     scalars = {param for param in program.params if isinstance(param, Var)}
     sizes = tuple(size for size in program.sizes.values() if size not in scalars)
     return PrimFunc(

@@ -15,6 +15,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
 from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
+from tecomp.ir.extents import ceil_div, simplified
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
@@ -77,7 +78,7 @@ def fetch_ahead(
     buffer = program.buffer_of(ahead.tensor)
     steps = _elements_a_line(program, key, buffer)
     counts = [
-        -(-extent // step) if isinstance(extent, int) else simplify((extent + (step - 1)) // step)
+        simplified(ceil_div(extent, step))
         for (_, extent), step in zip(box, steps, strict=True)
     ]
     lines = prod(count for count in counts if isinstance(count, int))

@@ -15,13 +15,14 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Expr, Var
-from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
+from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.ir.text import identifier, take_name
 from tecomp.lowering.index import index_of
+from tecomp.lowering.size_variables import Products, extents_of, products_of, sizes_of
 from tecomp.lowering.steps import States, in_steps, states_of
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At, AtRoot, Inline, Split, StageState, State
+from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
 
 Argument = Tensor | Var
 
@@ -90,6 +91,7 @@ class Program:
         definitions: computed stages that have memory, producers first.
         placeholders: memory of the tensors that are passed in.
         states: the placeholders that stand for results of scans.
+        products: variables that stand for extents which sets cannot compute from sizes.
     """
 
     state: State
@@ -98,17 +100,21 @@ class Program:
     definitions: Mapping[Operation, Definition]
     placeholders: Mapping[Operation, Buffer]
     states: States
+    products: Products
 
     @property
     def integers(self) -> tuple[Var, ...]:
         """The variables that sets may depend on: sizes, and whole numbers that are passed in."""
-        return tuple(var for var in self.sizes.values() if var.dtype == INT64)
+        sizes = (var for var in self.sizes.values() if var.dtype == INT64)
+        return (*sizes, *self.products.variables)
 
     @property
     def symbolic_extents(self) -> tuple[Expr, ...]:
         """The extents of arguments that are no numbers; they are never negative."""
         shapes = [p.shape for p in self.params if isinstance(p, Buffer)]
-        return tuple(n for shape in shapes for n in shape if not isinstance(n, int))
+        return tuple(
+            self.products.named(n) for shape in shapes for n in shape if not isinstance(n, int)
+        )
 
     def buffer_of(self, tensor: Tensor) -> Buffer:
         """Where the elements of `tensor` are."""
@@ -126,7 +132,8 @@ class Program:
 
     def extent(self, extent: Extent) -> Extent:
         """An extent of the computation in terms of the function's sizes."""
-        return _extent(extent, self.sizes)
+        plain = _extent(extent, self.sizes)
+        return plain if isinstance(plain, int) else self.products.named(plain)
 
     def shape(self, definition: Definition) -> list[Extent]:
         """The extents of a stage's tensors in terms of the function's sizes."""
@@ -172,7 +179,7 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
     tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
     bodies, starts = inlined_bodies(state)
     _check_missing(state, bodies, starts, states, tensors)
-    sizes = _sizes(state, arguments)
+    sizes = sizes_of(state, arguments)
     taken: set[str] = set()
     buffers = {
         (stage.key, k): _buffer(stage, k, sizes, taken)
@@ -200,7 +207,9 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
         stage.key: buffers[stage.key, 0]
         for stage in state if stage.is_placeholder and stage.key not in states
     }
-    return Program(state, params, sizes, definitions, placeholders, states)
+    extents = [_extent(extent, sizes) for stage in state for extent in extents_of(stage)]
+    products = products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
+    return Program(state, params, sizes, definitions, placeholders, states, products)
 
 
 def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
@@ -325,67 +334,6 @@ def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
         else:
             bodies[stage.key] = body
     return bodies, starts
-
-
-def _sizes(state: State, arguments: Sequence[Argument]) -> dict[Var, Var]:
-    """A variable of the function for each size variable of the computation."""
-    found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
-    bound = set(found)
-    taken: set[str] = set()
-    for argument in arguments:
-        for extent in argument.shape if isinstance(argument, Tensor) else ():
-            variables = _variables(extent)
-            found.update(dict.fromkeys(variables))
-            bound.update(variables)
-    for stage in state:
-        used = dict.fromkeys((*_defined(stage), *_scheduled(stage)))
-        for var in used:
-            if var not in bound:
-                raise LowerError(
-                    f"lower: {stage.name} depends on {var.name}, which no argument determines; "
-                    f"add {var.name} itself to the arguments"
-                )
-        found.update(used)
-    types = {var: INT64 if var.dtype.is_integer else var.dtype for var in found}
-    return {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
-
-
-def _defined(stage: StageState) -> list[Var]:
-    """The variables in the definition of a stage that are no axes of it."""
-    found = [var for extent in stage.op.shape for var in _variables(extent)]
-    if isinstance(stage.op, ComputeOp):
-        for axis in stage.op.reduce_axis:
-            found += [*_variables(axis.extent), *_variables(axis.dom.min)]
-        bound = {*stage.op.axis, *stage.op.reduce_axis, *_bound_by_reducer(stage)}
-        start = stage.op.start if isinstance(stage.op, ScanOp) else ()
-        nodes = distinct_nodes(*stage.op.body, *start)
-        found += [node for node in nodes if type(node) is Var and node not in bound]
-    if isinstance(stage.op, ExternOp):
-        found += free_variables(stage.op.statement)
-    return found
-
-
-def _scheduled(stage: StageState) -> list[Var]:
-    """The variables in factors of splits and in values of padding."""
-    found = [
-        var
-        for relation in stage.relations
-        if isinstance(relation, Split)
-        for extent in (relation.factor, relation.nparts)
-        if extent is not None
-        for var in _variables(extent)
-    ]
-    pad = stage.layout.pad_value
-    return [*found, *(free_variables(pad) if pad is not None else ())]
-
-
-def _bound_by_reducer(stage: StageState) -> set[Var]:
-    first = stage.compute.body[0]
-    return set(first.combiner.bound()) if isinstance(first, Reduce) else set()
-
-
-def _variables(extent: Extent) -> list[Var]:
-    return [] if isinstance(extent, int) else [n for n in walk(extent) if isinstance(n, Var)]
 
 
 def _buffer(

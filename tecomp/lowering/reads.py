@@ -174,6 +174,7 @@ class _Domain:
         self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Any = None
     ) -> None:
         self.evaluated = evaluated
+        self.products = program.products
         self.sizes = program.integers
         self.extents = program.symbolic_extents
         self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
@@ -212,13 +213,14 @@ class _Domain:
     ) -> list[dict[Var, int]] | None:
         """A point at which `index` is out of range, if there is one; None if it cannot be told."""
         try:
-            value = pw_aff(index_of(index, self.wide), self.space)
+            value = pw_aff(self.products.named(index_of(index, self.wide)), self.space)
             limit = pw_aff(extent, self.space)
         except NotAffine:
             return None
         zero = pw_aff(0, self.space)
         wrong = value.lt_set(zero).union(value.ge_set(limit)).intersect(self.points)
-        exact = True
+        # What a product is depends on its factors, of which sets know nothing.
+        exact = not self.products.parts
         for condition in conditions:
             hull, is_exact = condition_hull(substitute(condition, self.wide), self.space)
             wrong = wrong.intersect(hull)

@@ -8,35 +8,30 @@ between, and nothing takes its place meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Const, Expr, Var, index_value
-from tecomp.ir.rewrite import bottom_up, free_variables, walk
-from tecomp.ir.simplify import constant_upper_bound, simplify
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.simplify import constant_upper_bound
 from tecomp.ir.stmt import (
-    Allocate,
     Buffer,
     BufferRealize,
-    BufferStore,
     Extent,
     For,
     ForKind,
-    IfThenElse,
     PrimFunc,
     Range,
-    SeqStmt,
     Stmt,
 )
-from tecomp.lowering.doubled import replaced
+from tecomp.lowering.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.footprint import Region, whole
 from tecomp.lowering.kinds import loop_kinds
 from tecomp.lowering.program import Definition, Program
-from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
-from tecomp.lowering.storage import local_buffer
+from tecomp.lowering.scopes import Ranges
+from tecomp.lowering.storage import Indices, local_buffer, rebased
 from tecomp.poly.regions import Scope, of_earlier_iterations, without_gaps
 from tecomp.scheduling.state import At, StageState
 
@@ -150,23 +145,17 @@ def check_kept(program: Program, body: Stmt) -> None:
 def roll_buffers(func: PrimFunc) -> PrimFunc:
     """Give every region that is `kept` from one iteration of a loop to the next memory around it.
 
-    for i in range(n):                                 with Allocate(... (2,)) as P:
-        with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
-                           kept=i) as P:           ->          if i < 1: P[i % 2] = f(i)
-            if i < 1: P[i] = f(i)                              P[(i + 1) % 2] = f(i + 1)
-            P[i + 1] = f(i + 1)                                C[i] = P[i % 2] + P[(i + 1) % 2]
-            C[i] = P[i] + P[i + 1]
+        for i in range(n):                                 with Allocate(... (2,)) as P:
+            with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
+                               kept=i) as P:           ->          if i < 1: P[i % 2] = f(i)
+                if i < 1: P[i] = f(i)                              P[(i + 1) % 2] = f(i + 1)
+                P[i + 1] = f(i + 1)                                C[i] = P[i % 2] + P[(i + 1) % 2]
+                C[i] = P[i] + P[i + 1]
+
+    Args:
+        func: any function; one without such regions stays as it is.
     """
-    if not any(isinstance(n, BufferRealize) and n.kept is not None for n in walk(func.body)):
-        return func
-    body = rewrite_statements(func.body, _rolled, size_ranges(func))
-    return simplify(replace(func, body=bottom_up(body, _unmarked)))
-
-
-def _unmarked(node: Any) -> Stmt | None:
-    """A loop of one iteration is none any more."""
-    is_marked = isinstance(node, BufferRealize) and node.kept is not None
-    return replace(node, kept=None) if is_marked else None
+    return across_iterations(func, "kept", _rolled)
 
 
 def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
@@ -175,35 +164,18 @@ def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
     inside = {**ranges, node.loop_var: (node.min, node.min + node.extent - 1)}
     buffers: list[Buffer] = []
     loop = node
-    while (realize := next(_kept_regions(loop), None)) is not None:
+    while found := next(regions_of(loop, "kept"), None):
+        realize, _ = found
         bounds = tuple(
             _around(part, extent, loop.loop_var, inside)
             for part, extent in zip(realize.bounds, realize.buffer.shape, strict=True)
         )
         local = local_buffer(replace(realize, bounds=bounds), ranges)
-        body = _moved(realize, bounds, local, loop.loop_var)
+        place = _turning(realize, bounds, loop.loop_var)
+        body = rebased(realize.body, realize.buffer, local, place)
         buffers.append(local)
         loop = replace(loop, body=replaced(loop.body, realize, body))
-    statement: Stmt = loop
-    for local in reversed(buffers):
-        statement = Allocate(local, statement)
-    return statement if buffers else None
-
-
-def _kept_regions(loop: For) -> Iterator[BufferRealize]:
-    """The regions in a loop's body that are kept from one iteration to the next."""
-    todo: list[Stmt] = [loop.body]
-    while todo:
-        node = todo.pop()
-        match node:
-            case BufferRealize(kept=kept) if kept is loop.loop_var:
-                yield node
-            case IfThenElse(_, then, other):
-                todo += [part for part in (other, then) if part is not None]
-            case SeqStmt(stmts):
-                todo += reversed(stmts)
-            case BufferRealize(body=body) | Allocate(body=body):
-                todo.append(body)
+    return allocated_around(buffers, loop) if buffers else None
 
 
 def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
@@ -235,25 +207,16 @@ def _is_monotone(start: Expr, loop: Var) -> bool:
     return True
 
 
-def _moved(
-    realize: BufferRealize, bounds: tuple[Range, ...], local: Buffer, loop: Var
-) -> Stmt:
-    """The body of a region with its elements where `local` has them."""
+def _turning(
+    realize: BufferRealize, bounds: tuple[Range, ...], loop: Var
+) -> Callable[[Indices], Indices]:
+    """Where `bounds` have an element: along axes that move with `loop`, modulo their extent."""
     turns = [loop in free_variables(part.min) for part in realize.bounds]
-    data = realize.buffer.data
 
-    def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def place(indices: Indices) -> Indices:
         return tuple(
             index % held.extent if turning else index - held.min
             for index, held, turning in zip(indices, bounds, turns, strict=True)
         )
 
-    def rule(node: Any) -> Any:
-        match node:
-            case BufferLoad(buffer, indices, predicate) if buffer.data is data:
-                return BufferLoad(local, place(indices), predicate)
-            case BufferStore(buffer, value, indices, predicate) if buffer.data is data:
-                return BufferStore(local, value, place(indices), predicate)
-        return None
-
-    return bottom_up(realize.body, rule)
+    return place

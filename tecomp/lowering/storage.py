@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
 from tecomp.ir.rewrite import bottom_up, walk
@@ -19,6 +20,8 @@ from tecomp.ir.stmt import (
     Stmt,
 )
 from tecomp.lowering.scopes import Ranges, rewrite_statements, size_ranges
+
+Indices: TypeAlias = "tuple[Expr, ...]"
 
 
 def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
@@ -43,8 +46,7 @@ def _allocated(node: Stmt, ranges: Ranges) -> Stmt | None:
     if not isinstance(node, BufferRealize):
         return None
     local = local_buffer(node, ranges)
-    starts = [part.min for part in node.bounds]
-    return Allocate(local, rebased(node.body, node.buffer, local, starts))
+    return Allocate(local, rebased(node.body, node.buffer, local, from_start(node.bounds)))
 
 
 def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
@@ -61,27 +63,30 @@ def _extent(part: Range, ranges: Ranges) -> Extent:
     return binary(BinOp.MAX, part.extent, 0)
 
 
-def rebased(
-    body: Stmt, whole: Buffer, local: Buffer, starts: list[Expr], copy: tuple[Expr, ...] = ()
-) -> Stmt:
-    """`body` with accesses to `whole` made to `local`, which begins at `starts`.
+def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
+    """Indices of a whole buffer, counted from where a region of it begins."""
 
-    Its first axes, before those of `whole`, are at `copy`.
-    """
-
-    def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return copy + tuple(
-            index if isinstance(start, Const) and start.value == 0
-            else binary(BinOp.SUB, index, start)
-            for index, start in zip(indices, starts, strict=True)
+    def place(indices: Indices) -> Indices:
+        return tuple(
+            index if isinstance(part.min, Const) and part.min.value == 0
+            else binary(BinOp.SUB, index, part.min)
+            for index, part in zip(indices, bounds, strict=True)
         )
+
+    return place
+
+
+def rebased(
+    body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
+) -> Stmt:
+    """`body` with accesses to `whole` made to `local`, at `place` of their indices."""
 
     def rule(node: Any) -> Any:
         match node:
             case BufferLoad(buffer, indices, predicate) if _is_region(buffer, whole):
-                return BufferLoad(local, moved(indices), predicate)
+                return BufferLoad(local, place(indices), predicate)
             case BufferStore(buffer, value, indices, predicate) if _is_region(buffer, whole):
-                return BufferStore(local, value, moved(indices), predicate)
+                return BufferStore(local, value, place(indices), predicate)
         return None
 
     return bottom_up(body, rule)

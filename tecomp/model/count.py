@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from tecomp.ir.evaluate_expr import Scope, compile_expr
 from tecomp.ir.expr import BufferLoad, Expr, Var
+from tecomp.ir.extents import ceil_div
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer
@@ -112,7 +113,7 @@ def address_of(
     size = buffer.dtype.bytes
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
     unit = block or size
-    pitch = (-(-extents[-1] * size // unit) + 1) * unit if extents else size
+    pitch = (ceil_div(extents[-1] * size, unit) + 1) * unit if extents else size
     steps = [size]
     for extent in [1, *reversed(extents[1:-1])][: len(indices) - 1]:
         pitch *= extent

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tecomp.ir.extents import ceil_div
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -97,7 +99,7 @@ def joined(a: Sequence, b: Sequence, step: Step) -> Sequence:
 
 def _bursts(length: int, step: Step) -> int:
     """Pieces of a run."""
-    return -(-length // step.burst) if step.burst else 1
+    return ceil_div(length, step.burst) if step.burst else 1
 
 
 def _shared(last: int, first: int, step: Step) -> int:

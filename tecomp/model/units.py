@@ -7,6 +7,7 @@ from math import prod
 
 from tecomp.errors import TargetError
 from tecomp.ir.dtype import DType
+from tecomp.ir.extents import ceil_div
 from tecomp.ir.rewrite import walk
 from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import MatmulUnit, Unit
@@ -40,14 +41,14 @@ def cycles_of(op: TensorOp, unit: Unit) -> float:
         mode = op.mode or unit.modes.get(_type(op)) or next(iter(unit.cycles))
         return _tiles(op.tile, unit) * unit.cycles[mode] / unit.instances
     each = unit.cycles.get(op.mode or op.name, unit.cycles.get("default", 1.0))
-    return -(-prod(op.tile) // unit.lanes(_type(op))) * each / unit.instances
+    return ceil_div(prod(op.tile), unit.lanes(_type(op))) * each / unit.instances
 
 
 def _tiles(tile: tuple[int, ...], unit: MatmulUnit) -> int:
     own = unit.m, unit.n, unit.k
     if len(tile) != len(own):
-        return -(-prod(tile) // prod(own))
-    return prod(-(-extent // most) for extent, most in zip(tile, own, strict=True))
+        return ceil_div(prod(tile), prod(own))
+    return prod(ceil_div(extent, most) for extent, most in zip(tile, own, strict=True))
 
 
 def _type(op: TensorOp) -> DType:

@@ -15,6 +15,7 @@ from math import prod
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import BOOL, INT64
 from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
+from tecomp.ir.extents import constant_shape, is_empty
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
@@ -22,7 +23,7 @@ from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
-from tecomp.poly.extents import bounds_of, constant_shape, extent_of, is_empty
+from tecomp.poly.extents import bounds_of, extent_of
 from tecomp.poly.forms import Form, Reader
 from tecomp.poly.layout_sets import LayoutSet
 from tecomp.poly.solve import Solution, solve

@@ -9,10 +9,11 @@ from math import gcd
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.extents import plus, simplified
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import Ranges, bounds, simplify
 from tecomp.ir.stmt import Extent, Range
-from tecomp.poly.extents import bounds_of, count, plus, simplified
+from tecomp.poly.extents import bounds_of, count
 from tecomp.poly.forms import Form, Opaque, Part, Reader, Span
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.extents import round_up
 from tecomp.ir.rewrite import bottom_up, free_variables, substitute
 from tecomp.ir.stmt import IndexMap
 from tecomp.poly.extents import bounds_of
@@ -263,7 +264,7 @@ def _digits(name: str, extent: int, points: set[int]) -> tuple[Digit, ...]:
             units = [unit for unit in units if common % unit == 0 and unit < common] + [common]
         if point > units[-1]:
             units.append(point)
-    ends = [*units[1:], -(-extent // units[-1]) * units[-1]]
+    ends = [*units[1:], round_up(extent, units[-1])]
     pairs = list(zip(units, ends, strict=True))
     return tuple(
         Digit(Var(f"{name}_{unit}" if len(units) > 1 else name, INT64), unit, end // unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tecomp.ir.extents import ceil_div
 from tecomp.ir.stmt import Extent
 from tecomp.poly.forms import Form, Span
 from tecomp.poly.index_map import IndexMap
@@ -59,6 +60,6 @@ def _steps(form: Form, shape: Sequence[Extent], stride: int) -> list[Step] | Non
         extent = shape[part.axis]
         if not isinstance(extent, int):
             return None
-        size = part.size or -(-extent // part.low)
+        size = part.size or ceil_div(extent, part.low)
         steps.append(Step(part.axis, part.low, size, factor * stride))
     return None if form.const else sorted(steps, key=lambda step: -step.stride)

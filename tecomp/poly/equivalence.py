@@ -9,12 +9,13 @@ import numpy as np
 from tecomp.errors import LayoutError
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.extents import is_empty
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.context import isl_work
-from tecomp.poly.extents import bounds_of, is_empty
+from tecomp.poly.extents import bounds_of
 from tecomp.poly.forms import Reader
 from tecomp.poly.layout_sets import LayoutSet
 

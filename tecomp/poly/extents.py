@@ -7,15 +7,14 @@ how users ask for padding. Anything else gets as much as its greatest value need
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
 from tecomp.ir.rewrite import free_variables
-from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
 from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
@@ -209,7 +208,7 @@ def _is_of_digits(form: Form) -> bool:
 
 def _digits(part: Part, shape: Sequence[int]) -> int:
     assert isinstance(part, Span)
-    count = -(-shape[part.axis] // part.low)
+    count = ceil_div(shape[part.axis], part.low)
     return count if part.size is None else min(count, part.size)
 
 
@@ -220,63 +219,3 @@ def used_axes(
     used = free_variables(expr)
     kept = [k for k, axis in enumerate(axes) if axis in used]
     return tuple(axes[k] for k in kept), tuple(shape[k] for k in kept)
-
-
-def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
-    """`shape`, if all its extents are numbers."""
-    numbers = tuple(n for n in shape if isinstance(n, int))
-    return numbers if len(numbers) == len(shape) else None
-
-
-def is_empty(shape: Sequence[Extent]) -> bool:
-    """Whether an extent is the number 0."""
-    return any(isinstance(n, int) and n == 0 for n in shape)
-
-
-def plus(a: Extent, b: Extent) -> Extent:
-    """`a + b`."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if isinstance(a, int):
-        a, b = b, a
-    if isinstance(b, int):
-        if b == 0:
-            return a
-        return binary(BinOp.ADD if b > 0 else BinOp.SUB, a, Const(abs(b), INT64))
-    return binary(BinOp.ADD, a, b)
-
-
-def times(a: Extent, factor: int) -> Extent:
-    """`factor * a`."""
-    if isinstance(a, int) or factor == 1:
-        return a * factor if isinstance(a, int) else a
-    return binary(BinOp.MUL, a, Const(factor, INT64))
-
-
-def ceil_div(extent: Extent, divisor: int) -> Extent:
-    """`extent / divisor`, rounded up."""
-    if isinstance(extent, int):
-        return -(-extent // divisor)
-    if divisor == 1:
-        return extent
-    return binary(BinOp.FLOORDIV, plus(extent, divisor - 1), Const(divisor, INT64))
-
-
-def product(shape: Sequence[Extent]) -> Extent:
-    """The number of elements."""
-    number = prod(n for n in shape if isinstance(n, int))
-    symbols = [n for n in shape if not isinstance(n, int)]
-    if not symbols or number == 0:
-        return number
-    total: Expr = index_value(symbols[0])
-    for symbol in symbols[1:]:
-        total = binary(BinOp.MUL, total, symbol)
-    return times(total, number)
-
-
-def simplified(extent: Extent) -> Extent:
-    """An extent, as a number where it is one."""
-    if isinstance(extent, int):
-        return extent
-    short = simplify(extent)
-    return int(short.value) if isinstance(short, Const) else short

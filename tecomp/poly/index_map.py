@@ -11,6 +11,7 @@ import numpy as np
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.extents import constant_shape, plus, product, simplified, times
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent, Range
@@ -18,7 +19,6 @@ from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.poly.analysis import Analysis, Index
 from tecomp.poly.boxes import box_of
 from tecomp.poly.equivalence import are_equal
-from tecomp.poly.extents import constant_shape, plus, product, simplified, times
 from tecomp.poly.quasi_affine import check
 from tecomp.poly.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
@@ -13,7 +13,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
-from tecomp.ir.dtype import BOOL, INT32
+from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import Const, Expr, cast, if_then_else, index_value, logical_and
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Range
@@ -163,7 +163,7 @@ def rfactor(
     reduce, at = _checked_rfactor(stage, axis, factor_axis)
     factored = _factored_op(stage, compute, reduce, axis, at)
     partial = tuple(factored.output(k) for k in range(factored.num_outputs))
-    combined = IterVar(f"{axis.name}.v", dom=axis.dom, kind=IterKind.REDUCE)
+    combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
     indices = (*compute.axis[:at], combined, *compute.axis[at:])
     loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
     body = tuple(
@@ -203,7 +203,7 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     rank = len(stage.compute.axis)
     if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
-            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis}"
+            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis!r}"
         )
     return reduce, factor_axis % (rank + 1)
 
@@ -217,14 +217,15 @@ def _factored_op(
     frames, _ = derive_frames(relations, roots, _no_layout)
     leaves = [leaf for leaf in stage.leaves if is_reduction(leaf)]
     data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
-    factor = IterVar(axis.name, dom=axis.dom, kind=IterKind.DATA)
-    rest = {a: IterVar(a.name, dom=a.dom, kind=IterKind.REDUCE) for a in leaves if a is not axis}
+    # Loops count from 0, wherever the axes that they come from begin.
+    factor = make_axis(axis.name, 0, axis.extent, IterKind.DATA)
+    rest = {a: make_axis(a.name, 0, a.extent, IterKind.REDUCE) for a in leaves if a is not axis}
     loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
     values = recover(relations, frames, loops, _no_inverse)
     moved: dict[IterVar, Expr] = dict(zip(compute.axis, data, strict=True))
-    moved |= {a: cast(INT32, values[a] + a.dom.min) for a in compute.reduce_axis}
+    moved |= {a: cast(a.dtype, values[a] + a.dom.min) for a in compute.reduce_axis}
     inside = [
-        cast(INT32, values[a]) < cast(INT32, index_value(a.extent))
+        cast(a.dtype, values[a]) < cast(a.dtype, index_value(a.extent))
         for a in compute.reduce_axis
         if a not in set(leaves)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import signature
+from math import prod
 from typing import Any
 
 from tecomp.compute.arithmetic import value_of
@@ -107,13 +108,27 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
                 f"{where}: the map takes {len(mapping.initial_indices)} indices, "
                 f"but the tensor has {rank} axes here"
             )
-        return mapping
+        return _closed(mapping, where)
     if not callable(mapping):
         raise LayoutError(
             f"{where}: expected a function of the indices, an IndexMap or a layout, "
             f"got {mapping!r}"
         )
-    return IndexMap.from_func(mapping, ndim=rank)
+    return _closed(IndexMap.from_func(mapping, ndim=rank), where)
+
+
+def _closed(index_map: IndexMap, where: str) -> IndexMap:
+    """`index_map`, whose results are made of its indices alone."""
+    known = set(index_map.initial_indices)
+    for position, result in enumerate(index_map.final_indices):
+        for var in free_variables(result):
+            if var not in known:
+                names = ", ".join(index.name for index in index_map.initial_indices)
+                raise LayoutError(
+                    f"{where}: result {position} of the map, `{result}`, uses {var.name}, which is "
+                    f"none of its indices ({names}); a layout is made of these and of numbers"
+                )
+    return index_map
 
 
 def _check_described(
@@ -141,6 +156,11 @@ def _checked_shape(
     index_map: IndexMap, shape: tuple[Extent, ...], stage: StageState, where: str
 ) -> tuple[Extent, ...]:
     new_shape = tuple(index_map.map_shape(shape))
+    if prod(n for n in new_shape if isinstance(n, int)) >= 2**63:
+        raise LayoutError(
+            f"{where}: {stage.name} would take {_brackets(new_shape)[1:-1].replace(', ', ' * ')} "
+            "places, more than 64-bit indices count; use smaller factors in the map"
+        )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(

@@ -10,8 +10,9 @@ from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.extents import ceil_div
 from tecomp.ir.stmt import Extent, ForKind, Range
-from tecomp.scheduling.relations import ceil_div, shorter
+from tecomp.scheduling.relations import shorter
 from tecomp.scheduling.state import (
     Fuse,
     Split,
@@ -262,6 +263,8 @@ def _positive(value: object, what: str, where: str) -> Extent:
     number = value.__index__()
     if number < 1:
         raise ScheduleError(f"{where}: {what} must be a positive integer, got {number}")
+    if number >= 2**63:
+        raise ScheduleError(f"{where}: {what} must be less than 2**63, got {number}")
     return int(number)
 
 

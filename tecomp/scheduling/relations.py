@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.extents import ceil_div
 from tecomp.ir.stmt import Extent
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
@@ -46,7 +47,8 @@ def derive_frames(
                 values[outer] = values[parent] // factor
                 values[inner] = values[parent] % factor
             case Fuse(parts, fused):
-                extent, value = 1, index_value(0)
+                extent = 1
+                value: Expr = index_value(0)
                 for part in parts:
                     value = value * frames[part].extent + values[part]
                     extent = extent * frames[part].extent
@@ -171,13 +173,6 @@ def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[I
             case Fuse(parts, fused) if fused in found:
                 found |= set(parts)
     return found
-
-
-def ceil_div(extent: Extent, factor: Extent) -> Extent:
-    """`extent / factor`, rounded up."""
-    if isinstance(extent, int) and isinstance(factor, int):
-        return -(-extent // factor)
-    return (index_value(extent) + (factor - 1)) // factor
 
 
 def shorter(factor: Extent, extent: Extent) -> Extent:

@@ -292,3 +292,16 @@ def test_what_a_kernel_says_of_itself() -> None:
     with pytest.raises(CallError) as error:
         ADDER.source(cast(Any, "c"))
     assert error.value.message == "source: 'c' is no form of a kernel; the forms are ir, llvm, asm"
+
+
+def test_extents_that_64_bits_do_not_hold() -> None:
+    """A product that wraps to 0 is not the shape of an empty array."""
+    kernel = Kernel(parse('''def f(A: Buffer("float32", (n * n,)), O: Buffer("float32", (1,)), n: "int64"):
+    O[0] = A[0]
+'''))
+    with pytest.raises(CallError) as error:
+        kernel(f32(0), f32(1), 2**32)
+
+    assert error.value.message == (
+        "the extent `n * n` has no value of 64 bits for n = 4294967296; pass other sizes"
+    )

@@ -66,7 +66,8 @@ def test_something_to_do(body: str) -> None:
     func = function(body)
 
     assert has_loop_work(func.body)
-    assert "loop-work" in compile_function(func).llvm_ir
+    # What LLVM can make vectors of gets these passes with others.
+    assert re.search("loop-work|plain-loops", compile_function(func).llvm_ir)
 
 
 def test_conditions_that_stay_are_asked_before_the_loop() -> None:

@@ -195,6 +195,39 @@ def test_memory_that_cannot_be_had_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "n"),
+    [
+        ("n * n * n,", 2**21),  # 2**63 elements, whose bytes are 0 in words of 64 bits
+        ("n * (n + 1) // 2 * n,", 2642246),
+        ("max(n, 5) * min(n * n, n * n * n),", 2**21),
+        ("select(n > 3, n * n * n, n),", 2**21),
+        ("4611686018427387904,", 1),
+        ("n * n, n * n", 2**16),
+        ("n * n, 4611686018427387904", 4),
+        ("4611686018427387904, 8", 4),
+    ],
+)
+def test_products_of_sizes_do_not_wrap(shape: str, n: int) -> None:
+    separators = ", axis_separators=(0,)" if not shape.endswith(",") else ""
+    index = "0, 0" if separators else "0"
+    text = f'''def f(O: Buffer("float32", (4,)), n: "int64"):
+    with Allocate(Buffer("float32", ({shape}){separators})) as T:
+        T[{index}] = float32(1.0)
+        O[0] = T[{index}]
+'''
+    out = np.zeros(4, np.float32)
+
+    with pytest.raises(CallError) as error:
+        Kernel(parse(text))(out, n)
+
+    assert error.value.message == (
+        "f: there is no memory for T, which takes 9223372036854775807 bytes or more; use smaller "
+        "tiles, or compute it closer to where it is used"
+    )
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
     ("statement", "message"),
     [
         ("O[i + 2] = A[i]", "index 4 is out of bounds for axis 0 of O[4]"),

@@ -108,7 +108,7 @@ def test_what_contains_itself_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.stmt.For"], ["#0"], ["'os", "@posix.system"], ["[0"]],
+    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.statements.For"], ["#0"], ["'os", "@posix.system"], ["[0"]],
 )
 def test_words_without_meaning_are_refused(words: list[Any]) -> None:
     with pytest.raises((ValueError, IndexError)):

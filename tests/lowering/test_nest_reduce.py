@@ -383,3 +383,25 @@ def test_a_loop_over_data_and_reduction_cannot_run_in_parallel() -> None:
         "same element of C; use rfactor to make partial results that can run side by side, then "
         "parallel the axis of those"
     )
+
+
+@pytest.mark.parametrize("decide", ["first", "second", "split", "fused"])
+def test_rfactor_of_axes_that_do_not_begin_at_0(
+    agrees: Callable[..., Any], decide: str
+) -> None:
+    """Elsewhere is memory, too: what is read must be right, not only inside."""
+    first, second = te.reduce_axis((-2, 1), name="first"), te.reduce_axis((1, 4), name="second")
+    total = te.compute((1,), lambda _: te.sum(A[first + 2, second], [first, second]), name="total")
+    s = te.create_schedule(total)
+    loop = {
+        "first": lambda: first,
+        "second": lambda: second,
+        "split": lambda: s[total].split(second, factor=2)[0],
+        "fused": lambda: s[total].fuse(first, second),
+    }[decide]()
+    partial = s.rfactor(total, loop)
+    assert isinstance(partial, Tensor)
+    s[partial].vectorize(partial.op.axis[0])
+    a = np.arange(ROWS * DEPTH, dtype=np.float32).reshape(ROWS, DEPTH)
+
+    agrees(s, [A, total], {A: a, total: a[0:3, 1:4].sum().reshape(1)})

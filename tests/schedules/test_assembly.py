@@ -74,7 +74,7 @@ def test_the_tile_of_a_convolution_has_no_spill_and_no_gather(cpu: str) -> None:
     loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu), "vfmadd")
     p = conv2d.plan(Y, target(cpu))
 
-    assert sum(line.startswith("vfmadd") for line in loop) == p.single * p.vectors
+    assert sum(line.startswith("vfmadd") for line in loop) == p.tile.rows * p.tile.vectors
     assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
 
 
@@ -86,7 +86,7 @@ def test_rows_that_are_no_multiple_of_a_tile_have_no_masks(size: int, padding: i
     loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu="haswell"), "vfmadd")
     p = conv2d.plan(Y, target("haswell"))
 
-    assert sum(line.startswith("vfmadd") for line in loop) == p.single * p.vectors
+    assert sum(line.startswith("vfmadd") for line in loop) == p.tile.rows * p.tile.vectors
     # A gather of single values is written out for processors with slow ones.
     slow = ("vmaskmov", "vblendv", "gather", "vinsertps", "vpextr")
     assert not [line for line in loop if any(word in line for word in slow)]

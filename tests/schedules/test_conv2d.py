@@ -106,8 +106,8 @@ def test_a_tile_that_fits_the_image_is_chosen() -> None:
     wide = tecomp.Target("wide", "", CPU.memories, tecomp.Core(1, 64, 32, (2**15, 2**20)))
     p = conv2d.plan(conv2d.define(X, W), wide)
 
-    assert 12 % p.single == 64 % (p.vectors * p.lanes) == 0
-    assert 8 <= p.single * p.vectors <= 32 - p.vectors - 1
+    assert 12 % p.tile.rows == 64 % p.tile.columns == 0
+    assert 8 <= p.tile.rows * p.tile.vectors <= 32 - p.tile.vectors - 1
 
 
 def test_images_of_a_size_known_at_the_call() -> None:

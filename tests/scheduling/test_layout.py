@@ -245,6 +245,20 @@ REFUSED: dict[
         LayoutError,
         "index map: `i - 1` is -1 at index (0, 0); places count from 0, so add 1 or more",
     ),
+    "a size variable": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [te.var("n") - i, j]),
+        LayoutError,
+        's[C].transform_layout: result 0 of the map, `cast("int64", n) - i`, uses n, which is none '
+        "of its indices (i, j); a layout is made of these and of numbers",
+    ),
+    "more places than indices count": (
+        nothing,
+        lambda s: s[C].transform_layout(lambda i, j: [i * 2**60, j]),
+        LayoutError,
+        "s[C].transform_layout: C would take 8070450532247928833 * 6 places, more than 64-bit "
+        "indices count; use smaller factors in the map",
+    ),
     "not quasi-affine": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i * j, j, i]),

@@ -55,6 +55,11 @@ REFUSED: dict[str, Case] = {
         lambda s: s[C].split(y, factor=-4),
         "s[C].split(y): factor must be a positive integer, got -4",
     ),
+    "a factor beyond all integers": (
+        nothing,
+        lambda s: s[C].split(y, factor=2**63),
+        "s[C].split(y): factor must be less than 2**63, got 9223372036854775808",
+    ),
     "nparts 0": (
         nothing,
         lambda s: s[C].split(y, nparts=0),

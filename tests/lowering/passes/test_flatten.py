@@ -177,3 +177,16 @@ def test_separators_that_leave_a_group_empty() -> None:
         "ascending, each the last axis of its group; write a constant 0 in the map for a group "
         "that has no axis"
     )
+
+
+def test_more_places_than_indices_count() -> None:
+    """Where numbers would wrap, and no text could be read back."""
+    A = Buffer("A", (8, 2**60))
+
+    with pytest.raises(LowerError) as error:
+        flatten_buffer(PrimFunc("f", (A,), BufferStore(A, Const(0), (Var("i"), Var("j")))))
+
+    assert error.value.message == (
+        "flatten_buffer: `A` takes 9223372036854775808 places in a row, more than 64-bit indices "
+        "count; use a denser layout or a smaller storage_align"
+    )

@@ -1,0 +1,99 @@
+"""Extents that are products and quotients of sizes, of which sets know nothing: NumPy agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.lowering.size_variables import products_of
+
+Agrees = Callable[..., Any]
+n, m = te.var("n"), te.var("m")
+X = te.placeholder((n, m), "int32", name="X")
+F = te.compute((n * m,), lambda i: X[i // m, i % m], name="F")
+H = te.compute((m * n,), lambda i: F[i] + F[n * m - 1 - i], name="H")
+k = te.reduce_axis((0, n * m), name="k")
+R = te.compute((1,), lambda _: te.sum(F[k], axis=k), name="R")
+
+
+def plain(s: te.Schedule) -> None:
+    assert s[F].leaf_iter_vars
+
+
+def vectors(s: te.Schedule) -> None:
+    outer, inner = s[F].split(F.op.axis[0], factor=8)
+    s[F].vectorize(inner)
+    s[F].parallel(outer)
+
+
+def inside(s: te.Schedule) -> None:
+    outer, _ = s[H].split(H.op.axis[0], factor=4)
+    s[F].compute_at(s[H], outer)
+
+
+def inlined(s: te.Schedule) -> None:
+    s[F].compute_inline()
+
+
+def tiled_memory(s: te.Schedule) -> None:
+    s[F].transform_layout(lambda i: [i // 4, i % 4], pad_value=-1)
+
+
+@pytest.mark.parametrize("sizes", [(6, 5), (1, 1), (3, 8), (0, 4)])
+@pytest.mark.parametrize("decide", [plain, vectors, inside, inlined, tiled_memory])
+def test_elements_in_one_row(
+    agrees: Agrees, decide: Callable[[te.Schedule], None], sizes: tuple[int, int]
+) -> None:
+    x = np.arange(sizes[0] * sizes[1], dtype=np.int32).reshape(sizes)
+    s = te.create_schedule(H)
+    decide(s)
+
+    values = {n: sizes[0], m: sizes[1], X: x, H: x.ravel() + x.ravel()[::-1]}
+    agrees(s, [n, m, X, H], values)
+
+
+def test_reduction_over_a_product(agrees: Agrees) -> None:
+    x = np.arange(30, dtype=np.int32).reshape(6, 5)
+    s = te.create_schedule(R)
+    outer, _ = s[R].split(k, factor=4)
+    s.rfactor(R, outer)
+
+    agrees(s, [n, m, X, R], {n: 6, m: 5, X: x, R: np.array([x.sum()], np.int32)})
+
+
+def test_quotient_of_two_sizes(agrees: Agrees) -> None:
+    """Rows of m, as many as n elements make."""
+    A = te.placeholder((n,), "int32", name="A")
+    rows = te.compute((n // m, m), lambda i, j: A[i * m + j], name="rows")
+    last = te.compute((n // m,), lambda i: rows[i, m - 1], name="last")
+    a = np.arange(17, dtype=np.int32)
+
+    agrees(te.create_schedule(last), [m, A, last], {m: 5, A: a, last: a[:15].reshape(3, 5)[:, 4]})
+
+
+def test_reads_that_leave_are_found_when_they_happen() -> None:
+    wrong = te.compute((n * m,), lambda i: F[i + 1], name="wrong")
+    kernel = tecomp.build(te.create_schedule(wrong), [X, wrong])
+
+    with pytest.raises(tecomp.CallError) as refused:
+        kernel(np.zeros((2, 3), np.int32), np.zeros(6, np.int32))
+
+    assert refused.value.message.startswith("index 6 is out of bounds for ")
+    assert refused.value.message.endswith("F[i + 1] (axis 0 of F[n * m])")
+
+
+def test_one_name_for_each_product() -> None:
+    a, b = te.var("a", "int64"), te.var("size", "int64")
+
+    products = products_of([a * b // 4 + 1, b * a, a * b * a, a % b], [a, b])
+
+    assert {v.name: str(part) for v, part in products.parts.items()} == {
+        "size_1": "a * size", "size_2": "size_1 * a", "size_3": "a % size",
+    }
+    assert str(products.named(b * a + 1)) == "size_1 + 1"
+    assert str(products.values[products.variables[1]]) == "a * size * a"
