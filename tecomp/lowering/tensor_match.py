@@ -27,7 +27,6 @@ from tecomp.ir.expr import (
     Expr,
     Not,
     Select,
-    Var,
 )
 from tecomp.ir.rewrite import children, fold
 from tecomp.poly.tiles import Digit
@@ -155,8 +154,16 @@ def _distinct_loads(values: Sequence[Expr]) -> list[TensorLoad]:
 
 
 def _numbers(root: Expr) -> list[Expr]:
-    return [n for n in _outer_nodes(root) if isinstance(n, Const | Var)
-            and not isinstance(n, IterVar)]  # fmt: skip
+    """The parts of an expression that have one value for all elements."""
+    is_number: dict[int, bool] = {}
+
+    def combine(node: Any, parts: list[bool]) -> bool:
+        found = all(parts) and not isinstance(node, TensorLoad | IterVar)
+        is_number[id(node)] = found
+        return found
+
+    fold(root, combine, lambda node: () if isinstance(node, TensorLoad) else children(node))
+    return [node for node in _outer_nodes(root) if is_number[id(node)]]
 
 
 def _key(root: Expr, marks: Mapping[int, Key]) -> Key:

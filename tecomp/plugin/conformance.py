@@ -238,10 +238,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _operations(target: Target) -> str:
-    """Each in the place of the loops of its own definition; not those that take a number."""
-    checked = {
-        name: intrin for name, intrin in intrinsics(target).items() if not intrin.scalar_params
-    }
+    """Each in the place of the loops of its own definition."""
+    checked = intrinsics(target)
     for name, intrin in checked.items():
         plain, own = (_operation(target, intrin, is_own=own) for own in (False, True))
         close = np.isclose(plain, own, 1e-2, 1e-2, equal_nan=True)
@@ -254,7 +252,10 @@ def _operations(target: Target) -> str:
 
 
 def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
-    """What an operation, or else its definition, makes of small numbers."""
+    """What an operation, or else its definition, makes of small numbers.
+
+    Those that it takes from the program are arguments: a constant could be folded into the rest.
+    """
     result = intrin.op.output(0)
     s = te.create_schedule(intrin.op)
     stage = s[result]
@@ -271,7 +272,9 @@ def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndar
     arrays = [np.zeros(_shape(t), DType(t.dtype).numpy) for t in (*intrin.inputs, result)]
     for k, array in enumerate(arrays[:-1]):
         array[...] = (np.arange(array.size) % (5 + k)).reshape(array.shape)
-    build(s, [*intrin.inputs, result], target=target, name="operation")(*arrays)
+    scalars = intrin.scalar_params
+    kernel = build(s, [*scalars, *intrin.inputs, result], target=target, name="operation")
+    kernel(*(2 + k for k in range(len(scalars))), *arrays)
     return arrays[-1].astype("float64")
 
 

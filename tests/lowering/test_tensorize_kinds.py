@@ -49,6 +49,30 @@ def test_elementwise_with_a_scalar(n: int, agrees: Agrees) -> None:
     agrees(s, [X, Y, Z], {X: x, Y: y, Z: y + 3 * x})
 
 
+@pytest.mark.parametrize("given", ["int32", "int64"])
+def test_a_number_that_is_computed_from_arguments(given: str, agrees: Agrees) -> None:
+    x = te.placeholder((8,), "int32", name="x")
+    number = te.var("number", "int32")
+    z = te.compute((8,), lambda i: x[i] + number, name="z")
+
+    def body(
+        ins: Sequence[te.Operand], outs: Sequence[te.Operand], scalars: Sequence[te.Var]
+    ) -> Any:
+        return te.for_range(0, 8, lambda i: outs[0].store(i, ins[0][i] + scalars[0]))
+
+    intrin = te.decl_tensor_intrin(z.op, body, name="add", scalar_params=[number])
+    n = te.var("n", given)
+    X = te.placeholder((16,), "int32", name="X")
+    Z = te.compute((16,), lambda i: X[i] + te.cast(n * 3 - 1, "int32"), name="Z")
+    s = te.create_schedule(Z)
+    s[Z].tensorize(s[Z].split(Z.op.axis[0], 8)[1], intrin)
+    values = np.arange(16, dtype="int32")
+
+    kernel = agrees(s, [n, X, Z], {n: 5, X: values, Z: values + 14})
+
+    assert 'with TensorOp("add", tile=(8,)):' in str(kernel.lowered.functions["nest"])
+
+
 def test_loops_that_are_fused(agrees: Agrees) -> None:
     """8 lanes of one fused loop are whole rows of 4, two at a time."""
     X, Y = (te.placeholder((6, 4), name=name) for name in "XY")

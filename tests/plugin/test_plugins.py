@@ -171,6 +171,22 @@ def test_two_operations_with_one_name(site: Path) -> None:
     )
 
 
+def test_operations_that_take_a_number_are_checked(site: Path) -> None:
+    offer(site, "plus", (
+        "from tecomp import te\n"
+        "def paths(target):\n"
+        "    a, n = te.placeholder((4,), name='a'), te.var('n', 'float32')\n"
+        "    b = te.compute((4,), lambda i: a[i] + n, name='b')\n"
+        "    run = lambda ins, outs, numbers: te.for_range(\n"
+        "        0, 4, lambda i: outs[0].store(i, ins[0][i] - numbers[0]))\n"
+        "    return [te.decl_tensor_intrin(b.op, run, name='plus', scalar_params=[n])]\n"
+    ), "vtcm2d", "tecomp.intrinsics")
+
+    failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]
+
+    assert failed == ["`plus` gives -2.0 at [0], its definition 2.0"]
+
+
 @pytest.mark.parametrize("name", tecomp.list_targets())
 def test_shipped_targets_pass(name: str) -> None:
     assert [check for check in tecomp.check_target(name) if not check.passed] == []
