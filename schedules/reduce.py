@@ -197,7 +197,7 @@ def _are_short(total: te.Tensor, target: Target) -> bool:
     lanes = core.lanes(total.dtype)
     if not isinstance(columns, int) or not isinstance(run, int) or run < lanes:
         return False
-    return columns % lanes > 0 and 1 < columns <= core.vector_registers - _SPARE
+    return bool(columns % lanes > 0 and 1 < columns <= core.vector_registers - _SPARE)
 
 
 def _across_short_rows(
@@ -205,8 +205,7 @@ def _across_short_rows(
 ) -> None:
     """As many rows as a vector has lanes are vectors, which are added up; then their columns are.
 
-        r[c] = sum(A[k, c])   ->   p[l, c] = sum(A[k_outer * lanes + l, c])
-                                   r[c] = sum(p[l, c])
+    For lane l and column c, p[l, c] = sum(A[k * lanes + l, c]), and r[c] = sum(p[l, c]).
     """
     *outer, last = s[output].op.axis
     whole, _ = s[output].split(last, nparts=1)
