@@ -28,6 +28,7 @@ from tecomp.schedules.tiles import (
     ceil_div,
     core_of,
     keep_tile,
+    round_up,
     walk_squares,
     walk_tiles,
 )
@@ -205,7 +206,7 @@ def _channels_of_group(total: te.Tensor) -> int | None:
 
 def _share(extent: int | te.Expr, size: int) -> float:
     """How much of the tiles along an axis is inside it."""
-    return extent / (ceil_div(extent, size) * size) if isinstance(extent, int) else 1.0
+    return extent / round_up(extent, size) if isinstance(extent, int) else 1.0
 
 
 def _row_bytes(image: te.Tensor, first: bool) -> int:
