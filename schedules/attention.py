@@ -1,33 +1,31 @@
 """Attention: rows of values, weighted by the softmax of what queries and keys have in common.
 
-For a block of queries, all scores are kept in the second cache. They are stored key by key, so that
-a vector holds the scores of several queries for one key: then the maximum and the sum of a query
-stay in a lane, and both products read their vectors in order, without packing keys or values.
+Queries are worked on in groups. What belongs to a group is stored key by key, with a value for each
+of its queries side by side: then the maximum of a query stays in a lane, and both products read
+their vectors in order, without packing keys or values. The scores of a group stay in the second
+cache. Powers are made of a part of the keys at a time, in the first cache, just before the values
+of that part are weighted with them; the sums of all parts are added up.
 """
 
 from __future__ import annotations
 
-from math import sqrt
+from math import e, inf, log2, sqrt
 
 from tecomp import Target, te
-from tecomp.schedules.fold import one
 from tecomp.schedules.tiles import (
     RegisterTile,
-    ceil_div,
+    Size,
+    balanced,
     core_of,
     fill_registers,
-    product,
     register_tile,
     walk_squares,
-    walk_tiles,
 )
 
-_GROUP = 64
-"""Queries that look at the same keys, where later keys are hidden; those beyond get weight 0."""
-_VECTORS = 4
-"""Vectors of maxima or sums that are under way at once."""
-_KEYS_AT_ONCE = 256
-"""Keys whose values stay in the first caches while they are added up."""
+_GROUP = 16
+"""Queries of a group. If later keys are hidden, a group walks to the last that one of it sees."""
+_KEYS_AT_ONCE = 128
+"""Keys of a part, at most: those whose powers stay in the first cache while values are added up."""
 
 
 def define(
@@ -40,6 +38,8 @@ def define(
     name: str = "attention",
 ) -> te.Tensor:
     """`softmax(Q @ K.T * scale) @ V`.
+
+    Types of 16 bits are computed with in float32, and rounded once, at the end.
 
     Args:
         Q: queries, shape (..., m, d).
@@ -61,155 +61,162 @@ def define(
     """
     *batch, m, depth = Q.shape
     n, width = V.shape[-2:]
-    dtype = Q.dtype
+    wide = "float32" if Q.dtype in ("float16", "bfloat16") else Q.dtype
     if scale is None:
         if not isinstance(depth, int):
             raise ValueError("attention.define: the depth is known at the call only; give scale=")
         scale = 1 / sqrt(depth)
-    factor = te.const(scale, dtype)
+    later = n - m if causal else None
+    # Powers of 2 are made in fewer steps than those of e.
+    scores = _scores(Q, K, te.const(scale * log2(e), wide), later, name)
+    totals = _totals(scores, V, later, name)
+
+    def mean(*x: te.Expr) -> te.Expr:
+        *b, i, c = x
+        g, lane = i // _GROUP, i % _GROUP
+        share = te.const(1, wide) / totals(*b, g, width, lane)
+        return te.cast(totals(*b, g, c, lane) * share, Q.dtype)
+
+    return te.compute((*batch, m, width), mean, name=name)
+
+
+def _scores(
+    Q: te.Tensor, K: te.Tensor, factor: te.Expr, later: Size | None, name: str
+) -> te.Tensor:
+    """For each group the scores of all keys; of those that a query does not see, -inf."""
+    *batch, m, depth = Q.shape
+    n, wide = K.shape[-2], factor.dtype
+    shape = (*batch, (m + _GROUP - 1) // _GROUP, n, _GROUP)
     k = te.reduce_axis((0, depth), name="k")
-    runs = [te.reduce_axis((0, n), name=f"key{step}") for step in range(3)]
 
-    def seen(value: te.Expr, j: te.Expr, i: te.Expr, other: te.Expr) -> te.Expr:
-        return te.Select(j <= i + (n - m), value, other) if causal else value
+    def query(*x: te.Expr) -> te.Expr:
+        *b, g, d, lane = x
+        i = g * _GROUP + lane
+        return te.if_then_else(i < m, te.cast(Q(*b, i, d), wide) * factor, te.const(0, wide))
 
-    def in_group(j: te.Expr, i: te.Expr) -> te.Expr | None:
-        return j <= i // _GROUP * _GROUP + (_GROUP - 1 + n - m) if causal else None
+    queries = te.compute((*shape[:-2], depth, _GROUP), query, name=f"{name}_queries")
 
-    queries = te.compute(
-        (*batch, depth, m), lambda *x: Q(*x[:-2], x[-1], x[-2]) * factor, name=f"{name}_queries"
-    )
-    scores = te.compute(
-        (*batch, n, m),
-        lambda *x: te.sum(K(*x[:-2], x[-2], k) * queries(*x[:-2], k, x[-1]), axis=k),
-        name=f"{name}_scores",
-    )
+    def multiplied(*x: te.Expr) -> te.Expr:
+        *b, g, j, lane = x
+        return te.sum(te.cast(K(*b, j, k), wide) * queries(*b, g, k, lane), axis=k)
+
+    products = te.compute(shape, multiplied, name=f"{name}_products")
+
+    def score(*x: te.Expr) -> te.Expr:
+        *_, g, j, lane = x
+        if later is None:
+            return products(*x)
+        return te.Select(j <= g * _GROUP + lane + later, products(*x), te.const(-inf, wide))
+
+    return te.compute(shape, score, name=f"{name}_scores")
+
+
+def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> te.Tensor:
+    """For each group the sums of values by weight, and after them those of the weights."""
+    *batch, groups, n, _ = scores.shape
+    width, wide = V.shape[-1], scores.dtype
+    size = balanced(n, _KEYS_AT_ONCE)
+    parts = (n + size - 1) // size
+    key, part = te.reduce_axis((0, n), name="key"), te.reduce_axis((0, parts), name="part")
+    place, again = (te.reduce_axis((0, size), name=x) for x in ("place", "again"))
+
+    def seen(j: te.Expr, g: te.Expr) -> te.Expr:
+        return j < n if later is None else te.all(j < n, j <= g * _GROUP + (_GROUP - 1 + later))
+
     most = te.compute(
-        (*batch, m),
-        lambda *x: te.max(
-            seen(scores(*x[:-1], runs[0], x[-1]), runs[0], x[-1], te.min_value(dtype)),
-            axis=runs[0], where=in_group(runs[0], x[-1]),
-        ),
+        (*batch, groups, _GROUP),
+        lambda *x: te.max(scores(*x[:-1], key, x[-1]), axis=key, where=seen(key, x[-2])),
         name=f"{name}_most",
     )
     powers = te.compute(
-        (*batch, n, m),
-        lambda *x: seen(
-            te.exp(scores(*x) - most(*x[:-2], x[-1])), x[-2], x[-1], te.const(0, dtype)
-        ),
-        name=f"{name}_powers",
+        scores.shape, lambda *x: te.exp2(scores(*x) - most(*x[:-2], x[-1])), name=f"{name}_powers"
     )
-    total = te.compute(
-        (*batch, m),
-        lambda *x: te.sum(
-            powers(*x[:-1], runs[1], x[-1]), axis=runs[1], where=in_group(runs[1], x[-1])
-        ),
-        name=f"{name}_total",
-    )
-    sums = te.compute(
-        (*batch, width, m),
-        lambda *x: te.sum(
-            V(*x[:-2], runs[2], x[-2]) * powers(*x[:-2], runs[2], x[-1]),
-            axis=runs[2], where=in_group(runs[2], x[-1]),
-        ),
-        name=f"{name}_sums",
-    )
-    share = te.compute(
-        (*batch, m), lambda *x: te.const(1, dtype) / total(*x), name=f"{name}_share"
-    )
-    return te.compute(
-        (*batch, m, width),
-        lambda *x: sums(*x[:-2], x[-1], x[-2]) * share(*x[:-1]),
-        name=name,
-    )
+
+    def weighted(*x: te.Expr) -> te.Expr:
+        *b, g, p, c, lane = x
+        j = p * size + place
+        value = te.cast(V(*b, j, c), wide) * powers(*b, g, j, lane)
+        return te.sum(value, axis=place, where=seen(j, g))
+
+    def weight(*x: te.Expr) -> te.Expr:
+        *b, g, p, lane = x
+        j = p * size + again
+        return te.sum(powers(*b, g, j, lane), axis=again, where=seen(j, g))
+
+    def of_all_parts(*x: te.Expr) -> te.Expr:
+        *b, g, c, lane = x
+        value = te.if_then_else(c < width, sums(*b, g, part, c, lane), weights(*b, g, part, lane))
+        return te.sum(value, axis=part, where=seen(part * size, g))
+
+    sums = te.compute((*batch, groups, parts, width, _GROUP), weighted, name=f"{name}_sums")
+    weights = te.compute((*batch, groups, parts, _GROUP), weight, name=f"{name}_weights")
+    return te.compute((*batch, groups, width + 1, _GROUP), of_all_parts, name=f"{name}_totals")
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
-    queries, scores, most, powers, total, share, sums = (
+    queries, products, scores, most, powers, sums, weights, totals = (
         s.tensor(f"{output.name}_{part}")
-        for part in ("queries", "scores", "most", "powers", "total", "share", "sums")
+        for part in (
+            *("queries", "products", "scores", "most"), *("powers", "sums", "weights", "totals"),
+        )
     )
-    tile = register_tile(target, output.dtype)
+    lanes = core_of(target).lanes(sums.dtype)
+    tile = register_tile(target, sums.dtype, vectors=max(_GROUP // lanes, 1))
     *batch, i, c = s[output].op.axis
-    block, i = s[output].split(i, factor=_block(output, scores, tile.columns, target))
-    walk_squares(s[output], i, c, tile.lanes)
-    block = s[output].fuse(*batch, block)
-    s[output].parallel(block)
-    _multiply_values(s, sums, output, block, tile)
-    for x in (total, most):
-        s[x].compute_at(s[output], block)
-        _down_columns(s, x, tile)
-    for x in (share, powers):
-        s[x].compute_at(s[output], block)
-        _, lane = s[x].split(s[x].op.axis[-1], factor=tile.columns)
-        s[x].vectorize(lane)
-    s[queries].compute_at(s[output], block)
-    walk_squares(s[queries], *s[queries].op.axis[-2:], tile.lanes)
-    s[scores].compute_at(s[output], block)
-    _multiply_keys(s, scores, tile)
+    group, i = s[output].split(i, factor=_GROUP)
+    walk_squares(s[output], i, c, lanes)
+    group = s[output].fuse(*batch, group)
+    s[output].parallel(group)
+    for x in (totals, most, scores, queries):
+        s[x].compute_at(s[output], group)
+    part = _multiply_values(s, sums, totals, tile)
+    for x in (powers, weights):
+        s[x].compute_at(s[totals], part)
+    s[powers].vectorize(s[powers].op.axis[-1])
+    for x in (most, weights):
+        _down(s, x)
+    _multiply_keys(s, products, scores, tile)
+    walk_squares(s[queries], *s[queries].op.axis[-2:], lanes)
     return s
 
 
-def _block(output: te.Tensor, scores: te.Tensor, columns: int, target: Target) -> int:
-    """How many queries at a time: their scores and powers take half of the second cache."""
-    n, (*batch, m, _) = scores.shape[-2], output.shape
-    core = core_of(target)
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    most = _GROUP
-    if isinstance(n, int):
-        most = min(second // 4 // (max(n, 1) * output.dtype.bytes), _GROUP)
-    blocks = product(batch)
-    if isinstance(m, int) and isinstance(blocks, int):
-        most = min(most, ceil_div(m * blocks, core.count))
-    size = columns
-    while 2 * size <= most:
-        size *= 2
-    return size
-
-
-def _multiply_keys(s: te.Schedule, scores: te.Tensor, tile: RegisterTile) -> None:
-    """Scores of a few keys for the queries, whose sums stay in registers."""
-    sums = s.cache_write(scores, "local")
-    assert isinstance(sums, te.Tensor)
-    fill_registers(s, sums, scores, _walk_tiles(s, scores, tile))
+def _multiply_keys(
+    s: te.Schedule, products: te.Tensor, scores: te.Tensor, tile: RegisterTile
+) -> None:
+    """Scores of a few keys, whose sums stay in registers."""
+    stage = s[scores]
+    rows, j = stage.split(stage.op.axis[-2], factor=tile.rows)
+    stage.unroll(j)
+    stage.vectorize(stage.op.axis[-1])
+    s[products].set_scope("local")
+    fill_registers(s, products, scores, rows)
 
 
 def _multiply_values(
-    s: te.Schedule, sums: te.Tensor, output: te.Tensor, block: te.IterVar, tile: RegisterTile
-) -> None:
-    """Sums of weighted values for the queries, over a part of the keys at a time."""
-    s[sums].compute_at(s[output], block)
-    (key,) = s[sums].op.reduce_axis
-    outer, _ = s[sums].split(key, factor=_KEYS_AT_ONCE)
-    part = one(s.rfactor(sums, outer))
-    s[part].set_scope("local")
-    fill_registers(s, part, sums, _walk_tiles(s, sums, tile))
+    s: te.Schedule, sums: te.Tensor, totals: te.Tensor, tile: RegisterTile
+) -> te.IterVar:
+    """Sums of weighted values, in registers for a part of the keys.
+
+    Returns:
+        The loop over these parts.
+    """
+    stage = s[totals]
+    (part,) = stage.op.reduce_axis
+    *outer, c, lane = stage.op.axis
+    rows, c = stage.split(c, factor=tile.rows)
+    stage.reorder(*outer, part, rows, c, lane)
+    stage.unroll(c)
+    stage.vectorize(lane)
+    s[sums].set_scope("local")
+    fill_registers(s, sums, totals, rows)
+    return part
 
 
-def _walk_tiles(s: te.Schedule, driver: te.Tensor, tile: RegisterTile) -> te.IterVar:
-    """Loops over tiles of rows and columns, the parts of a sum around them."""
-    stage = s[driver]
-    *batch, i, j = stage.op.axis
-    columns: te.IterVar
-    rows, columns, inside = walk_tiles(stage, i, j, tile)
-    stage.reorder(*batch, *stage.op.reduce_axis, rows, columns, *inside)
-    return columns
-
-
-def _down_columns(s: te.Schedule, x: te.Tensor, tile: RegisterTile) -> None:
-    """Reduce over the keys, for the queries of a few vectors at once: one waits for the other."""
-    several, lane = s[x].split(s[x].op.axis[-1], factor=_VECTORS * tile.lanes)
-    vector, lane = s[x].split(lane, factor=tile.lanes)
-    s[x].unroll(vector)
-    s[x].vectorize(lane)
-    held = s.cache_write(x, "local")
-    assert isinstance(held, te.Tensor)
-    stage = s[held]
-    stage.compute_at(s[x], several)
-    *outer, i = stage.op.axis
-    vector, lane = stage.split(i, factor=tile.lanes)
-    stage.reorder(*outer, *stage.op.reduce_axis, vector, lane)
-    stage.unroll(vector)
+def _down(s: te.Schedule, x: te.Tensor) -> None:
+    """Reduce over keys, for all queries of a group side by side."""
+    stage = s[x]
+    *outer, lane = stage.op.axis
+    stage.reorder(*outer, *stage.op.reduce_axis, lane)
     stage.vectorize(lane)

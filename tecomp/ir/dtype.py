@@ -20,7 +20,8 @@ SCALARS = (
     "float64",
 )
 
-_PATTERN = re.compile(r"(bool|int|uint|bfloat|float|handle)(\d*?)(?:x(\d+))?")
+# One lane is the scalar; its type has one name.
+_PATTERN = re.compile(r"(bool|int|uint|bfloat|float|handle)([0-9]*?)(?:x([2-9]|[1-9][0-9]+))?")
 
 
 class DType(str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tecomp.errors import LayoutError
+from tecomp.layout.arguments import whole_numbers
 from tecomp.layout.places import row_major
 from tecomp.poly.counted_runs import run_nests
 from tecomp.poly.enumerate import LIMIT
@@ -136,6 +137,8 @@ def host_side(
     Raises:
         LayoutError: the strides are not one integer for each index.
     """
+    if not isinstance(strides, Iterable | None):
+        raise LayoutError(f"{who}: {strides!r} are no strides; give one for each axis, in elements")
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
@@ -159,10 +162,10 @@ def region_of(
         LayoutError: it is no box of indices of the tensor.
     """
     shape = layout.shape
-    first = (0,) * len(shape) if start is None else tuple(start)
+    first = (0,) * len(shape) if start is None else whole_numbers(start, f"{who}: start")
     counts = (
         tuple(n - low for n, low in zip(shape, first, strict=False))
-        if extents is None else tuple(extents)
+        if extents is None else whole_numbers(extents, f"{who}: extents")
     )
     fits = len(first) == len(counts) == len(shape) and all(
         min(low, count) >= 0 and low + count <= n
@@ -173,4 +176,4 @@ def region_of(
             f"{who}: start {list(first)} and extents {list(counts)} are no box in {list(shape)}; "
             "give a start and an extent for each index, within the shape"
         )
-    return tuple((int(low), int(count)) for low, count in zip(first, counts, strict=True))
+    return tuple(zip(first, counts, strict=True))

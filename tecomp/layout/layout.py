@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -14,6 +14,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.arguments import index_within, whole_numbers
 from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
@@ -100,6 +101,7 @@ class Layout:
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).physical_shape
         (4, 1000, 64)
         """
+        check_shape(shape)
         index_map = (
             IndexMap.lift(mapping)
             if isinstance(mapping, PlainIndexMap)
@@ -241,8 +243,8 @@ class Layout:
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).place((3, 130))
         (2, 3, 2)
         """
-        self._check_index(index, self.shape, "element")
-        return _numbers(self.index_map.map_indices([int(n) for n in index]))
+        at = index_within(index, self.shape, "element")
+        return _numbers(self.index_map.map_indices(at))
 
     def offset(self, index: Sequence[int]) -> int:
         """How many places lie before the element at `index`, in row-major physical order.
@@ -262,12 +264,11 @@ class Layout:
         >>> sticks.element((3, 0, 7)), sticks.element((3, 0, 8))
         ((0, 199), None)
         """
-        self._check_index(place, self.physical_shape, "place")
-        where = [int(n) for n in place]
+        where = index_within(place, self.physical_shape, "place")
         index = _numbers(self.inverse.map_indices(where))
         if not all(0 <= n < extent for n, extent in zip(index, self.shape, strict=True)):
             return None
-        return index if self.place(index) == tuple(where) else None
+        return index if self.place(index) == where else None
 
     def is_equivalent_to(self, other: Layout) -> bool:
         """Whether both keep equal elements at equal places of equal shapes."""
@@ -357,19 +358,11 @@ class Layout:
         """
         return copy_runs(self, target, start, extents)
 
-    def _check_index(self, index: Sequence[int], shape: Index, what: str) -> None:
-        fits = len(index) == len(shape) and all(
-            0 <= n < extent for n, extent in zip(index, shape, strict=True)
-        )
-        if not fits:
-            raise LayoutError(
-                f"layout: there is no {what} {tuple(index)} in {list(shape)}; each index counts "
-                "from 0 to its extent - 1"
-            )
-
 
 def check_shape(shape: Sequence[object]) -> None:
     """Refuse what is no shape."""
+    if not isinstance(shape, Iterable):
+        whole_numbers(shape, "layout: the shape")
     for extent in shape:
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
             raise LayoutError(

@@ -10,6 +10,7 @@ import numpy as np
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.layout.arguments import check_layout
 from tecomp.layout.text import formula
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
            [ 4,  5, -1, -1],
            [10, 11, -1, -1]], dtype=int32)
     """
+    for given in (src, dst):
+        check_layout(given, "relayout")
     if src.shape != dst.shape or src.dtype != dst.dtype:
         raise LayoutError(
             f"relayout: the source is of {src.dtype}{list(src.shape)}, the result of "

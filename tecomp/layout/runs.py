@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tecomp.errors import LayoutError
 from tecomp.ir.extents import ceil_div
+from tecomp.layout.arguments import check_layout
 from tecomp.layout.dma import host_side, region_of
 from tecomp.layout.places import row_major
 from tecomp.poly.nests import Side
@@ -124,6 +125,7 @@ def copy_runs(
     extents: Sequence[int] | None,
 ) -> Runs:
     """See `Layout.runs_to`."""
+    check_layout(target, "layout.runs_to")
     if source.shape != target.shape:
         raise LayoutError(
             f"layout.runs_to: {list(source.shape)} and {list(target.shape)} are not one tensor; "

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.layout.arguments import index_within
 from tecomp.layout.collapse import Intervals
 from tecomp.layout.layout import Index, Layout, check_shape
 from tecomp.layout.machines import check_room, element_of, grid_of, tile_of
@@ -326,8 +327,7 @@ class ShardLayout(Layout):
         CorePadding(core=(2, 1), count=49, margins=(1, 1), places=(p2, p3), condition=p2 >= 17 or \
 p3 >= 31)
         """
-        self._check_index(core, self.grid, "core")
-        return core_padding(self, tuple(int(n) for n in core))
+        return core_padding(self, index_within(core, self.grid, "core"))
 
     def check_capacity(self, capacity_bytes: int) -> None:
         """Refuse a shard that a core has no room for.

@@ -11,6 +11,7 @@ from operator import index
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.extents import round_up
+from tecomp.layout.arguments import whole_numbers
 from tecomp.layout.layout import check_shape
 from tecomp.layout.stick_types import DataFormats, checked_host_dtype, types_of
 
@@ -113,7 +114,7 @@ def given(
     stick_bytes: int = STICK_BYTES,
 ) -> Sticks:
     """All fields as they are, if they go together."""
-    extents, dims = _extents(device_size), tuple(index(dim) for dim in dim_map)
+    extents, dims = _extents(device_size), whole_numbers(dim_map, "stick layout: dim_map")
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
         raise LayoutError(
@@ -167,7 +168,7 @@ def _tiled(
     lanes: int,
 ) -> Sticks:
     _check_format(format)
-    order = [index(dim) for dim in dim_order]
+    order = list(whole_numbers(dim_order, "stick layout: dim_order"))
     if len(order) != len(padded):
         raise LayoutError(
             "stick layout: Invalid arguments: padded_size.size() != dim_order.size() "
@@ -242,7 +243,7 @@ def _check_format(format: object) -> None:
 
 def _extents(size: Sequence[int]) -> tuple[int, ...]:
     check_shape(size)
-    return tuple(index(extent) for extent in size)
+    return whole_numbers(size, "stick layout: the size")
 
 
 def _warn_of_int64(host: DType) -> None:

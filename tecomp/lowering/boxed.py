@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.ir.equal import same
 from tecomp.ir.expr import CmpOp, Const, Expr, Var, compare, index_value, logical_and
 from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.lowering.body import StageBody
@@ -141,6 +142,8 @@ class BoxedLoops:
                     conditions.append(compare(CmpOp.LT, axes[parent], extent))
                 case Transform(before, after, index_map) if all(a in axes for a in after):
                     shape = [self.program.extent(axis.extent) for axis in before]
+                    # Places of a part of the elements have others of the tensor between them.
+                    needs_region = needs_region or not self._is_whole()
                     if not index_map.is_bijective(shape):
                         needs_region = True
                         conditions += self._places_hold(relation, axes)
@@ -149,6 +152,15 @@ class BoxedLoops:
             names.update(scope.space(()).names)
             conditions.append(set_to_condition(self.region, names))
         return conditions
+
+    def _is_whole(self) -> bool:
+        """Whether all elements of the tensor are computed, as far as starts and extents tell."""
+        shape = self.program.shape(self.definition)
+        return self.is_box and all(
+            same(frame.base, Const(0)) and same(index_value(frame.extent), index_value(extent))
+            for axis, extent in zip(self.definition.axis, shape, strict=True)
+            if (frame := self.frame.frames[axis])
+        )
 
     def _places_hold(
         self, transform: Transform, axes: Mapping[IterVar, Expr]

@@ -180,7 +180,8 @@ class _Order:
         pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
         own = self.definition.stage.key
         here = where_equal(points, space, pairs)
-        inside = step_stages(self.program.state, self.program.states)[own]
+        # A rule may read no state.
+        inside = step_stages(self.program.state, self.program.states).get(own, set())
         subtree = self.program.inside(own, len(values)) & inside
         return _state_read(self.program, self.definition, {own: here}, subtree, scope, by)
 

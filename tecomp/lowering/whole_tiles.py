@@ -18,9 +18,11 @@ from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import Check, reads_of
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap as AnyMap
-from tecomp.poly.regions import Scope, box_around, free, image, is_inside, preimage
+from tecomp.poly.regions import Scope, box_around, free, image, is_inside, preimage, rounded
 from tecomp.scheduling.relations import made_from
-from tecomp.scheduling.state import StageState, Transform
+from tecomp.scheduling.state import Split, StageState, Transform
+
+_AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 Bounds = Sequence[tuple[Expr, Extent]]
 Memory = Mapping[Operation, Bounds]
@@ -109,6 +111,7 @@ def whole_tiles(
     axes = _tiled_axes(definition.stage)
     positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
     positions = [k for k in positions if isinstance(bounds[k][1], int)]
+    sizes = {k: _tile(axes[definition.axis[k]], definition.stage) for k in positions}
     try:
         box = scope.space(definition.axis).box(bounds)
     except NotAffine:
@@ -117,7 +120,9 @@ def whole_tiles(
     for along in [positions, *([[k] for k in positions] if len(positions) > 1 else [])]:
         wide = points
         for k in along:
-            wide = free(wide, k)
+            size, extent = sizes[k], bounds[k][1]
+            has_several = size is not None and isinstance(extent, int) and size < extent
+            wide = rounded(wide, k, size) if size is not None and has_several else free(wide, k)
         wide = wide.intersect(box).intersect_params(scope.context).coalesce()
         if is_inside(wide, points, scope):
             continue
@@ -134,26 +139,79 @@ def _is_in_memory(
     checks: Mapping[int, tuple[Check, ...]],
     scope: Scope,
 ) -> bool:
-    """Whether all that is read to compute `points` lies in memory."""
-    evaluated, inner = with_reduction(program, definition, points, scope)
-    for read in reads_of(definition):
-        held = memory.get(program.producer(read.load.tensor))
-        if held is None or id(read.load) in checks:
-            return False
-        elements = touched(read.load.indices, read.conditions, evaluated, inner)
-        own = scope.space([Var("element") for _ in held])
-        if not is_inside(elements, own.box(held), scope):
-            return False
+    """Whether all that is read to compute `points` lies in memory, or can be computed for them."""
+    inside = program.inside(definition.stage.key, 0)
+    asked = [(definition, points)]
+    while asked:
+        reader, points = asked.pop()
+        evaluated, inner = with_reduction(program, reader, points, scope)
+        for read in reads_of(reader):
+            if id(read.load) in checks:
+                return False
+            key = program.producer(read.load.tensor)
+            elements = touched(read.load.indices, read.conditions, evaluated, inner)
+            held = memory.get(key)
+            if held is None:
+                if key not in inside or not _is_made_as_needed(program.definitions[key]):
+                    return False
+                producer = program.definitions[key]
+                held = [(Const(0), extent) for extent in program.shape(producer)]
+                asked.append((producer, elements))
+            own = scope.space([Var("element") for _ in held])
+            if not is_inside(elements, own.box(held), scope):
+                return False
     return True
 
 
-def _tiled_axes(stage: StageState) -> set[IterVar]:
-    """The axes of the tensor that vectorized and unrolled loops run along."""
-    if any(isinstance(relation, Transform) for relation in stage.relations):
-        return set()
-    marked = [
-        leaf for leaf in stage.leaves
-        if stage.marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
-    ]
-    return made_from(marked, stage.relations)
+def _tile(axis: IterVar, stage: StageState) -> int | None:
+    """How many values of an axis the vectorized and unrolled loops run through at once.
 
+    None if that is no number, or they do not run through neighbours.
+    """
+    size = 1
+    while True:
+        split = next(
+            (r for r in stage.relations if isinstance(r, Split) and r.parent is axis), None
+        )
+        if split is None:
+            own = _marked_extent(axis, stage)
+            return None if own is None else size * own
+        inner = _marked_extent(split.inner, stage)
+        if inner is None or inner != split.factor:
+            return None
+        size *= inner
+        if split.outer in stage.leaves and stage.marks.get(split.outer) not in _AT_ONCE:
+            return size
+        axis = split.outer
+
+
+def _marked_extent(axis: IterVar, stage: StageState) -> int | None:
+    is_whole = axis in stage.leaves and stage.marks.get(axis) in _AT_ONCE
+    return axis.extent if is_whole and isinstance(axis.extent, int) else None
+
+
+def _is_made_as_needed(definition: Definition) -> bool:
+    """Whether a stage that is computed inside others may compute other elements than they need."""
+    is_special = definition.is_opaque or definition.is_argument or definition.stage.is_rolling
+    return not is_special and definition.scan_axis is None
+
+
+def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
+    """The axes of the tensor that vectorized and unrolled loops run along, and what is split there.
+
+    That is another axis where a layout gives it another place among the loops.
+    """
+    found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
+    for relation in reversed(stage.relations):
+        if not isinstance(relation, Transform):
+            found = {axis: axis for axis in made_from(found, [relation])} | found
+            continue
+        own = {Var(axis.name): axis for axis in relation.before}
+        places = relation.index_map.map_indices([*own])
+        for axis, place in zip(relation.after, places, strict=True):
+            if axis in found:
+                if not isinstance(place, Var):
+                    # A step along this loop is none along an axis.
+                    return {}
+                found[own[place]] = found[axis]
+    return found

@@ -244,6 +244,23 @@ def free(points: isl.Set, dim: int) -> isl.Set:
     return points.project_out(_DIM, dim, 1).insert_dims(_DIM, dim, 1)
 
 
+def rounded(points: isl.Set, dim: int, size: int) -> isl.Set:
+    """`points` with all values that a dimension has in the same block of `size`."""
+    block = isl.Map.read_from_str(
+        CONTEXT,
+        "{ [a] -> [b] : exists t : "
+        f"{size} t <= a < {size} t + {size} and {size} t <= b < {size} t + {size} }}",
+    )
+    before: isl.Map = isl.Map.identity(_universe(dim).get_space().map_from_set())
+    after = points.dim(_DIM) - dim - 1
+    same: isl.Map = isl.Map.identity(_universe(after).get_space().map_from_set())
+    return points.apply(before.flat_product(block).flat_product(same))
+
+
+def _universe(rank: int) -> isl.Set:
+    return isl.Set.universe(isl.Space.set_alloc(CONTEXT, 0, rank))
+
+
 def is_inside(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
     """Whether `points` are all among `others`, as far as is known in `scope`."""
     return bool(points.intersect_params(scope.context).is_subset(others))

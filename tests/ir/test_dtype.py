@@ -31,7 +31,11 @@ def test_numpy_knows_every_type(name: str) -> None:
     assert [kind.is_float, kind.is_integer, kind.is_bool].count(True) == 1
 
 
-@pytest.mark.parametrize("name", ["float31", "int", "float32x", "bool8", "", "float32 ", "x4", None, [], {}])
+@pytest.mark.parametrize(
+    "name",
+    ["float31", "int", "float32x", "bool8", "", "float32 ", "x4", "float32x0", "float32x1",
+     "float32x04", "float32x\u0664", "int\uff18", None, [], {}],
+)
 def test_an_unknown_type_is_refused(name: Any) -> None:
     with pytest.raises(TypeMismatchError) as error:
         DType(name)

@@ -474,3 +474,12 @@ def test_what_is_read_after_the_scan_is_not_computed_in_its_steps() -> None:
         "s[rule].compute_at(s[S], t): both reads rule too but is not computed inside that loop; "
         "attach it there as well, or compute rule further out"
     )
+
+
+def test_a_rule_that_reads_no_state() -> None:
+    """The first step is one thing, all others another: nothing has to wait for anything."""
+    plain = te.compute((STEPS, WIDTH), lambda t, i: X[t, i] * 2.0, name="plain")
+    free = te.scan(first, plain, state, name="free")
+    x = whole_numbers(STEPS, WIDTH)
+
+    check(te.create_schedule(free), [X, free], [x], np.concatenate([x[:1], x[1:] * 2]))

@@ -14,7 +14,9 @@ from tecomp.ir.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 
 
-def packed_product(m: int, n: int, depth: int, *, pack: bool = True) -> tuple[Any, list[Any]]:
+def packed_product(
+    m: int, n: int, depth: int, *, pack: bool = True, turned: bool = False, skewed: bool = False
+) -> tuple[Any, list[Any]]:
     """A product in register tiles of 2 by 8, with both operands packed in such tiles."""
     A = te.placeholder((m, depth), name="A")
     B = te.placeholder((depth, n), name="B")
@@ -33,6 +35,10 @@ def packed_product(m: int, n: int, depth: int, *, pack: bool = True) -> tuple[An
     s[C].vectorize(ji)
     s[T].compute_at(s[C], jo)
     i, j = s[T].op.axis
+    if turned:
+        j, i = s[T].transform_layout(lambda i, j: [j, i])
+    if skewed:
+        i, j = s[T].transform_layout(lambda i, j: [i + j, j])
     (k,) = s[T].op.reduce_axis
     s[T].reorder(k, i, j)
     s[T].unroll(i)
@@ -62,6 +68,23 @@ def test_packed_tiles_have_one_form_at_every_size(size: int) -> None:
 
     assert tile.count("for k in range(5):") == 1
     assert "where=" not in tile
+    check(s, args)
+
+
+@pytest.mark.parametrize("size", [3, 9, 17])
+def test_a_layout_that_exchanges_axes_keeps_tiles_whole(size: int) -> None:
+    s, args = packed_product(size, size, 5, turned=True)
+    text = str(tecomp.lower(s, args))
+    tile = text.partition("as C_local:")[2].partition(" C[")[0]
+
+    assert tile.count("for k in range(5):") == 1
+    assert "where=" not in tile
+    check(s, args)
+
+
+def test_a_layout_that_mixes_axes_has_no_tiles() -> None:
+    s, args = packed_product(9, 9, 5, skewed=True)
+
     check(s, args)
 
 
@@ -164,3 +187,42 @@ def test_one_element_whose_block_is_a_case_distinction(columns: int) -> None:
     tecomp.build(s, [A, B], check_bounds=True)(a, b)
 
     np.testing.assert_array_equal(b, a[np.add.outer(range(10), range(columns)) % 8] * 2 + 1)
+
+
+def staircase(rows: int, columns: int) -> tuple[Any, list[Any]]:
+    """Sums of the elements of a row up to some place, of products that are made four at a time."""
+    A = te.placeholder((rows, columns), name="A")
+    k = te.reduce_axis((0, columns), name="k")
+    P = te.compute((rows, columns), lambda i, j: A[i, j] * 2.0, name="P")
+    D = te.compute((rows, columns), lambda i, j: P[i, j] + 1.0, name="D")
+    C = te.compute((rows,), lambda i: te.sum(D[i, k], axis=k, where=k <= 5 * i), name="C")
+    s = te.create_schedule(C)
+    s[D].compute_at(s[C], C.op.axis[0])
+    tiles, j = s[D].split(D.op.axis[1], factor=4)
+    s[D].unroll(j)
+    s[P].set_scope("local")
+    s[P].compute_at(s[D], tiles)
+    s[P].unroll(P.op.axis[1])
+    return s, [A, C]
+
+
+def test_tiles_end_with_the_one_that_holds_the_last_element() -> None:
+    """What a tile reads is computed inside of it, from elements that are in memory."""
+    s, args = staircase(5, 24)
+    text = str(tecomp.lower(s, args))
+
+    assert "for j_outer in range(i + i // 4 + 1):" in text
+    assert text.count("if ") == 1, "where the memory of D ends, which has 21 elements"
+    a, c = np.random.default_rng(0).standard_normal((5, 24), np.float32), np.zeros(5, np.float32)
+    tecomp.build(s, args, check_bounds=True)(a, c)
+    wanted = [(2 * a[i, : 5 * i + 1] + 1).sum() for i in range(5)]
+    np.testing.assert_allclose(c, wanted, rtol=1e-5)
+
+
+def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
+    s, args = staircase(5, 21)
+    a, c = np.random.default_rng(0).standard_normal((5, 21), np.float32), np.zeros(5, np.float32)
+    tecomp.build(s, args, check_bounds=True)(a, c)
+
+    wanted = [(2 * a[i, : 5 * i + 1] + 1).sum() for i in range(5)]
+    np.testing.assert_allclose(c, wanted, rtol=1e-5)

@@ -41,6 +41,7 @@ def run(
     [
         ((), 1, 1, 1, 1), ((), 1, 300, 16, 16), ((2,), 16, 16, 8, 8), ((1,), 33, 70, 20, 9),
         ((2, 2), 20, 20, 4, 33), ((1,), 127, 129, 64, 64), ((1,), 7, 600, 3, 5),
+        ((1, 2), 65, 65, 12, 24),
     ],
 )
 def test_sizes(batch: tuple[int, ...], m: int, n: int, depth: int, width: int,
@@ -49,6 +50,51 @@ def test_sizes(batch: tuple[int, ...], m: int, n: int, depth: int, width: int,
 
     result, wanted = run(shapes, target, causal=causal)
     np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol"), [("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 1e-2)]
+)
+@pytest.mark.parametrize("causal", [False, True])
+def test_types(dtype: str, rtol: float, target: tecomp.Target, causal: bool) -> None:
+    shapes = [(2, 37, 24), (2, 150, 24), (2, 150, 20)]
+    tensors = [te.placeholder(x, dtype, name=y) for x, y in zip(shapes, "QKV", strict=True)]
+    output = attention.define(*tensors, causal=causal)
+    kernel = tecomp.build(attention.schedule(output, target), [*tensors, output])
+    random = np.random.default_rng(0)
+    numpy = output.dtype.numpy
+    given = [random.standard_normal(shape).astype(numpy) for shape in shapes]
+    result = np.zeros((2, 37, 20), numpy)
+    kernel(*given, result)
+
+    np.testing.assert_allclose(
+        result.astype(np.float64), expected(*given, causal=causal), rtol=rtol, atol=rtol / 4
+    )
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_queries_that_see_no_key_have_no_mean(target: tecomp.Target) -> None:
+    result, wanted = run([(45, 8), (20, 8), (20, 9)], target, causal=True)
+
+    assert np.isnan(wanted).all(-1).sum() == 25
+    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
+    """A group reads no key and no value after the last one that it sees."""
+    m, size = 80, 16
+    Q, K, V = (te.placeholder((m, size), name=x) for x in "QKV")
+    output = attention.define(Q, K, V, causal=True)
+    kernel = tecomp.build(attention.schedule(output, target), [Q, K, V, output])
+    random = np.random.default_rng(0)
+    given = [random.standard_normal((m, size), np.float32) for _ in range(3)]
+    wanted = expected(*given, causal=True)
+    given[2][64:] = np.nan
+    result = np.zeros((m, size), np.float32)
+    kernel(*given, result)
+
+    np.testing.assert_allclose(result[:64], wanted[:64], rtol=1e-3, atol=1e-5)
+    assert np.isnan(result[64:]).all()
 
 
 def test_large_scores(target: tecomp.Target) -> None:

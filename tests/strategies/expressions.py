@@ -25,6 +25,12 @@ SIZES = (3, 2, 1, 5, 7, 8, 13, 17)
 MOST_ELEMENTS, MOST_TERMS = 130, 400
 
 
+class _Plain:
+    """What extents use of `te`, for numbers."""
+
+    max = max
+
+
 @dataclass(frozen=True)
 class Known:
     """A tensor that can be read."""
@@ -59,8 +65,17 @@ class Expressions(Indices):
 
     def extent(self) -> Extent:
         if self.sizes and self.chance(40):
-            return self.pick(list(self.sizes))
+            return self.pick((*self.sizes, self._of_sizes()))
         return 0 if self.chance(3) else self.pick(SIZES)
+
+    def _of_sizes(self) -> str:
+        """An extent that follows from sizes."""
+        first, second = self.pick(list(self.sizes)), self.pick(list(self.sizes))
+        return self.pick((
+            f"({first} + 1)", f"({first} * 2)", f"(({first} + 3) // 4)", f"({first} * {second})",
+            f"({first} + {second})", f"(({first} + 3) // 4 * 4)", f"te.max({first} - 2, 0)",
+            f"({first} * {second} // 2)",
+        ))
 
     def shape(self) -> tuple[Extent, ...]:
         if self.tensors and self.chance(40):
@@ -80,7 +95,7 @@ class Expressions(Indices):
 
     def points(self, shape: Sequence[Extent]) -> int:
         most = {name: max(values) for name, values in self.sizes.items()}
-        return math.prod(n if isinstance(n, int) else eval(n, dict(most)) for n in shape)
+        return math.prod(n if isinstance(n, int) else eval(n, {**most, "te": _Plain}) for n in shape)
 
     def read(self, axes: Sequence[Axis], *, gather: bool = True) -> Value:
         """An element of a tensor that exists, or of a new placeholder that fits the indices."""

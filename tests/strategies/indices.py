@@ -19,6 +19,11 @@ class Axis:
     extent: Extent
 
     @property
+    def variable(self) -> str:
+        """The variable alone, where its name is written with a start."""
+        return self.name.strip("()").split()[0]
+
+    @property
     def last(self) -> int:
         """Greatest value; an empty axis counts as one element."""
         assert isinstance(self.extent, int)

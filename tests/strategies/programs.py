@@ -99,8 +99,12 @@ class Maker(Expressions):
             if self.points((*shape, *(a.extent for a in axes), extent)) > MOST_TERMS:
                 extent = self.pick((2, 3))
             name = self.fresh("r")
-            axes.append(Axis(name, extent))
-            self.lines.append(f'{name} = te.reduce_axis((0, {extent}), name="{name}")')
+            low = self.pick((0, 0, 0, 2, -3))
+            # Indices and conditions count from 0, where the axis does not.
+            axes.append(Axis(f"({name} - {low})" if low else name, extent))
+            self.lines.append(
+                f'{name} = te.reduce_axis(({low}, {extent} + {low}), name="{name}")'
+            )
         return axes
 
     def _reduction(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
@@ -126,7 +130,7 @@ class Maker(Expressions):
                 start = as_type(tamed(as_type(start, value.dtype), 3), value.dtype)
             init = f", init={start.text}"
             low, high = _with_start(kind, value.dtype, (low, high), start)
-        names = ", ".join(axis.name for axis in reduced)
+        names = ", ".join(axis.variable for axis in reduced)
         text = f"te.{kind}({value.text}, axis=[{names}]{where}{init})"
         self._define(shape, axes, text, (Value("", value.dtype, low, high),))
 
@@ -137,7 +141,7 @@ class Maker(Expressions):
         value = tamed(self.expr([*axes, reduced], 1))
         if value.dtype == "bool":
             value = as_type(value, "int8")
-        text = f"argmax(({reduced.name}, {value.text}), axis={reduced.name})"
+        text = f"argmax(({reduced.name}, {value.text}), axis={reduced.variable})"
         bounds = full_range(value.dtype)
         results = Value("", "int32", *full_range("int32")), Value("", value.dtype, *bounds)
         self._define(shape, axes, text, results)
@@ -227,7 +231,7 @@ def _with_start(
 def programs(draw: Draw, *, most_stages: int = 5) -> Program:
     """Computations of up to `most_stages` stages."""
     maker = Maker(draw)
-    if maker.chance(20):
+    if maker.chance(30):
         for name in ("n", "m")[: maker.number(1, 2)]:
             values = [maker.pick((3, 2, 5, 8, 7, 1, 11, 0)) for _ in range(2)]
             maker.sizes[name] = tuple(values)

@@ -1,0 +1,57 @@
+"""What callers gave: layouts, and one integer for each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+
+
+def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
+    """The values, as integers of Python.
+
+    Args:
+        values: integers of any kind; what callers gave, so it may be anything.
+        where: how messages begin.
+
+    Raises:
+        LayoutError: they are something else.
+
+    >>> whole_numbers(np.array([3, 4]), "layout: the place")
+    (3, 4)
+    """
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        given = tuple(values)
+        if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given):
+            return tuple(int(n) for n in given)
+    raise LayoutError(f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)")
+
+
+def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """An index of a tensor, of memory or of a grid, as integers.
+
+    Raises:
+        LayoutError: it is none, or leaves `shape`.
+    """
+    at = whole_numbers(index, f"layout: the {what}")
+    if len(at) != len(shape) or not all(
+        0 <= n < extent for n, extent in zip(at, shape, strict=True)
+    ):
+        raise LayoutError(
+            f"layout: there is no {what} {at} in {list(shape)}; each index counts "
+            "from 0 to its extent - 1"
+        )
+    return at
+
+
+def check_layout(given: Any, where: str) -> None:
+    """Refuse what is no layout of a tensor.
+
+    Raises:
+        LayoutError: it has no map, or no shape.
+    """
+    if not hasattr(given, "index_map") or not hasattr(given, "shape"):
+        raise LayoutError(f"{where}: {given!r} is no layout; make one, such as with Layout.of")

@@ -1,0 +1,74 @@
+"""What is no layout and no list of integers is named as such, wherever it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import Layout, LayoutError, StickLayout
+
+STICKS = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+ANY: Any = STICKS
+stick_layout: Any = StickLayout
+relayout: Any = tecomp.relayout
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: ANY.place(1),
+            "layout: the element is 1; give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.place((1.5, 0)),
+            "layout: the element is (1.5, 0); give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.element("abc"),
+            "layout: the place is 'abc'; give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.dma(start=(0.5, 0)),
+            "layout.dma: start is (0.5, 0); give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.runs(extents=3),
+            "layout.runs: extents is 3; give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.dma(0),
+            "layout.dma: 0 are no strides; give one for each axis, in elements",
+        ),
+        (
+            lambda: stick_layout((3, 128), "float16", "ab"),
+            "stick layout: dim_order is 'ab'; give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: Layout.of(ANY.nbytes, "float16", lambda i: [i]),
+            "layout: the shape is 512000; give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.runs_to(None),
+            "layout.runs_to: None is no layout; make one, such as with Layout.of",
+        ),
+        (
+            lambda: relayout(ANY, (1000, 200)),
+            "relayout: (1000, 200) is no layout; make one, such as with Layout.of",
+        ),
+    ],
+)
+def test_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        call()
+
+    assert error.value.message == message
+
+
+def test_integers_of_any_kind() -> None:
+    assert ANY.place(np.array([3, 130])) == (2, 3, 2)
+    assert ANY.element([np.int8(2), 3, 2]) == (3, 130)

@@ -1,0 +1,49 @@
+"""Stages in layouts whose loops are no affine functions, computed for a part of their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+
+Agrees = Callable[..., Any]
+MAPS: dict[str, Any] = {
+    "rows exchanged": lambda i, j: [i ^ (j % 4), j],
+    "columns exchanged": lambda i, j: [i, j ^ (i % 4)],
+    "in blocks": lambda i, j: [j // 2, i ^ (j % 2), j % 2],
+    "around and exchanged": lambda i, j: [(i + 3) % 8, j ^ (i % 2)],
+}
+
+
+@pytest.mark.parametrize("kind", ["plain", "sum", "window"])
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize("shape", [(8, 1), (8, 3), (6, 5), (1, 4)])
+@pytest.mark.parametrize("layout", MAPS)
+def test_a_part_is_computed_and_no_more(
+    agrees: Agrees, layout: str, shape: tuple[int, int], position: int, kind: str
+) -> None:
+    """Memory is that of the part: what lies between its places in memory must not be stored."""
+    rows, columns = shape
+    A = te.placeholder((rows, columns), "int32", name="A")
+    k = te.reduce_axis((0, 3), name="k")
+    a = np.arange(rows * columns, dtype=np.int32).reshape(shape)
+    if kind == "sum":
+        P = te.compute(shape, lambda i, j: te.sum(A[i, j] * (k + 1), axis=k), name="P")
+    else:
+        P = te.compute(shape, lambda i, j: A[i, j] * 6, name="P")
+    p, last = a * 6, rows - 1
+    if kind == "window":
+        C = te.compute(shape, lambda i, j: P[i, j] + P[te.min(i + 1, last), j], name="C")
+        c = p + p[np.minimum(np.arange(rows) + 1, last)]
+    else:
+        C, c = te.compute(shape, lambda i, j: P[i, j] + 1, name="C"), p + 1
+    s = te.create_schedule(C)
+    s[P].transform_layout(MAPS[layout])
+    s[P].compute_at(s[C], C.op.axis[position])
+    s[C].parallel(C.op.axis[0])
+
+    agrees(s, [A, C], {A: a, C: c})
