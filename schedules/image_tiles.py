@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, product
+from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, product, round_up
 
 _ROWS = 4
 """Rows of a block where it is open how long they are."""
@@ -101,7 +101,7 @@ def _channels_of_group(total: te.Tensor) -> int | None:
 
 def _share(extent: int | te.Expr, size: int) -> float:
     """How much of the tiles along an axis is inside it."""
-    return extent / (ceil_div(extent, size) * size) if isinstance(extent, int) else 1.0
+    return extent / round_up(extent, size) if isinstance(extent, int) else 1.0
 
 
 def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import islpy as isl
 
+from tecomp.errors import InternalError
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
 from tecomp.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
 from tecomp.poly.affine import Space
@@ -49,6 +50,20 @@ def scan(
         return _chosen(points, space, body, kinds, threads, isolated, context)
     if isolated is None and (box := ends_of(points, space, context)) is not None:
         return box_loops(box, points, space, body, kinds or {}, threads or {})
+    tree, copies = _generated(points, isolated, context)
+    if not _is_visited(points, copies, context):
+        # What isl knows of the quotients in a set depends on how it was made; of some it leaves
+        # points out. As they are printed they are all given by their definitions.
+        tree, copies = _generated(isl.Set.read_from_str(CONTEXT, str(points)), isolated, context)
+        if not _is_visited(points, copies, context):
+            raise InternalError(f"the loops that isl makes for {points} leave out some of them")
+    return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
+
+
+def _generated(
+    points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
+) -> tuple[isl.AstNode, list[isl.Set]]:
+    """The AST that isl makes, and the points that each copy of the statement in it is for."""
     statement = points.set_tuple_name("S")
     identity = isl.MultiPwAff.identity(statement.get_space().map_from_set())
     order = isl.MultiUnionPwAff.from_multi_pw_aff(identity.reset_tuple_id(isl.dim_type.out))
@@ -79,7 +94,18 @@ def scan(
     tree = build.node_from_schedule(node.get_schedule())
     if failures:
         raise failures[0]
-    return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
+    return tree, copies
+
+
+def _is_visited(points: isl.Set, copies: list[isl.Set], context: isl.Set | None) -> bool:
+    """Whether the copies are for all points; of some forms of one set isl leaves points out."""
+    known = points if context is None else points.intersect_params(context)
+    if not copies:
+        return bool(known.is_empty())
+    visited = copies[0]
+    for copy in copies[1:]:
+        visited = visited.union(copy)
+    return bool(known.plain_is_equal(visited) or known.is_subset(visited))
 
 
 def _isolate_option(isolated: isl.Set) -> isl.UnionSet:

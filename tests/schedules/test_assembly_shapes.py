@@ -191,3 +191,14 @@ def test_windows_that_step_read_vectors_that_lie_side_by_side(cpu: str) -> None:
 
     assert count(lines, r"vfmadd\w+ps\s.*%ymm") >= 6
     assert count(lines, "vshuf|vperm|vgather|vmaskmov") == 0
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_sums_of_few_columns_are_of_whole_vectors(cpu: str) -> None:
+    """As many rows as a vector has lanes are as many vectors as there are columns."""
+    A = te.placeholder((4096, 3), name="A")
+    B = reduce.define(A, 0)
+    lines = loop_with(code_of(reduce.schedule(B, machine(cpu)), [A, B], cpu), "vaddps")
+
+    assert count(lines, rf"vaddps\s.*{REGISTER[CORES[cpu].vector_bytes]}") % 3 == 0
+    assert count(lines, "vaddss|vmaskmov|vmovss|vshuf|vperm") == 0
