@@ -10,7 +10,7 @@ from math import prod
 from tecomp import te
 from tecomp.schedules.contraction import Contraction, Sizes
 from tecomp.schedules.placement import Placement, number
-from tecomp.schedules.tiles import ceil_div
+from tecomp.schedules.tiles import ceil_div, round_up
 from tecomp.schedules.units import TileProduct, tile_product
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
@@ -58,7 +58,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     room = _Room(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
-    limit = {**core, c.depth: _rounded(whole[c.depth], tile[c.depth])}
+    limit = {**core, c.depth: round_up(max(whole[c.depth], 1), tile[c.depth])}
     for axes in (c.axes, (c.depth,)):
         while longer := [
             more for axis in axes if block[axis] < limit[axis]
@@ -68,7 +68,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     for axis, most in limit.items():
         # As many blocks, but even ones.
         count = ceil_div(most, block[axis])
-        block[axis] = _rounded(ceil_div(most, count), tile[axis])
+        block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
     is_doubled = block[c.depth] < limit[c.depth] and room.need(block) <= where.room
     return Plan(product, tile, core, shares, block, is_doubled)
 
@@ -90,13 +90,11 @@ class _Room:
     def need(self, block: Sizes) -> int:
         """Bytes: the factors twice, the sums, and the result if that is made of them."""
         shapes = zip(self.c.factors, self.c.read(block), strict=True)
-        factors = sum(self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes))
+        factors = [self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)]
         part = tuple(block[axis] for axis in self.c.axes)
-        total: int = 2 * factors + self.bytes(self.c.total, part, 2)
-        shapes = zip(self.c.factors, self.c.read(block), strict=True)
+        total: int = 2 * sum(factors) + self.bytes(self.c.total, part, 2)
         total += sum(
-            self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)
-            if is_turned_and_padded(self.c, k, self.product)
+            size for k, size in enumerate(factors) if is_turned_and_padded(self.c, k, self.product)
         )
         if self.output is not self.c.total:
             others = [x for x in self.output.op.input_tensors if x is not self.c.total]
@@ -110,7 +108,7 @@ class _Room:
         if self.product is not None:
             sizes = {"m": self.product.m, "n": self.product.n, "k": self.product.k}
             for dim, letter in self.c.roles[operand].items():
-                whole[dim] = _rounded(whole[dim], sizes[letter])
+                whole[dim] = round_up(max(whole[dim], 1), sizes[letter])
         if is_tiled(self.where, self.product):
             whole = [prod(whole)]
         else:
@@ -187,10 +185,6 @@ def _shares(parts: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
             free[name] = free[name] // count if sharers[name] < 2 else 1
             left //= count
     return found
-
-
-def _rounded(size: int, multiple: int) -> int:
-    return max(-(-size // multiple), 1) * multiple
 
 
 def is_tiled(where: Placement, product: TileProduct | None) -> bool:

@@ -14,23 +14,15 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules import on_cores
 from tecomp.schedules.contraction import of_images
 from tecomp.schedules.fold import one
+from tecomp.schedules.image_tiles import Plan, plan
 from tecomp.schedules.placement import placement_of
-from tecomp.schedules.tiles import (
-    RegisterTile,
-    balanced,
-    ceil_div,
-    core_of,
-    keep_tile,
-    walk_squares,
-    walk_tiles,
-)
+from tecomp.schedules.tiles import keep_tile, walk_squares, walk_tiles
 
 Layout = Literal["NHWC", "NCHW"]
 Pair = int | tuple[int, int]
@@ -129,93 +121,6 @@ def _padded(X: te.Tensor, pad_y: int, pad_x: int, first: bool) -> te.Tensor:
     return te.compute(tuple(shape), value, name=f"{X.name}_padded")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a convolution is cut into blocks.
-
-    Attributes:
-        tile: sums in registers; its rows are outputs along the axis whose operand is read one value
-            at a time, its columns those along the other.
-        rows: output rows whose input stays in the second cache.
-    """
-
-    tile: RegisterTile
-    rows: int
-
-
-def plan(total: te.Tensor, target: Target) -> Plan:
-    """The tile that wastes least of itself at the edges, among those that fit the registers.
-
-    Sums, vectors and one single value have to fit. At least 8 sums are needed: as many as two
-    multipliers have under way.
-    """
-    core = core_of(target)
-    lanes = core.lanes(total.dtype)
-    first = total.op.attrs["layout"] == "NCHW"
-    depthwise = bool(total.op.attrs["depthwise"])
-    _, a, b, c = total.shape
-    turned = first and not depthwise
-    along, across = (c, a) if turned else (b, c)
-    own = _channels_of_group(total)
-    if own is not None:
-        # A vector of channels of several groups would gather its inputs.
-        while own % lanes:
-            lanes //= 2
-    best, chosen = 0.0, (1, 1)
-    for vectors in (4, 3, 2, 1):
-        if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
-            # The only tile would be a part of one, with masks in its innermost loop.
-            continue
-        for single in range(1, (core.vector_registers - 1 - vectors) // vectors + 1):
-            if own is not None and own % (vectors * lanes):
-                continue
-            used = _share(along, single) * _share(across, vectors * lanes)
-            # Each step loads `single` values, and vectors that come from farther away: twice
-            # their price. From some number of products a load on, the multipliers are the limit.
-            work = single * vectors / (single + 2 * vectors)
-            score = used * min(single * vectors / 8, 1.0) * min(work, 1.5)
-            if score > best * 1.001:
-                best, chosen = score, (single, vectors)
-    single, vectors = chosen
-    image = total.op.input_tensors[0]
-    row_values = [n for n in image.shape[1:] if isinstance(n, int)]
-    row_bytes = _row_bytes(image, first) + (_row_bytes(total, first) if turned else 0)
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    height = total.shape[2 if first else 1]
-    most = 4 if len(row_values) < 3 else max(
-        second // 4 // (row_bytes or 1), 1
-    )
-    if isinstance(height, int):
-        most = min(most, max(ceil_div(height, core.count), 1))
-    images = total.shape[0]
-    is_even = isinstance(images, int) and images % core.count == 0
-    rows = balanced(height, most, share=1 if is_even else core.count)
-    return Plan(RegisterTile(single, vectors * lanes, lanes), rows)
-
-
-def _channels_of_group(total: te.Tensor) -> int | None:
-    """Output channels that see the same input channels; None where all do, or each its own."""
-    groups = total.op.attrs["groups"]
-    channels = total.shape[1 if total.op.attrs["layout"] == "NCHW" else 3]
-    assert isinstance(groups, int)
-    if groups == 1 or total.op.attrs["depthwise"] or not isinstance(channels, int):
-        return None
-    return channels // groups
-
-
-def _share(extent: int | te.Expr, size: int) -> float:
-    """How much of the tiles along an axis is inside it."""
-    return extent / (ceil_div(extent, size) * size) if isinstance(extent, int) else 1.0
-
-
-def _row_bytes(image: te.Tensor, first: bool) -> int:
-    """Bytes of one row of an image, with all of its channels."""
-    size = image.dtype.bytes
-    for n in (image.shape[1], image.shape[3]) if first else image.shape[2:]:
-        size *= n if isinstance(n, int) else 64
-    return size
-
-
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
@@ -236,15 +141,25 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
         sums, block = _in_order(s, output, total, p)
     if not depthwise:
         _pack_weights(s, weights, sums, p, first)
-    if image.op.input_tensors:
-        copy = s[image]
-        copy.compute_at(s[output], block)
-        *_, row, lane = copy.leaf_iter_vars
+    copies = [image] if image.op.input_tensors else []
+    step = int(str(total.op.attrs["stride"]))
+    if depthwise and first and step > 1:
+        copies.insert(0, _in_phases(s, image, sums, step))
+    for copy in copies:
+        s[copy].compute_at(s[output], block)
+        *_, row, lane = s[copy].leaf_iter_vars
         if first and not depthwise:
-            walk_squares(copy, row, lane, p.tile.lanes)
+            walk_squares(s[copy], row, lane, p.tile.lanes)
         else:
-            copy.vectorize(copy.split(lane, factor=p.tile.lanes)[1])
+            s[copy].vectorize(s[copy].split(lane, factor=p.tile.lanes)[1])
     return s
+
+
+def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> te.Tensor:
+    """A copy in which the columns that a vector of results reads for a tap lie side by side."""
+    copy: te.Tensor = s.cache_read(image, "global", [sums])
+    s[copy].transform_layout(lambda n, c, y, x: [n, c, y, x % step, x // step])
+    return copy
 
 
 def _channels_last(n: te.Expr, channel: te.Expr, y: te.Expr, x: te.Expr) -> list[te.Expr]:
@@ -257,7 +172,7 @@ def _in_order(
     """Tiles are written to the result at once.
 
     Returns:
-        The stage of the sums, and the loop over blocks of rows.
+        The stage of the sums, and the loop over blocks of rows, of one channel if that comes first.
     """
     sums = total
     if total is output:
@@ -271,13 +186,13 @@ def _in_order(
     block, y = stage.split(y, factor=p.rows)
     if first:
         tile, outer, inside = walk_tiles(stage, y, x, p.tile)
-        order = [channel, tile, outer]
+        blocks, order = [n, channel, block], [tile, outer]
     else:
         tile, outer, inside = walk_tiles(stage, x, channel, p.tile)
         # A tile of channels stays while all pixels of the block pass by, and so do its weights.
-        order = [outer, y, tile]
-    stage.reorder(n, block, *order, *inside)
-    shared = stage.fuse(n, block)
+        blocks, order = [n, block], [outer, y, tile]
+    stage.reorder(*blocks, *order, *inside)
+    shared = stage.fuse(*blocks)
     stage.parallel(shared)
     fixed, single, across = s[sums].op.axis[1:]
     r, column, depth = s[sums].op.reduce_axis
@@ -330,7 +245,20 @@ def _pack_weights(
     def place(r: te.Expr, q: te.Expr, c: te.Expr, k: te.Expr) -> list[te.Expr]:
         return [k // width, r, q, c, k % width]
 
-    stage = s[s.cache_read(weights, "global", [sums])]
-    stage.transform_layout((lambda k, c, r, q: place(r, q, c, k)) if first else place)
-    stage.vectorize(stage.leaf_iter_vars[-1])
-    stage.parallel(stage.leaf_iter_vars[0])
+    copy = s.cache_read(weights, "global", [sums])
+    stage = s[copy]
+    if not first:
+        stage.transform_layout(place)
+        stage.vectorize(stage.leaf_iter_vars[-1])
+        stage.parallel(stage.leaf_iter_vars[0])
+        return
+    stage.transform_layout(lambda k, c, r, q: place(r, q, c, k), loops="logical")
+    k, *taps = copy.op.axis
+    tile, k = stage.split(k, factor=width)
+    vector, lane = stage.split(k, factor=p.tile.lanes)
+    # All that is summed up for one output lies in a row: as many places of it make squares.
+    several, one_tap = stage.split(stage.fuse(*taps), factor=p.tile.lanes)
+    stage.reorder(tile, several, vector, one_tap, lane)
+    stage.unroll(one_tap)
+    stage.vectorize(lane)
+    stage.parallel(tile)

@@ -25,6 +25,7 @@ from tecomp.schedules.tiles import (
     core_of,
     elements_at_hand,
     lanes_of,
+    round_up,
     walk_squares,
     width_of,
 )
@@ -246,7 +247,7 @@ def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     lanes, most = core.lanes(output.dtype), elements_at_hand(output, target)
     if isinstance(last.extent, int):
         most = min(most, max(ceil_div(last.extent, core.count), 1))
-    strip, column = stage.split(last, factor=ceil_div(most, lanes) * lanes)
+    strip, column = stage.split(last, factor=round_up(most, lanes))
     vectors, lane = stage.split(column, factor=lanes_of(output, last, target))
     stage.reorder(*axes, strip, steps, vectors, lane)
     stage.parallel(stage.fuse(*axes, strip))

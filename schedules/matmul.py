@@ -26,6 +26,7 @@ from tecomp.schedules.tiles import (
     core_of,
     fill_registers,
     register_tile,
+    round_up,
     walk_tiles,
 )
 
@@ -184,7 +185,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     block_bytes = max(second * 3 // 4, share)
     most_rows = max(block_bytes // (depth * width) // tile.rows, 1) * tile.rows
     if isinstance(m, int):
-        most_rows = min(most_rows, ceil_div(ceil_div(m, core.count), tile.rows) * tile.rows)
+        most_rows = min(most_rows, round_up(ceil_div(m, core.count), tile.rows))
     batched = len(total.shape) > 2
     sharers = 1 if batched else core.count
     block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, TargetError, te
-from tecomp.schedules.tiles import ceil_div
+from tecomp.schedules.tiles import ceil_div, round_up
 
 HOST = "global"
 """The memory in which callers have their arrays."""
@@ -94,7 +94,7 @@ class Placement:
 
         def dimension(i: te.Expr, extent: int) -> te.Expr:
             # The remainder changes no value: it says how many places there are.
-            places = ceil_div(extent, lanes) * lanes
+            places = round_up(extent, lanes)
             return i % places if is_padded and extent not in (1, places) else i
 
         def place(*i: te.Expr) -> list[object]:
@@ -139,11 +139,11 @@ class Placement:
         memory = self.target.memory(self.scratchpad)
         unit = self.unit(dtype)
         *lead, rows, columns = (1, 1, *shape)
-        row = ceil_div(columns, unit[1]) * unit[1] * _bytes(dtype)
-        count: int = prod(lead) * ceil_div(rows, unit[0]) * unit[0]
-        if memory.rank == 2:
-            return count * _rounded(row, memory.alignment_bytes)
-        return _rounded(count * row, memory.alignment_bytes)
+        row = round_up(columns, unit[1]) * _bytes(dtype)
+        count: int = prod(lead) * round_up(rows, unit[0])
+        step = memory.alignment_bytes
+        size: int = count * round_up(row, step) if memory.rank == 2 else round_up(count * row, step)
+        return size
 
     def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
         """The largest part of an extent for which there is room.
@@ -301,10 +301,6 @@ def _zero() -> te.Expr:
 
 def _bytes(dtype: str) -> int:
     return max(int(te.const(0, dtype).dtype.bytes), 1)
-
-
-def _rounded(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple
 
 
 def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:

@@ -28,6 +28,8 @@ _REDUCERS: dict[str, Callable[..., te.Expr]] = {
 }
 _ROWS_AT_ONCE = 4
 """Rows that are combined before the result in memory is touched."""
+_SPARE = 4
+"""Vector registers that hold no sum."""
 _PART_BYTES = 128 * 1024
 """What is worth a part of its own, where one result is shared among cores."""
 
@@ -110,7 +112,9 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     s = te.create_schedule(output)
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_wide")
     columns = int(str(total.op.attrs["last_kept"]))
-    if columns:
+    if columns == 1 and _are_short(total, target):
+        _across_short_rows(s, output, total, target)
+    elif columns:
         across_rows(s, output, total, columns, target)
     else:
         _along_rows(s, output, total, target)
@@ -185,6 +189,43 @@ def _part_length(
         return None
     length: int = balanced(extent, extent // parts, 64 if len(loops) == 1 else 1)
     return length
+
+
+def _are_short(total: te.Tensor, target: Target) -> bool:
+    """Whether rows are no whole vectors, and one of each of their columns stays in registers."""
+    core, columns, run = core_of(target), total.shape[-1], total.op.reduce_axis[-1].extent
+    lanes = core.lanes(total.dtype)
+    if not isinstance(columns, int) or not isinstance(run, int) or run < lanes:
+        return False
+    return bool(columns % lanes > 0 and 1 < columns <= core.vector_registers - _SPARE)
+
+
+def _across_short_rows(
+    s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target
+) -> None:
+    """As many rows as a vector has lanes are vectors, which are added up; then their columns are.
+
+    For lane l and column c, p[l, c] = sum(A[k * lanes + l, c]), and r[c] = sum(p[l, c]).
+    """
+    *outer, last = s[output].op.axis
+    whole, _ = s[output].split(last, nparts=1)
+    place = s[output].fuse(*outer, whole)
+    s[output].parallel(place)
+    if total is not output:
+        s[total].compute_at(s[output], place)
+        *rows, last = s[total].op.axis
+        whole, _ = s[total].split(last, nparts=1)
+        place = s[total].fuse(*rows, whole)
+    lanes = core_of(target).lanes(total.dtype)
+    _, row = s[total].split(s[total].op.reduce_axis[-1], factor=lanes)
+    partial = one(s.rfactor(total, row, factor_axis=len(outer)))
+    s[partial].set_scope("local")
+    s[partial].compute_at(s[total], place)
+    *_, row, column = s[partial].op.axis
+    vectors, lane = s[partial].split(s[partial].fuse(row, column), factor=lanes)
+    s[partial].reorder(*s[partial].op.reduce_axis, vectors, lane)
+    s[partial].unroll(vectors)
+    s[partial].vectorize(lane)
 
 
 def across_rows(

@@ -32,6 +32,15 @@ def ceil_div(n: int, factor: int) -> int:
     return -(-n // factor)
 
 
+def round_up(n: int, multiple: int) -> int:
+    """The least multiple of a number that is not below `n`.
+
+    >>> round_up(10, 4), round_up(12, 4)
+    (12, 12)
+    """
+    return ceil_div(n, multiple) * multiple
+
+
 def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
     """The size of even parts of at most `most`, which is a multiple of `unit`.
 
@@ -52,8 +61,8 @@ def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
     if not isinstance(extent, int):
         return most
     parts = max(ceil_div(extent, most), 1)
-    parts = min(ceil_div(parts, share) * share, max(ceil_div(extent, unit), 1))
-    return max(ceil_div(ceil_div(extent, parts), unit), 1) * unit
+    parts = min(round_up(parts, share), max(ceil_div(extent, unit), 1))
+    return round_up(max(ceil_div(extent, parts), 1), unit)
 
 
 @dataclass(frozen=True)

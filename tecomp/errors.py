@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from types import CodeType, FrameType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,24 @@ class Location:
         return line.encode()[start:stop].decode(errors="replace")
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}"
-        return f"{where}: {self.text}" if self.text else where
+        return _described(self)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A place in the source of another process, whose code is not here."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return _described(self)
+
+
+def _described(place: Location | Described) -> str:
+    where = f"{place.file}:{place.line}"
+    return f"{where}: {place.text}" if place.text else where
 
 
 def user_location() -> Location | None:
@@ -78,13 +95,26 @@ class TecompError(Exception):
         location: the user's expression that asked for it.
     """
 
-    def __init__(self, message: str, location: Location | None = None) -> None:
+    def __init__(self, message: str, location: Location | Described | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.location = location or user_location()
+        self.location: Location | Described | None = location or user_location()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For processes that hand their errors to others, who have not the code."""
+        at = self.location
+        known = Described(at.file, at.line, at.text) if at is not None else None
+        return _again, (type(self), self.message, known)
 
     def __str__(self) -> str:
         return f"{self.message}\n  at {self.location}" if self.location else self.message
+
+
+def _again(kind: type[TecompError], message: str, location: Described | None) -> TecompError:
+    """An error that was raised in another process."""
+    error = kind(message, location)
+    error.location = location
+    return error
 
 
 class DefinitionError(TecompError, ValueError):

@@ -13,7 +13,18 @@ from tecomp.codegen.emit import Code, broadcast
 from tecomp.codegen.ramp import as_ramp
 from tecomp.codegen.types import lane_numbers, vector_of
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BufferLoad, Cast, CmpOp, Compare, Const, Expr, Ramp, Var, integer_range
+from tecomp.ir.expr import (
+    BufferLoad,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Ramp,
+    Var,
+    integer_range,
+    is_const,
+)
 from tecomp.ir.expr import cast as cast_expr
 from tecomp.ir.rewrite import walk
 
@@ -74,7 +85,7 @@ def _compared(code: Code, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) ->
 
 def _may_wrap(code: Code, ramp: Ramp) -> bool:
     """Whether lanes may pass the end of 64 bits; an index never does, data may."""
-    if isinstance(ramp.stride, Const) and ramp.stride.value == 0:
+    if is_const(ramp.stride, 0):
         return False
     return any(
         isinstance(node, BufferLoad) or (isinstance(node, Var) and node in code.loaded)

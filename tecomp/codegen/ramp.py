@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.expr import Binary, BinOp, Broadcast, Cast, Const, Expr, Ramp, binary, cast
+from tecomp.ir.expr import Binary, BinOp, Broadcast, Cast, Const, Expr, Ramp, binary, cast, is_const
 from tecomp.ir.rewrite import bottom_up
 
 _LINEAR = (BinOp.ADD, BinOp.SUB)
@@ -36,9 +36,9 @@ def _rule(node: Any) -> Expr | None:
     lanes = node.dtype.lanes
     if node.op in _LINEAR:
         return _made(binary(node.op, a[0], b[0]), binary(node.op, a[1], b[1]), lanes)
-    if node.op is BinOp.MUL and _is_zero(b[1]):
+    if node.op is BinOp.MUL and is_const(b[1], 0):
         return _made(a[0] * b[0], a[1] * b[0], lanes)
-    if node.op is BinOp.MUL and _is_zero(a[1]):
+    if node.op is BinOp.MUL and is_const(a[1], 0):
         return _made(a[0] * b[0], a[0] * b[1], lanes)
     return None
 
@@ -53,8 +53,6 @@ def _progression(node: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _made(base: Expr, stride: Expr, lanes: int) -> Expr:
-    return Broadcast(base, lanes) if _is_zero(stride) else Ramp(base, stride, lanes)
+    return Broadcast(base, lanes) if is_const(stride, 0) else Ramp(base, stride, lanes)
 
 
-def _is_zero(node: Expr) -> bool:
-    return isinstance(node, Const) and node.value == 0

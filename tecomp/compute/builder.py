@@ -101,7 +101,7 @@ class Operand:
                 f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
                 f"{len(given)} indices; write one for each"
             )
-        return tuple(cast(INT64, index_value(index)) for index in given)
+        return tuple(index_value(index) for index in given)
 
 
 def for_range(
@@ -123,7 +123,7 @@ def for_range(
         raise DefinitionError(
             f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
         )
-    first, last = (cast(INT64, index_value(_index(n))) for n in (begin, end))
+    first, last = (index_value(_index(n)) for n in (begin, end))
     var = Var(name, INT64)
     return For(var, first, last - first, _KINDS[kind], body(var))
 

@@ -18,6 +18,7 @@ from tecomp.ir.expr import (
     Var,
     binary,
     index_value,
+    is_const,
 )
 from tecomp.ir.stmt import Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt, seq
 
@@ -109,7 +110,7 @@ def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
         if isinstance(base, Const):
             return index_value(int(base.value) + int(part.value))
         return base if part.value == 0 else binary(BinOp.ADD, base, part)
-    return part if isinstance(base, Const) and base.value == 0 else binary(BinOp.ADD, base, part)
+    return part if is_const(base, 0) else binary(BinOp.ADD, base, part)
 
 
 def move_row(dim: Dim, source: Expr, result: Expr, memories: Memories) -> Stmt:

@@ -30,7 +30,7 @@ from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link, Memory
-from tecomp.model.exchange import Uses, link_between_cores, uses_of
+from tecomp.model.exchange import Uses, link_between, uses_of
 from tecomp.model.sites import sites_of
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
@@ -57,7 +57,7 @@ class Resident:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MemoryPlan:
     """What is in the memories of a target.
 
     Attributes:
@@ -134,7 +134,7 @@ def check_memories(func: PrimFunc, target: Target) -> None:
             target.check_buffer(buffer)
 
 
-def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> Layout:
+def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> MemoryPlan:
     """Where everything is.
 
     Args:
@@ -149,7 +149,7 @@ def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> 
     func = _distinct(known(passes[-1]))
     flat = known(lowered.functions["flatten_buffer"])
     residents = _residents(flat, target, _shapes(lowered))
-    return Layout(tuple(residents), plan_arenas(func, target.memories), func)
+    return MemoryPlan(tuple(residents), plan_arenas(func, target.memories), func)
 
 
 def _distinct(func: PrimFunc) -> PrimFunc:
@@ -192,7 +192,7 @@ def _part_of_a_core(
 ) -> int:
     """The bytes of a buffer that a core has, each of which is its own."""
     where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
-    link = link_between_cores(target, memory.name)
+    link = link_between(target, memory.name, memory.name)
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
     cure = _cure(memory, link, axes)
@@ -264,7 +264,7 @@ def _check_capacities(
     schedule: Schedule,
     args: Sequence[object],
     lowered: Lowered,
-    found: Layout,
+    found: MemoryPlan,
     target: Target,
     known: Known = lambda func: func,
 ) -> None:
@@ -287,7 +287,7 @@ def _check_capacities(
         )
 
 
-def _largest(lowered: Lowered, found: Layout, memory: Memory) -> list[str]:
+def _largest(lowered: Lowered, found: MemoryPlan, memory: Memory) -> list[str]:
     """The largest buffers that are in a memory together, each with its shape and its bytes."""
     arenas = [arena for arena in found.arenas if arena.memory is memory]
     parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]

@@ -45,7 +45,7 @@ class Packing:
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, in the tensor's layout."""
         source = np.asarray(array, order="C")
-        self._check_logical(source)
+        self._check_logical(source, "pack")
         if not self._stage.layout.maps:
             return source.copy()
         stored = self.empty(_sizes_in(self.tensor.shape, source), "pack")
@@ -54,8 +54,12 @@ class Packing:
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """The elements of `array`, in the tensor's layout, in the shape of the computation."""
-        if not self._stage.layout.maps and isinstance(array, np.ndarray) and self._fits(array):
-            return array.copy(order="C")
+        if not self._stage.layout.maps:
+            plain = np.asarray(array)
+            if all(isinstance(extent, int) for extent in self.tensor.shape):
+                self._check_logical(plain, "unpack")
+            if self._fits(plain):
+                return plain.copy(order="C")
         known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
         result = self._array(self.tensor.shape, known, "unpack")
         self._unpacker(array, result)
@@ -73,10 +77,10 @@ class Packing:
             for extent, found in zip(shape, array.shape, strict=True)
         )
 
-    def _check_logical(self, array: np.ndarray[Any, Any]) -> None:
+    def _check_logical(self, array: np.ndarray[Any, Any], who: str) -> None:
         if not self._fits(array):
             raise CallError(
-                f"pack: {self.tensor.name} is {array_text(self.tensor.dtype, self.tensor.shape)} "
+                f"{who}: {self.tensor.name} is {array_text(self.tensor.dtype, self.tensor.shape)} "
                 f"in the computation, got {array_text(str(array.dtype), array.shape)}; pass an "
                 "array of that type and shape"
             )

@@ -67,6 +67,10 @@ def counted_form(
             raise CallError(f"report: {var.name} is {size!r}; a size is an integer from 0 on")
         values.add(var)
     known = {var.name: sizes[var.name] for var in values}
+    for given in sizes:
+        if given not in {var.name for var in variables}:
+            names = ", ".join(var.name for var in variables) or "none"
+            raise CallError(f"report: {name} has no size {given}; its sizes are {names}")
     return parse(str(in_numbers(func, known))), known
 
 

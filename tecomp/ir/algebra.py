@@ -14,15 +14,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr
 from tecomp.ir.facts import Facts
 from tecomp.ir.linear import Linear
-
-MIRRORED = {
-    CmpOp.EQ: CmpOp.EQ,
-    CmpOp.NE: CmpOp.NE,
-    CmpOp.LT: CmpOp.GT,
-    CmpOp.GT: CmpOp.LT,
-    CmpOp.LE: CmpOp.GE,
-    CmpOp.GE: CmpOp.LE,
-}
+from tecomp.ir.operators import MIRRORED
 
 
 def floordiv(facts: Facts, total: Linear, d: int) -> Linear:

@@ -64,6 +64,7 @@ __all__ = [
     "if_then_else",
     "index_value",
     "integer_range",
+    "is_const",
     "logical_and",
     "logical_or",
     "match_types",
@@ -219,6 +220,15 @@ def condition_of(value: Like, who: str) -> Expr:
     if not node.dtype.is_bool:
         raise TypeMismatchError(f"{who} takes a condition, not {node.dtype}; compare it with != 0")
     return node
+
+
+def is_const(node: object, value: Scalar) -> bool:
+    """Whether it is the literal `value`, of any type.
+
+    >>> is_const(Const(0), 0), is_const(Var("i"), 0)
+    (True, False)
+    """
+    return isinstance(node, Const) and node.value == value
 
 
 @overload

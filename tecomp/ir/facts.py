@@ -38,6 +38,7 @@ from tecomp.ir.intervals import (
     product,
 )
 from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.operators import OPPOSITE
 from tecomp.ir.quick import quick
 from tecomp.ir.stmt import Buffer
 
@@ -375,16 +376,6 @@ class Facts:
         low, high = interval
         fits = low is not None and high is not None and least <= low and high <= most
         return interval if fits or not self.is_data(atom) else (least, most)
-
-
-OPPOSITE = {
-    CmpOp.EQ: CmpOp.NE,
-    CmpOp.NE: CmpOp.EQ,
-    CmpOp.LT: CmpOp.GE,
-    CmpOp.GE: CmpOp.LT,
-    CmpOp.LE: CmpOp.GT,
-    CmpOp.GT: CmpOp.LE,
-}
 
 
 def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], bool]:

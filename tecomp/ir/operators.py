@@ -52,6 +52,26 @@ class CmpOp(Enum):
     GE = ">="
 
 
+MIRRORED = {
+    CmpOp.EQ: CmpOp.EQ,
+    CmpOp.NE: CmpOp.NE,
+    CmpOp.LT: CmpOp.GT,
+    CmpOp.GT: CmpOp.LT,
+    CmpOp.LE: CmpOp.GE,
+    CmpOp.GE: CmpOp.LE,
+}
+"""`a op b` as `b op a`."""
+
+OPPOSITE = {
+    CmpOp.EQ: CmpOp.NE,
+    CmpOp.NE: CmpOp.EQ,
+    CmpOp.LT: CmpOp.GE,
+    CmpOp.GE: CmpOp.LT,
+    CmpOp.LE: CmpOp.GT,
+    CmpOp.GT: CmpOp.LE,
+}
+"""What holds of numbers where `a op b` does not; of NaN neither may."""
+
 LOGIC = (BinOp.AND, BinOp.OR)
 BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
 

@@ -145,10 +145,14 @@ def _parameters(
 ) -> tuple[tuple[Var, ...], tuple[Buffer | Var, ...]]:
     """The sizes and the parameters; shapes may use any variable among them."""
     known: dict[str, Var | Buffer] = {}
+    seen: set[str] = set()
     said = node.args
     if said.vararg or said.kwarg or said.posonlyargs or said.defaults or any(said.kw_defaults):
         source.refuse(node, "expected parameters with a name and a type only")
     for arg in (*node.args.args, *node.args.kwonlyargs):
+        if arg.arg in seen:
+            source.refuse(arg, "two parameters have this name")
+        seen.add(arg.arg)
         match arg.annotation:
             case ast.Constant():
                 known[arg.arg] = Var(arg.arg, source.dtype(arg.annotation))

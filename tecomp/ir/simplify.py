@@ -20,6 +20,7 @@ from tecomp.ir.expr import (
     Not,
     Var,
     index_value,
+    is_const,
 )
 from tecomp.ir.facts import Facts
 from tecomp.ir.intervals import Interval
@@ -238,7 +239,7 @@ def _loop(facts: Facts, loop: For) -> Task:
     state = facts.enter()
     is_one = not count.terms and count.const == 1
     # The value of a loop over cores says which core it is, which is the first one without a loop.
-    if is_one and (not loop.thread or (isinstance(start, Const) and start.value == 0)):
+    if is_one and (not loop.thread or is_const(start, 0)):
         facts.values[loop.loop_var] = start
         body = yield _statement(facts, loop.body)
         facts.leave(state)

@@ -30,8 +30,9 @@ from tecomp.ir.expr import (
     cast,
     integer_range,
 )
-from tecomp.ir.facts import OPPOSITE, Facts
+from tecomp.ir.facts import Facts
 from tecomp.ir.linear import Linear
+from tecomp.ir.operators import OPPOSITE
 from tecomp.ir.rewrite import children, rebuild, walk
 from tecomp.ir.tasks import Task
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tecomp.ir.buffer import Buffer, Range, declaration
 from tecomp.ir.equal import same
-from tecomp.ir.expr import Const, Expr, Var, access
+from tecomp.ir.expr import Expr, Var, access, is_const
 from tecomp.ir.quick import quick
 from tecomp.ir.text import (
     DEDENT,
@@ -84,7 +84,7 @@ class For(Stmt):
         yield Bind(self.loop_var)
         yield from ("for ", Name(self.loop_var), f" in {self.kind.value}(")
         start = self.min
-        zero = isinstance(start, Const) and start.value == 0 and start.dtype == self.extent.dtype
+        zero = is_const(start, 0) and start.dtype == self.extent.dtype
         arguments: list[Piece] = [] if zero else [Operand(start)]
         yield from comma([*arguments, "" if zero else "extent="])
         yield Operand(self.extent)

@@ -118,6 +118,9 @@ def check_constraints(
     """
     machine = target if isinstance(target, Target) else Target.load(target)
     given = dict(layouts or {})
+    for tensor in given:
+        if not isinstance(tensor, Tensor):
+            raise LayoutError(f"check_constraints: {tensor!r} is no tensor that has a layout")
     found: list[Violation] = []
     with isl_work("check_constraints", LayoutError):
         for each in _computations(what, given):

@@ -58,6 +58,11 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_shape(self.shape)
+        object.__setattr__(self, "dtype", DType(self.dtype))
+        if not isinstance(self.storage, Format):
+            raise LayoutError(
+                f"layout: {self.storage!r} is no storage format; take one of storage_format(name)"
+            )
         if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(

@@ -15,6 +15,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.rewrite import children, free_variables, top_down
+from tecomp.layout.arguments import check_layout
 from tecomp.layout.layout import Layout
 from tecomp.layout.places import offset_of
 from tecomp.lowering.index import index_of
@@ -167,6 +168,7 @@ def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> 
     layout = layouts.get(tensor)
     if layout is None:
         return Layout.row_major(shape, tensor.dtype)
+    check_layout(layout, f"check_constraints: the layout of {tensor.name}")
     if layout.shape != shape:
         raise LayoutError(
             f"check_constraints: {tensor.name} of {where} has shape {list(shape)}, its layout is "

@@ -8,7 +8,7 @@ from typing import Any
 
 from tecomp.errors import LowerError
 from tecomp.ir.equal import same
-from tecomp.ir.expr import BinOp, BufferLoad, Call, Const, Expr, Var, binary
+from tecomp.ir.expr import BinOp, BufferLoad, Call, Expr, Var, binary, is_const
 from tecomp.ir.rewrite import bottom_up, top_down, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
@@ -78,12 +78,12 @@ def _check(join: Call, parts: Sequence[BufferLoad]) -> None:
             )
         step = simplify(binary(BinOp.SUB, part.indices[-1], first.indices[-1]))
         outer = zip(part.indices[:-1], first.indices[:-1], strict=True)
-        if not _is(step, k) or not all(same(a, b) for a, b in outer):
+        if not is_const(step, k) or not all(same(a, b) for a, b in outer):
             raise LowerError(
                 f"pack_reads: `{first}` and `{part}` are read together, but do not lie side by "
                 f"side; give {first.buffer.name} a layout whose last axis counts these elements"
             )
-    if not _is(simplify(binary(BinOp.MOD, first.indices[-1], len(parts))), 0):
+    if not is_const(simplify(binary(BinOp.MOD, first.indices[-1], len(parts))), 0):
         raise LowerError(
             f"pack_reads: `{first}` and the next {len(parts) - 1} are read together, but the "
             f"first need not be at a multiple of {len(parts)}; give {first.buffer.name} a layout "
@@ -93,10 +93,6 @@ def _check(join: Call, parts: Sequence[BufferLoad]) -> None:
 
 def _same(a: Expr | None, b: Expr | None) -> bool:
     return a is b or (a is not None and b is not None and same(a, b))
-
-
-def _is(expr: Expr, value: int) -> bool:
-    return isinstance(expr, Const) and expr.value == value
 
 
 def _view(buffer: Buffer, count: int) -> Buffer:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
+from tecomp.ir.expr import BinOp, BufferLoad, Expr, binary, index_value, is_const
 from tecomp.ir.rewrite import bottom_up, walk
 from tecomp.ir.simplify import constant_upper_bound, simplify
 from tecomp.ir.stmt import (
@@ -68,8 +68,7 @@ def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
 
     def place(indices: Indices) -> Indices:
         return tuple(
-            index if isinstance(part.min, Const) and part.min.value == 0
-            else binary(BinOp.SUB, index, part.min)
+            index if is_const(part.min, 0) else binary(BinOp.SUB, index, part.min)
             for index, part in zip(indices, bounds, strict=True)
         )
 

@@ -29,6 +29,7 @@ from tecomp.ir.expr import (
     binary,
     conjuncts,
     index_value,
+    is_const,
     logical_and,
 )
 from tecomp.ir.facts import Facts
@@ -340,7 +341,7 @@ def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
         case (BinOp.ADD | BinOp.SUB, Ramp(x, dx), Ramp(y, dy)):
             stride = lanes.simple(Binary(op, dx, dy))
             start = lanes.simple(Binary(op, x, y))
-            return start if _is_zero(stride) else Ramp(start, stride, lanes.lanes)
+            return start if is_const(stride, 0) else Ramp(start, stride, lanes.lanes)
         case (BinOp.ADD | BinOp.SUB, Ramp(x, dx), y) if y.dtype.lanes == 1:
             return Ramp(lanes.simple(Binary(op, x, y)), dx, lanes.lanes)
         case (BinOp.ADD, x, Ramp(y, dy)) if x.dtype.lanes == 1:
@@ -351,7 +352,7 @@ def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
         case (BinOp.MUL, Ramp(x, dx), y) | (BinOp.MUL, y, Ramp(x, dx)) if y.dtype.lanes == 1:
             stride = lanes.simple(Binary(op, dx, y))
             start = lanes.simple(Binary(op, x, y))
-            return start if _is_zero(stride) else Ramp(start, stride, lanes.lanes)
+            return start if is_const(stride, 0) else Ramp(start, stride, lanes.lanes)
         case (BinOp.FLOORDIV | BinOp.MOD, Ramp(x, Const(step)), Const(d)) if d > 0:
             return _divided(lanes, op, x, int(step), int(d))
     return None
@@ -379,5 +380,3 @@ def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | N
     return Ramp(facts.terms.expr(rest), index_value(step), lanes.lanes)
 
 
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, Const) and expr.value == 0

@@ -111,7 +111,7 @@ def whole_tiles(
     axes = _tiled_axes(definition.stage)
     positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
     positions = [k for k in positions if isinstance(bounds[k][1], int)]
-    sizes = {k: _tile(definition.axis[k], definition.stage) for k in positions}
+    sizes = {k: _tile(axes[definition.axis[k]], definition.stage) for k in positions}
     try:
         box = scope.space(definition.axis).box(bounds)
     except NotAffine:
@@ -196,13 +196,22 @@ def _is_made_as_needed(definition: Definition) -> bool:
     return not is_special and definition.scan_axis is None
 
 
-def _tiled_axes(stage: StageState) -> set[IterVar]:
-    """The axes of the tensor that vectorized and unrolled loops run along."""
-    if any(isinstance(relation, Transform) for relation in stage.relations):
-        return set()
-    marked = [
-        leaf for leaf in stage.leaves
-        if stage.marks.get(leaf) in _AT_ONCE
-    ]
-    return made_from(marked, stage.relations)
+def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
+    """The axes of the tensor that vectorized and unrolled loops run along, and what is split there.
 
+    That is another axis where a layout gives it another place among the loops.
+    """
+    found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
+    for relation in reversed(stage.relations):
+        if not isinstance(relation, Transform):
+            found = {axis: axis for axis in made_from(found, [relation])} | found
+            continue
+        own = {Var(axis.name): axis for axis in relation.before}
+        places = relation.index_map.map_indices([*own])
+        for axis, place in zip(relation.after, places, strict=True):
+            if axis in found:
+                if not isinstance(place, Var):
+                    # A step along this loop is none along an axis.
+                    return {}
+                found[own[place]] = found[axis]
+    return found

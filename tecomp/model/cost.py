@@ -15,7 +15,7 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
-from tecomp.model.exchange import Sources, exchanges, link_between_cores
+from tecomp.model.exchange import Sources, exchanges, link_between
 from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
 from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
@@ -128,7 +128,7 @@ class _Model:
 
     def _exchange(self, site: Site, memory: Memory, sources: Sources) -> None:
         """Add a copy from the memory of one core into that of another."""
-        link = link_between_cores(self.target, memory.name)
+        link = link_between(self.target, memory.name, memory.name)
         for source, when in sources:
             part = replace(site, frames=(*site.frames, when))
             found = self._accesses(part, memory, link)
@@ -164,9 +164,7 @@ class _Model:
         if site.direction == "write" or site.target is None:
             return None
         to = site.target.scope
-        found = (each for each in self.target.links.values()
-                 if (each.from_, each.to) == (memory.name, to) and memory.name != to)
-        return next(found, None)
+        return link_between(self.target, memory.name, to) if to != memory.name else None
 
     def _busy(self, site: Site, core: Core, memory: Memory, moved: int) -> None:
         reads = site.direction == "read"

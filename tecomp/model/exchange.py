@@ -32,9 +32,9 @@ class Uses:
     copies: list[Use] = field(default_factory=list)
 
 
-def link_between_cores(target: Target, memory: str) -> Link | None:
-    """What moves data from such a memory of one core to that of another."""
-    found = (link for link in target.links.values() if link.from_ == link.to == memory)
+def link_between(target: Target, source: str, to: str) -> Link | None:
+    """What moves data from one memory to another; for one memory, between those of two cores."""
+    found = (link for link in target.links.values() if (link.from_, link.to) == (source, to))
     return next(found, None)
 
 
@@ -58,7 +58,7 @@ def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
     made = _made(sites)
     copies = [
         site for site in sites.sites if _may_cross(site, made)
-        and link_between_cores(target, target.memory(site.buffer.scope).name) is not None
+        and link_between(target, site.buffer.scope, site.buffer.scope) is not None
     ]
     uses = uses_of(sites) if copies else {}
     found: dict[int, Sources] = {}

@@ -22,19 +22,12 @@ from tecomp.ir.expr import (
     Var,
     binary,
     index_value,
+    is_const,
 )
 from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.operators import MIRRORED, OPPOSITE
 from tecomp.ir.rewrite import children, free_variables, walk
 from tecomp.model.frames import Frame, Round
-
-_OPPOSITE = {
-    CmpOp.EQ: CmpOp.NE, CmpOp.NE: CmpOp.EQ, CmpOp.LT: CmpOp.GE,
-    CmpOp.GE: CmpOp.LT, CmpOp.LE: CmpOp.GT, CmpOp.GT: CmpOp.LE,
-}  # fmt: skip
-_NEGATED = {
-    CmpOp.EQ: CmpOp.EQ, CmpOp.LT: CmpOp.GT, CmpOp.GT: CmpOp.LT, CmpOp.LE: CmpOp.GE,
-    CmpOp.GE: CmpOp.LE,
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -82,7 +75,7 @@ def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
             low, extent = (
                 e if is_known(e, depths) else index_value(0) for e in (frame.min, frame.extent)
             )
-            end = extent if isinstance(low, Const) and low.value == 0 else binary(
+            end = extent if is_const(low, 0) else binary(
                 BinOp.ADD, low, extent)
             loops.append(Level(frame.var, frame.thread, low, end))
     for frame in frames:
@@ -137,7 +130,7 @@ def _parts(condition: Expr) -> Iterator[Expr]:
             case Not(Binary(BinOp.OR, a, b)):
                 todo += [Not(b), Not(a)]
             case Not(Compare(op, a, b)):
-                yield Compare(_OPPOSITE[op], a, b)
+                yield Compare(OPPOSITE[op], a, b)
             case _:
                 yield node
 
@@ -150,7 +143,7 @@ def _bounds(terms: Terms, part: Expr, loop: Level, depths: Mapping[Var, int]) ->
     factor = sum(c for atom, c in total.terms.values() if atom is loop.var)
     if factor < 0:
         total = total.times(-1)
-    op = _NEGATED[part.op] if factor < 0 else part.op
+    op = MIRRORED[part.op] if factor < 0 else part.op
     rest = {key: term for key, term in total.terms.items() if term[0] is not loop.var}
     if not factor or any(loop.var in free_variables(atom) for atom, _ in rest.values()):
         return False

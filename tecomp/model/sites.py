@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import (
-    Binary,
-    BinOp,
     Broadcast,
     BufferLoad,
     Call,
@@ -18,6 +16,7 @@ from tecomp.ir.expr import (
     Not,
     Ramp,
     Var,
+    conjuncts,
 )
 from tecomp.ir.rewrite import children, fold, substitute
 from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, PrimFunc, Stmt
@@ -280,7 +279,7 @@ class _Finder:
     def _where(self, condition: Expr) -> tuple[Frame, ...]:
         """The condition as frames; what depends on data, and run-time checks, count as true."""
         frames = []
-        for part in _joined(condition):
+        for part in conjuncts(condition):
             if _is_check(part):
                 continue
             if has_load(part):
@@ -312,17 +311,6 @@ def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, 
         case Broadcast(value):
             return (*indices[:-1], value), (lanes,)
     return (*indices[:-1], Const(0, INT64)), (lanes,)
-
-
-def _joined(condition: Expr) -> Iterator[Expr]:
-    """The conditions that have to hold together."""
-    todo = [condition]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Binary) and node.op is BinOp.AND:
-            todo += [node.b, node.a]
-        else:
-            yield node
 
 
 def _is_check(node: Expr) -> bool:

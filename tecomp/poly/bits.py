@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, is_const
 from tecomp.ir.rewrite import fold
 
 # One number for each bit of a value, least first: which unknowns it is the exclusive or of. The
@@ -180,7 +180,7 @@ def _written(rows: list[int], sources: list[tuple[int, int]], places: Sequence[E
     total: Expr = Const(flipped, INT64)
     for (number, distance), mask in sorted(masks.items()):
         part = _moved(places[number], distance, mask, widths[number])
-        no_start = isinstance(total, Const) and total.value == 0
+        no_start = is_const(total, 0)
         total = part if no_start else binary(BinOp.BITXOR, total, part)
     return total
 

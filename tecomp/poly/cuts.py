@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from tecomp.ir.expr import BinOp
+from tecomp.poly.enumerate import LIMIT
 from tecomp.poly.forms import Form, Opaque, Part, Reader, Span, scaled
 
 # How a variable is written anew: a constant, and factor and count of each new variable.
@@ -174,8 +175,14 @@ class Box:
         return self._each([small])
 
     def _each(self, among: Sequence[int] | set[int]) -> Cut:
-        """A box for each value of the variable that has the fewest."""
+        """A box for each value of the variable that has the fewest.
+
+        Raises:
+            TooManyError: even that has more than anybody would look at.
+        """
         var = min(sorted(among), key=lambda v: self.counts[v])
+        if self.counts[var] > LIMIT:
+            raise TooManyError
         return var, tuple((k, ((1, 1),)) for k in range(self.counts[var]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.expr import Const, Expr, index_value, is_const
 from tecomp.ir.extents import constant_shape, plus, product, simplified, times
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import Ranges, simplify
@@ -308,7 +308,7 @@ def image_box(
     ((io * 2, 2), (0, 4))
     """
     lifted = IndexMap.lift(index_map)
-    if all(isinstance(part.min, Const) and part.min.value == 0 for part in bounds):
+    if all(is_const(part.min, 0) for part in bounds):
         shape = lifted.map_shape([simplified(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
     return box_of(lifted.final_indices, lifted.initial_indices, bounds, outer)

@@ -5,22 +5,21 @@ Where part of the points is isolated (the full tiles, say), it gets loops of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import islpy as isl
 
+from tecomp.errors import InternalError
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
 from tecomp.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
 from tecomp.poly.affine import Space
+from tecomp.poly.box_loops import Body, box_loops, ends_of
 from tecomp.poly.context import CONTEXT
 from tecomp.poly.express import ast_expr, set_to_condition
 
-_PARAM = isl.dim_type.param
-
 # The type stubs lack the names that are keywords.
 _BLOCK, _IF, _FOR = (getattr(isl.ast_node_type, name) for name in ("block", "if_", "for_"))
-Body: TypeAlias = Callable[[Mapping[Var, Expr], isl.Set], Stmt]
 
 
 def scan(
@@ -49,8 +48,22 @@ def scan(
         return _guarded(points, space, body, context)
     if isolated is not None and _depends_on_parameters_alone(isolated, points):
         return _chosen(points, space, body, kinds, threads, isolated, context)
-    if isolated is None and (box := _constant_box(points, context)) is not None:
-        return _box_loops(box, points, space, body, kinds or {}, threads or {})
+    if isolated is None and (box := ends_of(points, space, context)) is not None:
+        return box_loops(box, points, space, body, kinds or {}, threads or {})
+    tree, copies = _generated(points, isolated, context)
+    if not _is_visited(points, copies, context):
+        # What isl knows of the quotients in a set depends on how it was made; of some it leaves
+        # points out. As they are printed they are all given by their definitions.
+        tree, copies = _generated(isl.Set.read_from_str(CONTEXT, str(points)), isolated, context)
+        if not _is_visited(points, copies, context):
+            raise InternalError(f"the loops that isl makes for {points} leave out some of them")
+    return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
+
+
+def _generated(
+    points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
+) -> tuple[isl.AstNode, list[isl.Set]]:
+    """The AST that isl makes, and the points that each copy of the statement in it is for."""
     statement = points.set_tuple_name("S")
     identity = isl.MultiPwAff.identity(statement.get_space().map_from_set())
     order = isl.MultiUnionPwAff.from_multi_pw_aff(identity.reset_tuple_id(isl.dim_type.out))
@@ -81,52 +94,18 @@ def scan(
     tree = build.node_from_schedule(node.get_schedule())
     if failures:
         raise failures[0]
-    return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
+    return tree, copies
 
 
-def _constant_box(
-    points: isl.Set, context: isl.Set | None
-) -> list[tuple[int, int]] | None:
-    """First value and extent in each dimension, if `points` is a box that depends on nothing.
-
-    Most bands are; isl's AST generator takes milliseconds for them.
-    """
-    simple = points if context is None else points.gist_params(context)
-    if simple.involves_dims(_PARAM, 0, simple.dim(_PARAM)):
-        return None
-    if not simple.is_box() or not simple.is_bounded():
-        return None
-    box = []
-    for k in range(simple.dim(isl.dim_type.set)):
-        low, high = simple.dim_min_val(k), simple.dim_max_val(k)
-        if not low.is_int() or not high.is_int():
-            return None
-        box.append((int(low.to_python()), int(high.sub(low).to_python()) + 1))
-    return box
-
-
-def _box_loops(
-    box: list[tuple[int, int]],
-    points: isl.Set,
-    space: Space,
-    body: Body,
-    kinds: Mapping[Any, ForKind],
-    threads: Mapping[Any, str],
-) -> Stmt:
-    loops: list[tuple[Var, Var, int, int]] = []
-    values: dict[Var, Expr] = {}
-    for dim, (low, extent) in zip(space.dims, box, strict=True):
-        if extent == 1 and (low == 0 or dim not in threads):
-            values[dim] = Const(low)
-            continue
-        values[dim] = var = Var(dim.name)
-        loops.append((dim, var, low, extent))
-    statement = body(values, points)
-    for dim, var, low, extent in reversed(loops):
-        kind = kinds.get(dim, ForKind.SERIAL)
-        thread = threads.get(dim, "")
-        statement = For(var, Const(low), Const(extent), kind, statement, thread)
-    return statement
+def _is_visited(points: isl.Set, copies: list[isl.Set], context: isl.Set | None) -> bool:
+    """Whether the copies are for all points; of some forms of one set isl leaves points out."""
+    known = points if context is None else points.intersect_params(context)
+    if not copies:
+        return bool(known.is_empty())
+    visited = copies[0]
+    for copy in copies[1:]:
+        visited = visited.union(copy)
+    return bool(known.plain_is_equal(visited) or known.is_subset(visited))
 
 
 def _isolate_option(isolated: isl.Set) -> isl.UnionSet:

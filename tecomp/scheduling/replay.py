@@ -6,9 +6,11 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from inspect import signature
+from types import UnionType
 from typing import Any
 
 from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ParseError, ScheduleError
 from tecomp.ir.expr import Expr
@@ -60,7 +62,7 @@ def replay(
 
 def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     """Make one call, and name what it returns."""
-    call, stage = _field(step, "call"), _field(step, "stage")
+    call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
         raise ParseError(f"replay: there is no primitive {call!r}")
     for need in _field(step, "needs", list):
@@ -80,15 +82,24 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
         raise ParseError(f"replay: the trace is malformed: {call}: {error}") from None
     result = method(*args, **kwargs)
     made = result if isinstance(result, tuple) else (result,)
-    values.update(zip(_field(step, "results", list), made, strict=False))
+    values.update(zip(_names(step, "results"), made, strict=False))
 
 
-def _field(document: Any, name: str, kind: type | None = None) -> Any:
+def _names(document: Any, field: str) -> list[str]:
+    names = _field(document, field, list)
+    for name in names:
+        if not isinstance(name, str):
+            raise ParseError(f"replay: the trace is malformed: {field!r} has {name!r}, no str")
+    return list(names)
+
+
+def _field(document: Any, name: str, kind: type | UnionType | None = None) -> Any:
     if not isinstance(document, dict) or name not in document:
         raise ParseError(f"replay: the trace is malformed: it has no {name!r}")
     if kind is not None and not isinstance(document[name], kind):
+        wanted = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
-            f"replay: the trace is malformed: {name!r} is {document[name]!r}, no {kind.__name__}"
+            f"replay: the trace is malformed: {name!r} is {document[name]!r}, no {wanted}"
         )
     return document[name]
 
@@ -114,10 +125,10 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
-    kind = _field(need, "kind")
+    kind = _field(need, "kind", str)
     if kind not in ("axis", "reduce_axis"):
         return {}
-    owner, names = _field(need, "owner"), _field(need, "names", list)
+    owner, names = _field(need, "owner", str), _names(need, "names")
     op: Operation = schedule[schedule.tensor(owner)].op
     axes = getattr(op, kind)
     if len(names) != len(axes):
@@ -130,23 +141,41 @@ def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
 
 def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
     match value:
-        case {"axis": name}:
+        case {"axis": str(name)}:
             return _field(values, name)
-        case {"intrinsic": name}:
+        case {"intrinsic": str(name)}:
             return _intrinsic(values, name)
-        case {"float": text}:
-            return float(text)
-        case {"stage": name} | {"tensor": name}:
-            return schedule.tensor(name, value.get("output", 0))
-        case {"map": text}:
+        case {"float": str(text)}:
+            return _float(text)
+        case {"stage": str(name)} | {"tensor": str(name)}:
+            return _tensor(schedule, name, value.get("output", 0))
+        case {"map": str(text)}:
             return IndexMap.lift(parse_index_map(text))
-        case {"value": text}:
+        case {"value": str(text)}:
             return pad_function(parse_pad_value(text))
-        case {"expr": text}:
+        case {"expr": str(text)}:
             return _expression(schedule, text)
         case list():
             return [_decode(schedule, values, item) for item in value]
+        case dict():
+            raise ParseError(f"replay: the trace is malformed: {value!r} is no argument")
     return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParseError(f"replay: `{text}` is no number") from None
+
+
+def _tensor(schedule: Schedule, name: str, output: Any) -> Tensor:
+    count = schedule.tensor(name).op.num_outputs
+    if not isinstance(output, int) or isinstance(output, bool) or not 0 <= output < count:
+        raise ParseError(
+            f"replay: the trace is malformed: output {output!r} of {name}, which has {count}"
+        )
+    return schedule.tensor(name, output)
 
 
 def _intrinsic(values: dict[str, Any], name: str) -> TensorIntrin:

@@ -16,6 +16,13 @@ A = te.placeholder((n, 6), name="A")
 B = te.compute((n, 6), lambda i, j: A[i, j] * 2.0, name="B")
 
 
+P = te.compute((4,), lambda i: i * 1.0, name="P")
+
+
+def plain() -> ScheduledKernel:
+    return tecomp.build(te.create_schedule(P), [P])
+
+
 @pytest.fixture(scope="module")
 def kernel() -> ScheduledKernel:
     """`B[n, 6]` in blocks of 4 rows, so that no array of it tells n."""
@@ -65,6 +72,16 @@ REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], str]] = {
         lambda k: k.pack(B, None),
         "pack: B is float32[n, 6] in the computation, got object[]; pass an array of that type "
         "and shape",
+    ),
+    "unpacking another shape of a tensor without a layout": (
+        lambda k: plain().unpack(P, np.ones((2, 3), "float32")),
+        "unpack: P is float32[4] in the computation, got float32[2, 3]; pass an array of that type "
+        "and shape",
+    ),
+    "unpacking nothing": (
+        lambda k: plain().unpack(P, None),
+        "unpack: P is float32[4] in the computation, got object[]; pass an array of that type and "
+        "shape",
     ),
     "unpacking a list": (
         lambda k: k.unpack(B, [1.0], n=5),

@@ -184,6 +184,9 @@ def test_sizes_are_given_by_name() -> None:
     with pytest.raises(CallError) as error:
         kernel.report(n=-1)
     assert error.value.message == "report: n is -1; a size is an integer from 0 on"
+    with pytest.raises(CallError) as error:
+        kernel.report(n=8, m=9)
+    assert error.value.message == "report: main has no size m; its sizes are n"
 
 
 def test_memory_of_sizes_that_are_given() -> None:

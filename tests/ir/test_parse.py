@@ -202,6 +202,8 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         ("x = 1", "line 1, column 1: expected one `def name(...):`"),
         ("a\0b", "line 1, column 1: source code string cannot contain null bytes"),
         ("def f(a):\n    pass", "line 1, column 7: a parameter needs a type: `a`"),
+        ("def f(a: 'int32', *, a: 'int64'):\n    pass",
+         "line 1, column 22: two parameters have this name: `a: 'int64'`"),
         ("def f(a: 3):\n    pass", "line 1, column 10: expected a string: `3`"),
         ("def f(*, a: Buffer('bool', ())):\n    pass",
          "line 1, column 10: a size is no buffer: `a: Buffer('bool', ())`"),

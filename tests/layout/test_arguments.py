@@ -15,6 +15,7 @@ STICKS = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
 ANY: Any = STICKS
 stick_layout: Any = StickLayout
 relayout: Any = tecomp.relayout
+made_of: Any = Layout
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,10 @@ relayout: Any = tecomp.relayout
             "layout: the shape is 512000; give integers, one for each axis, such as (0, 1)",
         ),
         (
+            lambda: made_of((4,), "float32", STICKS.index_map, storage="int4"),
+            "layout: 'int4' is no storage format; take one of storage_format(name)",
+        ),
+        (
             lambda: ANY.runs_to(None),
             "layout.runs_to: None is no layout; make one, such as with Layout.of",
         ),
@@ -72,3 +77,14 @@ def test_refused(call: Callable[[], object], message: str) -> None:
 def test_integers_of_any_kind() -> None:
     assert ANY.place(np.array([3, 130])) == (2, 3, 2)
     assert ANY.element([np.int8(2), 3, 2]) == (3, 130)
+
+
+def test_a_type_is_given_by_its_name() -> None:
+    numbers = np.array([0.0, 1.0, -1.5, 448.0], "float32")
+    layout = made_of(
+        (4,), "float32", tecomp.IndexMap.from_func(lambda i: [3 - i]),
+        storage=tecomp.storage_format("float8_e4m3fn"),
+    )
+
+    assert layout.nbytes == 4
+    np.testing.assert_array_equal(layout.unpack(layout.pack(numbers)), numbers)

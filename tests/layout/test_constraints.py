@@ -463,6 +463,7 @@ class TestRefusals:
     """What cannot be decided."""
 
     def test_messages(self) -> None:
+        anything: Any = (8, 8)
         A, P, n = tensor("A", 8, 8), tensor("P", 8, dtype="int32"), te.var("n")
         C = te.compute((8, 8), lambda i, j: A[i * j % 8, j] + 1.0, name="C")
         N = te.placeholder((n,), name="N")
@@ -472,6 +473,11 @@ class TestRefusals:
             (lambda: check_constraints(A, STICK),
              "check_constraints: expected a schedule or what te.compute gives, got "
              "Tensor(A, shape=(8, 8), dtype=float16)"),
+            (lambda: check_constraints(D, STICK, {A: anything}),
+             "check_constraints: the layout of A: (8, 8) is no layout; make one, such as with "
+             "Layout.of"),
+            (lambda: check_constraints(D, STICK, {anything: anything}),
+             "check_constraints: (8, 8) is no tensor that has a layout"),
             (lambda: check_constraints(C, STICK),
              "check_constraints: `i * j` in C or a layout of its operands is no affine function, so "
              "lanes cannot be compared"),

@@ -14,7 +14,9 @@ from tecomp.ir.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 
 
-def packed_product(m: int, n: int, depth: int, *, pack: bool = True) -> tuple[Any, list[Any]]:
+def packed_product(
+    m: int, n: int, depth: int, *, pack: bool = True, turned: bool = False, skewed: bool = False
+) -> tuple[Any, list[Any]]:
     """A product in register tiles of 2 by 8, with both operands packed in such tiles."""
     A = te.placeholder((m, depth), name="A")
     B = te.placeholder((depth, n), name="B")
@@ -33,6 +35,10 @@ def packed_product(m: int, n: int, depth: int, *, pack: bool = True) -> tuple[An
     s[C].vectorize(ji)
     s[T].compute_at(s[C], jo)
     i, j = s[T].op.axis
+    if turned:
+        j, i = s[T].transform_layout(lambda i, j: [j, i])
+    if skewed:
+        i, j = s[T].transform_layout(lambda i, j: [i + j, j])
     (k,) = s[T].op.reduce_axis
     s[T].reorder(k, i, j)
     s[T].unroll(i)
@@ -62,6 +68,23 @@ def test_packed_tiles_have_one_form_at_every_size(size: int) -> None:
 
     assert tile.count("for k in range(5):") == 1
     assert "where=" not in tile
+    check(s, args)
+
+
+@pytest.mark.parametrize("size", [3, 9, 17])
+def test_a_layout_that_exchanges_axes_keeps_tiles_whole(size: int) -> None:
+    s, args = packed_product(size, size, 5, turned=True)
+    text = str(tecomp.lower(s, args))
+    tile = text.partition("as C_local:")[2].partition(" C[")[0]
+
+    assert tile.count("for k in range(5):") == 1
+    assert "where=" not in tile
+    check(s, args)
+
+
+def test_a_layout_that_mixes_axes_has_no_tiles() -> None:
+    s, args = packed_product(9, 9, 5, skewed=True)
+
     check(s, args)
 
 

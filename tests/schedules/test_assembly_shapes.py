@@ -15,6 +15,7 @@ from tecomp.codegen import emit_assembly
 from tecomp.schedules import (
     activations,
     argreduce,
+    conv2d,
     cumsum,
     elementwise,
     matmul,
@@ -167,3 +168,37 @@ def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
 
     assert re.search(rf"{word}\w*\s.*%ymm", text)
     assert not re.search(r"vgather|vpextr|vinsertps|vaddss|vucomiss|vcmp\w+ss", text)
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+@pytest.mark.parametrize("cpu", ["haswell", "znver3"])
+def test_filters_that_come_first_are_packed_in_squares(cpu: str, taps: int) -> None:
+    X = te.placeholder((1, 64, 16, 16), name="X")
+    W = te.placeholder((64, 64, taps, taps), name="W")
+    C = conv2d.define(X, W, padding=taps // 2, layout="NCHW")
+    s = conv2d.schedule(C, machine(cpu))
+
+    assert "vgather" not in code_of(s, [X, W, C], cpu)
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "znver3"])
+def test_windows_that_step_read_vectors_that_lie_side_by_side(cpu: str) -> None:
+    """The even columns and the odd ones are taken apart once, not for each tap."""
+    X = te.placeholder((1, 8, 64, 64), name="X")
+    W = te.placeholder((8, 1, 3, 3), name="W")
+    C = conv2d.define(X, W, stride=2, groups=8, layout="NCHW")
+    lines = loop_with(code_of(conv2d.schedule(C, machine(cpu)), [X, W, C], cpu), "vfmadd")
+
+    assert count(lines, r"vfmadd\w+ps\s.*%ymm") >= 6
+    assert count(lines, "vshuf|vperm|vgather|vmaskmov") == 0
+
+
+@pytest.mark.parametrize("cpu", CORES)
+def test_sums_of_few_columns_are_of_whole_vectors(cpu: str) -> None:
+    """As many rows as a vector has lanes are as many vectors as there are columns."""
+    A = te.placeholder((4096, 3), name="A")
+    B = reduce.define(A, 0)
+    lines = loop_with(code_of(reduce.schedule(B, machine(cpu)), [A, B], cpu), "vaddps")
+
+    assert count(lines, rf"vaddps\s.*{REGISTER[CORES[cpu].vector_bytes]}") % 3 == 0
+    assert count(lines, "vaddss|vmaskmov|vmovss|vshuf|vperm") == 0

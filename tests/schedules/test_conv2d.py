@@ -83,10 +83,15 @@ def check(
         ((1, 5, 40, 3), (5, 5, 3, 2), {}),
         ((2, 6, 28, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
         ((1, 6, 57, 3), (3, 3, 3, 7), {"stride": 2}),
+        ((2, 13, 36, 6), (3, 3, 1, 6), {"groups": 6, "stride": 2, "padding": 1}),
+        ((1, 9, 43, 3), (2, 5, 1, 3), {"groups": 3, "stride": 3}),
+        ((1, 12, 29, 4), (5, 3, 1, 8), {"groups": 4, "stride": 2, "dilation": 2}),
+        ((1, 9, 15, 11), (1, 7, 11, 18), {}),
         ((1, 9, 30, 3), (3, 3, 3, 7), {"dilation": 2, "bias": True}),
     ],
     ids=str.split(
-        "3x3 odd 1x1 stride dilation depthwise groups odd-groups one 5x5 rest far-rest bare-rest"
+        "3x3 odd 1x1 stride dilation depthwise groups odd-groups one 5x5 rest far-rest "
+        "phases three-phases phases-apart wide bare-rest"
     ),
 )
 def test_forms(

@@ -55,6 +55,26 @@ def test_axes_stay_with_extent_1(axis: tuple[int, ...], target: tecomp.Target) -
     np.testing.assert_allclose(result, a.mean(axis, keepdims=True), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((100, 3), 0), ((101, 7), 0), ((9, 2), 0), ((5, 33, 9), 1), ((6, 7, 5), (0, 1)),
+     ((40, 11), (0,)), ((3, 2, 20, 6), (1, 2))],
+)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_few_columns(
+    shape: tuple[int, ...], axis: Any, keepdims: bool, target: tecomp.Target
+) -> None:
+    a = values(shape).astype(np.float64)
+    for op in ("mean", "max"):
+        expected = getattr(np, op)(a, axis, keepdims=keepdims)
+        result = run(shape, axis, op, target, keepdims=keepdims)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    whole = values(shape, "int8").sum(axis, dtype="int32", keepdims=keepdims)
+
+    result = run(shape, axis, "sum", target, "int8", out_dtype="int32", keepdims=keepdims)
+    np.testing.assert_array_equal(result, whole)
+
+
 def test_a_sum_is_shared_in_parts(target: tecomp.Target) -> None:
     n = 300_000
     a = values((n,)).astype(np.float64)

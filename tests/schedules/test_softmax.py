@@ -26,7 +26,7 @@ def run(A: te.Tensor, a: np.ndarray, target: tecomp.Target) -> np.ndarray:
 @pytest.mark.parametrize(
     "shape",
     [(1, 1), (5, 2), (3, 7), (2, 127), (4, 1000), (2, 1023), (2, 3, 40), (70,), (2, 5000),
-     (9, 10), (20, 5), (3, 9, 17), (16, 31)],
+     (9, 10), (20, 5), (3, 9, 17), (16, 31), (2, 3, 2, 5, 7)],
 )
 def test_sizes(shape: tuple[int, ...], target: tecomp.Target) -> None:
     a = np.random.default_rng(0).standard_normal(shape, np.float32) * 5

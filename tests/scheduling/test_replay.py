@@ -74,6 +74,30 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], str]] = {
         lambda: changed(call="cache_read"), ParseError,
         "replay: the trace is malformed: a stage has no cache_read",
     ),
+    "a primitive that is no text": (
+        lambda: changed(call=["split"]), ParseError,
+        "replay: the trace is malformed: 'call' is ['split'], no str",
+    ),
+    "a stage that is no text": (
+        lambda: changed(stage={"a": 1}), ParseError,
+        "replay: the trace is malformed: 'stage' is {'a': 1}, no str | None",
+    ),
+    "a result without a name": (
+        lambda: changed(results=[["i"]]), ParseError,
+        "replay: the trace is malformed: 'results' has ['i'], no str",
+    ),
+    "an argument of no kind": (
+        lambda: changed(args=[{"axis": ["i"]}]), ParseError,
+        "replay: the trace is malformed: {'axis': ['i']} is no argument",
+    ),
+    "a number that is none": (
+        lambda: changed(kwargs={"factor": {"float": "much"}}), ParseError,
+        "replay: `much` is no number",
+    ),
+    "an output that is not there": (
+        lambda: changed(args=[{"tensor": "C", "output": 3}]), ParseError,
+        "replay: the trace is malformed: output 3 of C, which has 1",
+    ),
     "an unknown stage": (
         lambda: changed(stage="Z"), ScheduleError,
         "the schedule has no tensor 'Z'; it has A, P, C",

@@ -1,0 +1,110 @@
+"""How convolutions are cut: tiles of sums in registers, and rows whose input stays in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tecomp import Target, te
+from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, product, round_up
+
+_ROWS = 4
+"""Rows of a block where it is open how long they are."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a convolution is cut into blocks.
+
+    Attributes:
+        tile: sums in registers; its rows are outputs along the axis whose operand is read one value
+            at a time, its columns those along the other.
+        rows: output rows whose input stays in the second cache.
+    """
+
+    tile: RegisterTile
+    rows: int
+
+
+def plan(total: te.Tensor, target: Target) -> Plan:
+    """The tile that wastes least of itself at the edges, among those that fit the registers.
+
+    Sums, vectors and one single value have to fit. At least 8 sums are needed: as many as two
+    multipliers have under way.
+    """
+    core = core_of(target)
+    lanes = core.lanes(total.dtype)
+    first = total.op.attrs["layout"] == "NCHW"
+    depthwise = bool(total.op.attrs["depthwise"])
+    _, a, b, c = total.shape
+    turned = first and not depthwise
+    along, across = (c, a) if turned else (b, c)
+    own = _channels_of_group(total)
+    if own is not None:
+        # A vector of channels of several groups would gather its inputs.
+        while own % lanes:
+            lanes //= 2
+    best, chosen = 0.0, (1, 1)
+    for vectors in (4, 3, 2, 1):
+        if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
+            # The only tile would be a part of one, with masks in its innermost loop.
+            continue
+        for single in range(1, (core.vector_registers - 1 - vectors) // vectors + 1):
+            if own is not None and own % (vectors * lanes):
+                continue
+            used = _share(along, single) * _share(across, vectors * lanes)
+            # Each step loads `single` values, and vectors that come from farther away: twice
+            # their price. From some number of products a load on, the multipliers are the limit.
+            work = single * vectors / (single + 2 * vectors)
+            score = used * min(single * vectors / 8, 1.0) * min(work, 1.5)
+            if score > best * 1.001:
+                best, chosen = score, (single, vectors)
+    single, vectors = chosen
+    rows = _rows(total, target, first, turned)
+    return Plan(RegisterTile(single, vectors * lanes, lanes), rows)
+
+
+def _rows(total: te.Tensor, target: Target, first: bool, turned: bool) -> int:
+    """Output rows whose input stays in the second cache, in as many blocks for each core.
+
+    Images that are turned are there twice. Of those that are not, a block has one channel, if that
+    comes first; then there are blocks enough.
+    """
+    core, image = core_of(target), total.op.input_tensors[0]
+    images, height = total.shape[0], total.shape[2 if first else 1]
+    if first and not turned:
+        row_bytes, blocks = _bytes(image, [3]), product(total.shape[:2])
+    elif first:
+        row_bytes, blocks = _bytes(image, [1, 3]) + _bytes(total, [1, 3]), images
+    else:
+        row_bytes, blocks = _bytes(image, [2, 3]), images
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    is_known = all(isinstance(extent, int) for extent in image.shape[1:])
+    most = max(second // 4 // (row_bytes or 1), 1) if is_known else _ROWS
+    is_even = isinstance(blocks, int) and blocks % core.count == 0
+    if isinstance(height, int) and not is_even:
+        most = min(most, max(ceil_div(height, core.count), 1))
+    rows: int = balanced(height, most, share=1 if is_even else core.count)
+    return rows
+
+
+def _channels_of_group(total: te.Tensor) -> int | None:
+    """Output channels that see the same input channels; None where all do, or each its own."""
+    groups = total.op.attrs["groups"]
+    channels = total.shape[1 if total.op.attrs["layout"] == "NCHW" else 3]
+    assert isinstance(groups, int)
+    if groups == 1 or total.op.attrs["depthwise"] or not isinstance(channels, int):
+        return None
+    return channels // groups
+
+
+def _share(extent: int | te.Expr, size: int) -> float:
+    """How much of the tiles along an axis is inside it."""
+    return extent / round_up(extent, size) if isinstance(extent, int) else 1.0
+
+
+def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:
+    """Bytes along some axes."""
+    sizes = [x.shape[k] for k in axes]
+    return x.dtype.bytes * prod(n if isinstance(n, int) else 64 for n in sizes)
