@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import TypeAlias
@@ -26,6 +26,7 @@ from tecomp.ir.stmt import (
     Stmt,
 )
 from tecomp.lowering.arenas import Arena, bytes_of, is_sized, plan_arenas
+from tecomp.lowering.buffers import map_buffers, replace_variables
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target
@@ -156,7 +157,19 @@ def _distinct(func: PrimFunc) -> PrimFunc:
     """`func` with no loop or allocation that stands in it twice, as copies of unrolled code do."""
     bound = [v for node in walk(func.body) if isinstance(node, Stmt)
              for v in getattr(node, "bound", tuple)()]
-    return func if len(set(bound)) == len(bound) else parse(str(func))
+    if len(set(bound)) == len(bound):
+        return func
+    # Read back, everything is new; what callers know by its name stays as it was.
+    read = parse(str(func))
+    pairs = list(zip((*read.sizes, *read.params), (*func.sizes, *func.params), strict=True))
+    sizes = {new: old for new, old in pairs if isinstance(new, Var) and isinstance(old, Var)}
+    data = {new.data: old.data for new, old in pairs
+            if isinstance(new, Buffer) and isinstance(old, Buffer)}
+    body = map_buffers(
+        replace_variables(read.body, sizes),
+        lambda buffer: replace(buffer, data=data.get(buffer.data, buffer.data)),
+    )
+    return replace(func, body=body)
 
 
 def _shapes(lowered: Lowered) -> dict[Var, Shape]:

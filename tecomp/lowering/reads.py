@@ -164,7 +164,10 @@ class ReadChecker:
                 )
         if needed:
             known = self.checks.get(id(read.load), ())
-            self.checks[id(read.load)] = (*known, *(c for c in needed if c not in known))
+            places = {(check.axis, check.site) for check in known}
+            self.checks[id(read.load)] = (
+                *known, *(c for c in needed if (c.axis, c.site) not in places)
+            )
 
 
 class _Domain:

@@ -393,3 +393,21 @@ def test_sizes_of_a_call_have_to_fit(agrees: Callable[..., ScheduledKernel]) -> 
     b = np.empty((8, 50), "float32")
     kernel(50, a[:, :50].copy(), b)
     np.testing.assert_array_equal(b, a[:, :50] * 2)
+
+
+def test_sizes_keep_their_names_where_unrolled_code_is_told_apart() -> None:
+    n = te.var("n")
+    A = te.placeholder((n * 2,), name="A")
+    T = te.compute((n * 2,), lambda i: A[i] + 1.0, name="T")
+    D = te.compute((2, n * 2), lambda i, j: T[j] * 2.0, name="D")
+    s = te.create_schedule(D)
+    row = D.op.axis[0]
+    s[D].unroll(row)
+    s[s.cache_read(A, "local", [T])].compute_at(s[D], row)
+    s[T].compute_at(s[D], row)
+    target = Target.load("cpu").overridden(memory={"local": {"capacity_bytes": 64}})
+    kernel = tecomp.build(s, [A, D, n], target)
+    a, d = np.arange(4, dtype="float32"), np.empty((2, 4), "float32")
+    kernel(a, d, 2)
+
+    np.testing.assert_array_equal(d, [(a + 1) * 2] * 2)

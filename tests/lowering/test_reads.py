@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CallError, LowerError
@@ -229,6 +230,22 @@ def test_a_gather_is_checked_when_it_runs(run: Any) -> None:
     (site,) = func.sites
     line = C.op.location.line if C.op.location else 0
     assert site.endswith(f"{HERE}:{line}: M[IDX[i], j] (axis 0 of M[4, 6])")
+
+
+def test_a_gather_of_a_tensor_of_computed_size_in_two_branches() -> None:
+    P = te.placeholder((n * 2,), name="P")
+
+    def value(i: Any) -> Any:
+        gathered = P[IDX[i]]
+        return te.if_then_else(i < 3, gathered, gathered + 1.0)
+
+    C = te.compute((5,), value, name="C")
+    kernel = tecomp.build(te.create_schedule(C), [P, IDX, C, n])
+    p, index = np.arange(4, dtype=np.float32), np.array([3, 0, 2, 2, 1], np.int32)
+    c = np.empty(5, np.float32)
+    kernel(p, index, c, 2)
+
+    np.testing.assert_array_equal(c, p[index] + np.array([0, 0, 0, 1, 1], np.float32))
 
 
 @pytest.mark.parametrize("bad", [-1, 4])
