@@ -21,6 +21,7 @@ from tecomp.schedules.tiles import (
     register_tile,
     walk_squares,
 )
+from tecomp.schedules.types import wide_type
 
 _GROUP = 16
 """Queries of a group. If later keys are hidden, a group walks to the last that one of it sees."""
@@ -61,7 +62,7 @@ def define(
     """
     *batch, m, depth = Q.shape
     n, width = V.shape[-2:]
-    wide = "float32" if Q.dtype in ("float16", "bfloat16") else Q.dtype
+    wide = wide_type(Q.dtype)
     if scale is None:
         if not isinstance(depth, int):
             raise ValueError("attention.define: the depth is known at the call only; give scale=")

@@ -23,6 +23,7 @@ from tecomp.schedules.fold import one
 from tecomp.schedules.image_tiles import Plan, plan
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.tiles import keep_tile, walk_squares, walk_tiles
+from tecomp.schedules.types import wide_type
 
 Layout = Literal["NHWC", "NCHW"]
 Pair = int | tuple[int, int]
@@ -54,7 +55,8 @@ def define(
         layout: order of the axes.
         bias: shape (k,), added to each pixel.
         activation: applied to each element at last.
-        out_dtype: type of the result, in which products are added up; that of X if None.
+        out_dtype: type of the result, in which products are added up; that of X if None. For
+            narrow floats they are added up in float32, and the result is rounded once.
         name: of the result.
 
     Returns:
@@ -65,6 +67,8 @@ def define(
     ((1, 56, 56, 32), (1, 27, 27, 32))
     """
     first = layout == "NCHW"
+    dtype = out_dtype or X.dtype
+    wide = wide_type(dtype)
     n, h, w = (X.shape[i] for i in ((0, 2, 3) if first else (0, 1, 2)))
     taps_y, taps_x, depth, k = (W.shape[i] for i in ((2, 3, 1, 0) if first else (0, 1, 2, 3)))
     (step_y, step_x), (pad_y, pad_x), (apart_y, apart_x) = map(_pair, (stride, padding, dilation))
@@ -80,22 +84,24 @@ def define(
         source = channel if groups == 1 else out // (k // groups) * depth + channel
         value = image(b, source, row, column) if first else image(b, row, column, source)
         weight = W(out, channel, r, s) if first else W(r, s, channel, out)
-        if out_dtype is not None and out_dtype != X.dtype:
-            value, weight = te.cast(value, out_dtype), te.cast(weight, out_dtype)
+        if wide != X.dtype:
+            value, weight = te.cast(value, wide), te.cast(weight, wide)
         return te.sum(value * weight, axis=[r, s, channel])
 
     shape = (n, k, rows, columns) if first else (n, rows, columns, k)
     attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups,
              "stride": step_x, "steps": (step_y, step_x), "apart": (apart_y, apart_x)}
-    if bias is None and activation is None:
+    if bias is None and activation is None and wide == dtype:
         return te.compute(shape, total_at, name=name, attrs=attrs)
     total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
 
     def finish(*axes: te.Expr) -> te.Expr:
         value: te.Expr = total(*axes)
         if bias is not None:
-            value = value + bias(axes[1] if first else axes[3])
-        return activation(value) if activation is not None else value
+            shift = bias(axes[1] if first else axes[3])
+            value = value + (shift if wide == dtype else te.cast(shift, wide))
+        value = activation(value) if activation is not None else value
+        return value if wide == dtype else te.cast(value, dtype)
 
     return te.compute(shape, finish, name=name)
 

@@ -30,6 +30,7 @@ from tecomp.schedules.tiles import (
     width_of,
 )
 from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
+from tecomp.schedules.types import wide_type
 
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
@@ -70,7 +71,7 @@ def define(
         )
     axis %= rank
     dtype = out_dtype or A.dtype
-    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    wide = wide_type(dtype)
     if axis == 0 and rank > 1 and dtype == wide:
         attrs = {"axis": 0, "by": "steps"}
         return _by_steps(A, exclusive, dtype, name, attrs)

@@ -29,6 +29,7 @@ from tecomp.schedules.tiles import (
     round_up,
     walk_tiles,
 )
+from tecomp.schedules.types import wide_type
 
 PACKED_ROWS_PAY = 16
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""
@@ -60,7 +61,8 @@ def define(
         transpose_b: whether those of B are.
         bias: shape (n,), added to each row.
         activation: applied to each element at last.
-        out_dtype: type of the result, in which products are added up; that of A if None.
+        out_dtype: type of the result, in which products are added up; that of A if None. For
+            narrow floats they are added up in float32, and the result is rounded once.
         pairs: whether integers of 8 and 16 bits are multiplied two at a time, as processors do;
             units of accelerators take them as they are.
         name: of the result.
@@ -75,6 +77,7 @@ def define(
     *batch, m, depth = (*A.shape[:-2], A.shape[-1], A.shape[-2]) if transpose_a else A.shape
     n = B.shape[-2] if transpose_b else B.shape[-1]
     dtype = out_dtype or A.dtype
+    wide = wide_type(dtype)
     if A is B:
         # Each operand is packed in its own way, so there have to be two.
         B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
@@ -84,7 +87,7 @@ def define(
         B = _pairs(B, len(B.shape) - (1 if transpose_b else 2))
         depth = (depth + 1) // 2
     else:
-        A, B = _converted(A, dtype), _converted(B, dtype)
+        A, B = _converted(A, wide), _converted(B, wide)
     k = te.reduce_axis((0, depth), name="k")
 
     def product(*axes: te.Expr) -> te.Expr:
@@ -97,15 +100,17 @@ def define(
         return te.sum(a * b, axis=k)
 
     shape, order = (*batch, m, n), {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    if bias is None and activation is None:
+    if bias is None and activation is None and wide == dtype:
         return te.compute(shape, product, name=name, attrs=order)
     total = te.compute(shape, product, name=f"{name}_sum", attrs=order)
 
     def finish(*axes: te.Expr) -> te.Expr:
         value: te.Expr = total(*axes)
         if bias is not None:
-            value = value + bias(axes[-1])
-        return activation(value) if activation is not None else value
+            shift = bias(axes[-1])
+            value = value + (shift if wide == dtype else te.cast(shift, wide))
+        value = activation(value) if activation is not None else value
+        return value if wide == dtype else te.cast(value, dtype)
 
     return te.compute(shape, finish, name=name)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from tecomp import Target, te
 from tecomp.schedules.rows import schedule_rows
+from tecomp.schedules.types import wide_type
 
 
 def layer_norm(
@@ -38,7 +39,7 @@ def layer_norm(
     (4, 8)
     """
     *rows, n = A.shape
-    wide = _wide(A)
+    wide = wide_type(A.dtype)
     k, r = (te.reduce_axis((0, n), name=axis) for axis in ("k", "r"))
     count = te.cast(n, wide)
     total = te.compute(
@@ -75,17 +76,12 @@ def rms_norm(
     r = te.reduce_axis((0, n), name="r")
 
     def value(*i: te.Expr) -> te.Expr:
-        return te.cast(A(*i), _wide(A))
+        return te.cast(A(*i), wide_type(A.dtype))
 
     squares = te.compute(
         rows, lambda *i: te.sum(value(*i, r) * value(*i, r), axis=r), name=f"{name}_squares"
     )
     return _scaled(A, value, squares, scale, None, epsilon, name)
-
-
-def _wide(A: te.Tensor) -> str:
-    """The type that is computed in: at least float32."""
-    return "float32" if A.dtype in ("float16", "bfloat16") else str(A.dtype)
 
 
 def _scaled(
@@ -98,7 +94,7 @@ def _scaled(
     name: str,
 ) -> te.Tensor:
     """`value` divided by the root of the mean of `squares`, scaled and shifted."""
-    wide = _wide(A)
+    wide = wide_type(A.dtype)
 
     def factor(*i: te.Expr) -> te.Expr:
         mean = squares(*i) / te.cast(A.shape[-1], wide)

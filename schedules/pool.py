@@ -19,6 +19,7 @@ from tecomp.schedules.tiles import (
     product,
     width_of,
 )
+from tecomp.schedules.types import wide_type
 
 Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]
@@ -79,7 +80,7 @@ def define(
         shape[first + k] = (extents[k] + (2 * pads[k] - reach)) // steps[k] + 1
     image = _padded(X, first, pads, op) if any(pads) else X
     places = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]
-    wide = "float32" if X.dtype in ("float16", "bfloat16") and op == "mean" else X.dtype
+    wide = wide_type(X.dtype) if op == "mean" else X.dtype
 
     def combined(*i: te.Expr) -> te.Expr:
         at = [*i]

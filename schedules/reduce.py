@@ -20,6 +20,7 @@ from tecomp.schedules.tiles import (
     product,
     width_of,
 )
+from tecomp.schedules.types import wide_type
 
 Operation = Literal["sum", "mean", "prod", "max", "min"]
 
@@ -67,7 +68,7 @@ def define(
     kept = [k for k in range(rank) if k not in reduced]
     runs = {k: te.reduce_axis((0, A.shape[k]), name=f"k{k}") for k in reduced}
     dtype = out_dtype or A.dtype
-    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    wide = wide_type(dtype)
     shape = tuple(1 if k in runs else A.shape[k] for k in range(rank) if keepdims or k not in runs)
 
     def total(*axes: te.Expr) -> te.Expr:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tecomp import Target, te
 from tecomp.schedules.rows import schedule_rows
+from tecomp.schedules.types import wide_type
 
 
 def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
@@ -17,7 +18,7 @@ def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
     (4, 8)
     """
     *rows, n = A.shape
-    wide = "float32" if A.dtype in ("float16", "bfloat16") else A.dtype
+    wide = wide_type(A.dtype)
     k, r = (te.reduce_axis((0, n), name=axis) for axis in ("k", "r"))
     most = te.compute(
         rows, lambda *i: te.max(te.cast(A(*i, k), wide), axis=k), name=f"{name}_most"

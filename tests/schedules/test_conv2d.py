@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
+from tecomp.ir.dtype import DType
 from tecomp.schedules import activations, conv2d
 
 CPU = tecomp.Target.load("cpu")
@@ -41,29 +42,30 @@ def reference(
 def check(
     image: tuple[int, ...], taps: tuple[int, ...], target: tecomp.Target, layout: conv2d.Layout,
     *, bias: bool = False, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
+    dtype: str = "float32", rtol: float = 1e-4,
 ) -> None:
-    random = np.random.default_rng(0)
-    x, w = (random.standard_normal(shape, np.float32) for shape in (image, taps))
+    random, kind = np.random.default_rng(0), DType(dtype).numpy
+    x, w = (random.standard_normal(shape, np.float32).astype(kind) for shape in (image, taps))
     expected = reference(x, w, stride, padding, dilation, groups)
-    shift = random.standard_normal(taps[-1], np.float32)
+    shift = random.standard_normal(taps[-1], np.float32).astype(kind)
     if bias:
-        expected = np.maximum(expected + shift, 0)
+        expected = np.maximum(expected + shift.astype(np.float64), 0)
     if layout == "NCHW":
         x, w = np.ascontiguousarray(x.transpose(0, 3, 1, 2)), np.ascontiguousarray(
             w.transpose(3, 2, 0, 1))
         expected = expected.transpose(0, 3, 1, 2)
-    X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
-    B = te.placeholder(shift.shape, name="B")
+    X, W = te.placeholder(x.shape, dtype, name="X"), te.placeholder(w.shape, dtype, name="W")
+    B = te.placeholder(shift.shape, dtype, name="B")
     Y = conv2d.define(
         X, W, stride=stride, padding=padding, dilation=dilation, groups=groups, layout=layout,
         bias=B if bias else None, activation=activations.relu if bias else None,
     )
     args = [X, W, *([B] if bias else []), Y]
     kernel = tecomp.build(conv2d.schedule(Y, target), args, check_bounds=True)
-    y = np.full(expected.shape, np.nan, np.float32)
+    y = np.full(expected.shape, np.nan, kind)
     kernel(x, w, *([shift] if bias else []), y)
 
-    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=rtol, atol=1e-4)
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -99,6 +101,17 @@ def test_forms(
     layout: conv2d.Layout,
 ) -> None:
     check(image, taps, target, layout, **options)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("groups", [1, 12])
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
+def test_narrow_floats_are_rounded_once(
+    dtype: str, digits: int, groups: int, layout: conv2d.Layout
+) -> None:
+    for bias in (False, True):
+        check((1, 9, 7, 12), (3, 3, 12 // groups, 24), SMALL, layout, bias=bias, padding=1,
+              groups=groups, dtype=dtype, rtol=1.01 * 2.0**-digits)
 
 
 def test_a_tile_that_fits_the_image_is_chosen() -> None:

@@ -109,6 +109,27 @@ def test_sums_wider_than_the_factors(
         np.testing.assert_array_equal(c, x @ y)
 
 
+@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_narrow_floats_are_rounded_once(
+    batch: tuple[int, ...], dtype: str, digits: int, target: tecomp.Target
+) -> None:
+    random, kind = np.random.default_rng(0), DType(dtype).numpy
+    a, b, shift = (
+        random.standard_normal(shape).astype(kind)
+        for shape in ((*batch, 21, 300), (*batch, 300, 35), (35,))
+    )
+    A, B = te.placeholder(a.shape, dtype, "A"), te.placeholder(b.shape, dtype, "B")
+    bias = te.placeholder(shift.shape, dtype, "bias")
+    C = matmul.define(A, B, bias=bias, activation=activations.relu)
+    c = np.zeros((*batch, 21, 35), kind)
+    tecomp.build(matmul.schedule(C, target), [A, B, bias, C], check_bounds=True)(a, b, shift, c)
+
+    exact = np.maximum(a.astype("f8") @ b.astype("f8") + shift.astype("f8"), 0)
+    np.testing.assert_allclose(c.astype("f8"), exact, rtol=1.01 * 2.0**-digits, atol=1e-4)
+
+
 def test_integers_of_sizes_known_at_the_call() -> None:
     m, k, n = te.var("m"), te.var("k"), te.var("n")
     A, B = te.placeholder((m, k), "int8", "A"), te.placeholder((k, n), "int8", "B")
