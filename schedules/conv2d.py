@@ -19,6 +19,7 @@ from typing import Literal
 from tecomp import Target, te
 from tecomp.schedules import on_cores
 from tecomp.schedules.contraction import of_images
+from tecomp.schedules.epilogue import finished
 from tecomp.schedules.fold import one
 from tecomp.schedules.image_tiles import Plan, plan
 from tecomp.schedules.placement import placement_of
@@ -94,16 +95,8 @@ def define(
     if bias is None and activation is None and wide == dtype:
         return te.compute(shape, total_at, name=name, attrs=attrs)
     total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
-
-    def finish(*axes: te.Expr) -> te.Expr:
-        value: te.Expr = total(*axes)
-        if bias is not None:
-            shift = bias(axes[1] if first else axes[3])
-            value = value + (shift if wide == dtype else te.cast(shift, wide))
-        value = activation(value) if activation is not None else value
-        return value if wide == dtype else te.cast(value, dtype)
-
-    return te.compute(shape, finish, name=name)
+    result: te.Tensor = finished(total, dtype, bias, 1 if first else 3, activation, name)
+    return result
 
 
 def _pair(value: Pair) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from tecomp import Target, te
 from tecomp.schedules import on_cores
 from tecomp.schedules.contraction import CONVERTED, of_matrices
 from tecomp.schedules.elementwise import is_one
+from tecomp.schedules.epilogue import finished
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.thin import stream
 from tecomp.schedules.tiles import (
@@ -103,16 +104,8 @@ def define(
     if bias is None and activation is None and wide == dtype:
         return te.compute(shape, product, name=name, attrs=order)
     total = te.compute(shape, product, name=f"{name}_sum", attrs=order)
-
-    def finish(*axes: te.Expr) -> te.Expr:
-        value: te.Expr = total(*axes)
-        if bias is not None:
-            shift = bias(axes[-1])
-            value = value + (shift if wide == dtype else te.cast(shift, wide))
-        value = activation(value) if activation is not None else value
-        return value if wide == dtype else te.cast(value, dtype)
-
-    return te.compute(shape, finish, name=name)
+    result: te.Tensor = finished(total, dtype, bias, len(shape) - 1, activation, name)
+    return result
 
 
 def _converted(x: te.Tensor, dtype: str) -> te.Tensor:

@@ -12,6 +12,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tecomp.ir.expr import (
@@ -60,7 +61,7 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
                 if loop is not None and data not in staying:
                     # A value that is stored may change; what counts is where it goes.
                     parts = node.indices if isinstance(node, BufferStore) else (node,)
-                    if not any(_mentions(part, loop.loop_var, named) for part in parts):
+                    if not any(mentions(part, loop.loop_var, named) for part in parts):
                         staying.add(data)
             elif loop is not None and _is_work(node, loop.loop_var, named):
                 return True
@@ -107,7 +108,7 @@ def _deciding(statement: Stmt) -> Iterator[Any]:
         todo += children(node)
 
 
-def _mentions(root: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
+def mentions(root: Any, var: Var, named: Mapping[Var, Expr] = MappingProxyType({})) -> bool:
     """Whether the value of `root` changes with `var`, by the values that have names too."""
     seen: set[int] = set()
     todo = [root]
@@ -132,7 +133,7 @@ def _is_constant(index: Any) -> bool:
 
 def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
     if isinstance(node, Call):
-        return not _mentions(node, var, named)
+        return not mentions(node, var, named)
     return node.op in (BinOp.FLOORDIV, BinOp.MOD)
 
 

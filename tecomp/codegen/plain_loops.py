@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.codegen.loop_work import innermost
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Var
+from tecomp.codegen.loop_work import innermost, mentions
+from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Var
 from tecomp.ir.linear import Terms
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import BufferStore, For, Stmt
@@ -54,9 +54,9 @@ def _is_scalar(store: BufferStore) -> bool:
 def _goes_on(store: BufferStore, var: Var) -> bool:
     """Whether each round stores next to the one before."""
     *outer, last = store.indices
-    if any(_mentions(index, var) for index in outer):
+    if any(mentions(index, var) for index in outer):
         return False
-    moving = [term for term in Terms().linear(last).terms.values() if _mentions(term[0], var)]
+    moving = [term for term in Terms().linear(last).terms.values() if mentions(term[0], var)]
     return len(moving) == 1 and moving[0][0] is var and moving[0][1] == 1
 
 
@@ -67,7 +67,7 @@ def _folds(store: BufferStore, var: Var, *, fast_math: bool) -> bool:
         return False
     if value.dtype.is_float and not fast_math and value.op in (BinOp.ADD, BinOp.MUL):
         return False
-    return not any(_mentions(index, var) for index in store.indices) and any(
+    return not any(mentions(index, var) for index in store.indices) and any(
         isinstance(part, BufferLoad) and part.buffer.data is store.buffer.data
         for part in (value.a, value.b)
     )
@@ -81,7 +81,3 @@ def _is_one_at_a_time(node: Any) -> bool:
             and not isinstance(node.b, Const)
         )
     return isinstance(node, Call) and node.name == "check_index"
-
-
-def _mentions(root: Expr, var: Var) -> bool:
-    return any(node is var for node in walk(root))

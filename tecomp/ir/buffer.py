@@ -19,10 +19,10 @@ from tecomp.ir.text import (
     Operand,
     Piece,
     Pieces,
+    Printed,
     Release,
     comma,
     quoted,
-    render,
     tuple_of,
 )
 
@@ -31,7 +31,7 @@ Extent: TypeAlias = "int | Expr"
 
 @quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Buffer:
+class Buffer(Printed):
     """A region of memory, read and written with one index for each axis of `shape`.
 
     Attributes:
@@ -82,12 +82,6 @@ class Buffer:
         """As a parameter: its name and what it is."""
         return (Name(self), ": ", *declaration(self))
 
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
-
 
 def _extent(value: Extent) -> Extent:
     return int(value.value) if isinstance(value, Const) else value
@@ -126,7 +120,7 @@ def _bad_separators(cuts: tuple[int, ...], rank: int) -> DefinitionError:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IndexMap:
+class IndexMap(Printed):
     """`lambda initial_indices: final_indices`, with the separators of the final ones.
 
     Source:
@@ -159,15 +153,9 @@ class IndexMap:
         yield from ("[", *comma(outputs), "]")
         yield from map(Release, self.initial_indices)
 
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PadValue:
+class PadValue(Printed):
     """What the places of a buffer that hold no element contain, as a function of the place.
 
     Attributes:
@@ -202,16 +190,10 @@ class PadValue:
             yield " else None"
         yield from map(Release, self.indices)
 
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
-
 
 @quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Range:
+class Range(Printed):
     """`extent` values from `min`."""
 
     min: Expr
@@ -225,12 +207,6 @@ class Range:
         return isinstance(other, Range) and same(self, other)
 
     __hash__ = object.__hash__
-
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:

@@ -26,12 +26,12 @@ from tecomp.ir.operators import (
     literal,
 )
 from tecomp.ir.quick import quick
-from tecomp.ir.text import Level, Name, Operand, Pieces, operands, render
+from tecomp.ir.text import Level, Name, Operand, Pieces, Printed, operands
 
 Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
 
 
-class Expr:
+class Expr(Printed):
     """A value of type `dtype`; subclasses are frozen and hashed by identity."""
 
     __slots__ = ()
@@ -168,16 +168,6 @@ class Expr:
     def level(self) -> Level:
         """How tightly the text of this node holds together."""
         return Level.ATOM
-
-    def pieces(self) -> Pieces:
-        """What this node is written as, see `tecomp.ir.text`."""
-        raise NotImplementedError(f"{type(self).__name__}.pieces")
-
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 @quick

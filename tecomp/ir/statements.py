@@ -20,15 +20,15 @@ from tecomp.ir.text import (
     Operand,
     Piece,
     Pieces,
+    Printed,
     Release,
     comma,
     quoted,
-    render,
     tuple_of,
 )
 
 
-class Stmt:
+class Stmt(Printed):
     """A statement; two are equal if they are the same up to the names of their variables."""
 
     __slots__ = ()
@@ -37,16 +37,6 @@ class Stmt:
         return isinstance(other, Stmt) and same(self, other)
 
     __hash__ = object.__hash__
-
-    def pieces(self) -> Pieces:
-        """What this node is written as, see `tecomp.ir.text`."""
-        raise NotImplementedError(f"{type(self).__name__}.pieces")
-
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 class ForKind(Enum):

@@ -39,11 +39,11 @@ from tecomp.ir.text import (
     Name,
     Operand,
     Pieces,
+    Printed,
     Reserve,
     identifier,
     operands,
     quoted,
-    render,
 )
 
 __all__ = [
@@ -75,7 +75,7 @@ LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMap, ...]], ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PrimFunc:
+class PrimFunc(Printed):
     """A function over buffers.
 
     Attributes:
@@ -155,12 +155,6 @@ class PrimFunc:
             yield ", *" if self.params else "*"
         for var in self.sizes:
             yield from (", ", Name(var), f': "{var.dtype}"')
-
-    def __str__(self) -> str:
-        return render(self)
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 Node: TypeAlias = "Expr | Stmt | PrimFunc | IndexMap | PadValue | Range"

@@ -181,6 +181,22 @@ def _parenthesised(node: Any) -> Iterator[Piece]:
     yield ")"
 
 
+class Printed:
+    """What shows as its text."""
+
+    __slots__ = ()
+
+    def pieces(self) -> Pieces:
+        """What this node is written as, see `tecomp.ir.text`."""
+        raise NotImplementedError(f"{type(self).__name__}.pieces")
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class _Names:
     """Which names are taken, and by what.
 

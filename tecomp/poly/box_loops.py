@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import islpy as isl
 
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
 from tecomp.ir.stmt import For, ForKind, Stmt
 from tecomp.poly.affine import Space
 from tecomp.poly.express import to_expr
@@ -44,7 +44,7 @@ def box_loops(
     loops: list[tuple[Var, Var, Expr, Expr]] = []
     values: dict[Var, Expr] = {}
     for dim, (low, extent) in zip(space.dims, ends, strict=True):
-        if _is(extent, 1) and (_is(low, 0) or dim not in threads):
+        if is_const(extent, 1) and (is_const(low, 0) or dim not in threads):
             values[dim] = low
             continue
         values[dim] = var = Var(dim.name)
@@ -54,10 +54,6 @@ def box_loops(
         kind = kinds.get(dim, ForKind.SERIAL)
         statement = For(var, low, extent, kind, statement, threads.get(dim, ""))
     return statement
-
-
-def _is(value: Expr, number: int) -> bool:
-    return isinstance(value, Const) and value.value == number
 
 
 def ends_of(points: isl.Set, space: Space, context: isl.Set | None) -> Ends | None:
