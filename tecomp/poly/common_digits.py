@@ -245,9 +245,9 @@ def _collect(reader: Reader, form: Form | None, points: Sequence[set[int]]) -> N
 
 
 def _edges(reader: Reader, form: Form) -> tuple[int, ...]:
-    """The lowest bit that a form can have, and the first above all of them."""
+    """The lowest bit that a form can have, and the first above all of them; none where it is 0."""
     low, high = reader.range(form)
-    if low is None or high is None or low < 0:
+    if low is None or high is None or low < 0 or form == Form():
         return ()
     unit = gcd(form.const, *(n for _, n in form.terms))
     return (unit & -unit, 1 << high.bit_length())
@@ -326,6 +326,8 @@ def _apart(reader: Reader, a: Form, b: Form) -> Form:
             outside = reader.plus(outside, high if is_top else low)
             a = low if is_top else high
         a, b = b, a
+    if Form() in (a, b):
+        return reader.plus(reader.plus(outside, a), b)
     inner = reader.operation(BinOp.BITXOR, a, b)
     assert inner is not None
     return reader.plus(outside, inner)

@@ -290,11 +290,16 @@ def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
     for nest in nests:
         if nest in gone:
             continue
-        while len(nest.ranges) > k and (after := starts.get(_start(_after(nest, k), k))):
+        while _moves(nest, k) and (after := starts.get(_start(_after(nest, k), k))):
             gone.add(after)
             nest = replace(nest, ranges=_with(nest.ranges, k, nest.ranges[k] + after.ranges[k]))
         kept.append(nest)
     return kept
+
+
+def _moves(nest: Nest, k: int) -> bool:
+    """Whether a step of loop k leads on; an idle loop may have strides of 0 on both sides."""
+    return len(nest.ranges) > k and (nest.first[k], nest.second[k]) != (0, 0)
 
 
 def _start(nest: Nest, k: int) -> Nest:

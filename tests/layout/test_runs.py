@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp import Layout, LayoutError
+from tecomp import Layout, LayoutError, ShardLayout
 from tecomp.layout.runs import Runs
 from tests.strategies.copies import host_offsets, run_lengths
 
@@ -70,6 +70,14 @@ def test_copies_between_layouts(a: tuple[int, int], b: tuple[int, int]) -> None:
 
     assert dict(runs.lengths) == run_lengths(source.offsets(), target.offsets())
     assert runs.count == target.runs_to(source).count
+
+
+def test_a_loop_that_runs_once_may_lead_nowhere() -> None:
+    """Five rows in shards of three: the step from shard to shard is none where there is one."""
+    source, target = (ShardLayout((5, 3), "int32", grid=grid) for grid in ((1, 1), (2, 1)))
+
+    assert dict(source.runs_to(target).lengths) == {9: 1, 6: 1}
+    assert dict(target.runs_to(source).lengths) == {9: 1, 6: 1}
 
 
 def test_strides_and_boxes() -> None:
