@@ -5,9 +5,7 @@ from __future__ import annotations
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, const, integer_range
-
-# Bits of the fraction, and exponent of the largest number.
-_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+from tecomp.ir.operators import FLOAT_FORMATS
 
 
 def max_value(dtype: str) -> Expr:
@@ -45,5 +43,5 @@ def infinity(dtype: str = "float32") -> Expr:
 
 def _float_format(dtype: DType, who: str) -> tuple[int, int]:
     if dtype.is_float:
-        return _FLOATS[dtype.scalar]
+        return FLOAT_FORMATS[dtype.scalar]
     raise TypeMismatchError(f"te.{who}: {dtype} has no such value")

@@ -108,6 +108,7 @@ def _parse(name: str) -> DType:
 BOOL = DType("bool")
 INT32 = DType("int32")
 INT64 = DType("int64")
+UINT64 = DType("uint64")
 FLOAT32 = DType("float32")
 HANDLE = DType("handle")
 
@@ -115,15 +116,16 @@ HANDLE = DType("handle")
 def promote(a: DType, b: DType) -> DType | None:
     """The type of `a op b`, or None if the two do not meet.
 
-    A float wins over an integer whatever the widths, the wider of two alike wins, signed wins
-    over unsigned at the greater width, and a scalar is broadcast to the lanes of the other.
+    A float wins over an integer whatever the widths, the wider of two floats or of two integers
+    wins, unsigned wins over signed of as many bits, and a scalar is broadcast to the lanes of the
+    other.
 
     Source:
         `BinaryOpMatchTypes` of TVM 0.18. Two half-width floats of different kind have no
         common type there and none here.
 
-    >>> promote(DType("int64"), DType("float16"))
-    'float16'
+    >>> promote(DType("int64"), DType("float16")), promote(DType("uint8"), DType("int8"))
+    ('float16', 'uint8')
     """
     if a == b:
         return a
@@ -143,6 +145,4 @@ def _promote_scalars(a: DType, b: DType) -> DType | None:
         return a if a.is_float else b
     if a.is_float:
         return None if a.bits == b.bits else max(a, b, key=lambda t: t.bits)
-    if a.kind == b.kind or a.is_bool or b.is_bool:
-        return max(a, b, key=lambda t: t.bits)
-    return DType(f"int{max(a.bits, b.bits)}")
+    return max(a, b, key=lambda t: (t.bits, t.kind == "uint"))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType, promote
+from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
 from tecomp.ir.operators import (
     BITS,
     LEVELS,
@@ -22,6 +22,7 @@ from tecomp.ir.operators import (
     BinOp,
     CmpOp,
     Scalar,
+    holds,
     integer_result,
     literal,
 )
@@ -333,8 +334,8 @@ class Broadcast(Expr):
 def as_expr(value: Like, dtype: DType | None = None) -> Expr:
     """`value` as a node.
 
-    A Python int becomes int32 (int64 where it does not fit), a float float32, a bool bool, unless
-    `dtype` says otherwise; NumPy scalars keep their type.
+    A Python int becomes int32 (int64 or uint64 where it does not fit), a float float32, a bool
+    bool, unless `dtype` says otherwise; NumPy scalars keep their type.
 
     Raises:
         TypeMismatchError: `value` is neither an expression nor a number.
@@ -346,7 +347,7 @@ def as_expr(value: Like, dtype: DType | None = None) -> Expr:
     if isinstance(value, bool):
         return const(value, dtype or BOOL)
     if isinstance(value, int):
-        return const(value, dtype or (INT32 if -(2**31) <= value < 2**31 else INT64))
+        return const(value, dtype or _type_of_int(value))
     if isinstance(value, float):
         return const(value, dtype or FLOAT32)
     # An object that stands for a variable, such as a tensor of no axes, says so itself.
@@ -355,6 +356,12 @@ def as_expr(value: Like, dtype: DType | None = None) -> Expr:
     raise TypeMismatchError(
         f"expected an expression or a number, got {value!r} ({type(value).__name__})"
     )
+
+
+def _type_of_int(value: int) -> DType:
+    if -(2**31) <= value < 2**31:
+        return INT32
+    return UINT64 if 2**63 <= value < 2**64 else INT64
 
 
 def const(value: Scalar, dtype: str | None = None) -> Expr:
@@ -403,17 +410,27 @@ def match_types(a: Like, b: Like, what: str) -> tuple[Expr, Expr]:
     the nearest float32.
 
     Raises:
-        TypeMismatchError: there is no common type.
+        TypeMismatchError: there is no common type, or it cannot hold a literal.
     """
     x, y = as_expr(a), as_expr(b)
-    if x.dtype is y.dtype:
+    if x.dtype is y.dtype and x is a and y is b:
         return x, y
     common = promote(x.dtype, y.dtype)
     if common is None:
         raise TypeMismatchError(
             f"{what} of {x.dtype} and {y.dtype} has no type; convert one with .astype(...)"
         )
-    return cast(common, x), cast(common, y)
+    return _converted(x, common, y, what), _converted(y, common, x, what)
+
+
+def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
+    """`node` in the common type, in which a literal has to remain the number that it is."""
+    if isinstance(node, Const) and not holds(dtype.scalar, node.value):
+        raise TypeMismatchError(
+            f"{what} of {other.dtype} and the literal {node.value!r}: both become {dtype}, which "
+            f"cannot hold it; convert the other one to a type that can, with .astype(...)"
+        )
+    return cast(dtype, node)
 
 
 def binary(op: BinOp, a: Like, b: Like) -> Expr:

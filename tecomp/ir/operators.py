@@ -145,6 +145,27 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     return int(value)
 
 
+FLOAT_FORMATS = {
+    "float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023),
+}
+"""Of each floating-point type the bits of the fraction, and the exponent of the largest number."""
+
+
+def holds(dtype: DType, value: Scalar) -> bool:
+    """Whether a literal is the same number in `dtype`, but for a float's rounding.
+
+    >>> holds(DType("uint8"), -1), holds(DType("float16"), 0.1), holds(DType("float16"), 65520)
+    (False, True, False)
+    """
+    if dtype.is_float:
+        fraction, exponent = FLOAT_FORMATS[dtype.scalar]
+        # From half a step above the largest number on, it rounds to infinity.
+        limit = (2.0 - 2.0 ** -(fraction + 1)) * 2.0**exponent
+        return not math.isfinite(value) or abs(value) < limit
+    low, high = (0, 1) if dtype.is_bool else integer_range(dtype)
+    return low <= value <= high
+
+
 def integer_range(dtype: DType) -> tuple[int, int]:
     """Least and greatest value of an integer type."""
     if dtype.kind == "uint":

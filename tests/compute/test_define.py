@@ -149,7 +149,7 @@ def test_an_axis_of_a_wide_size_is_wide() -> None:
         (lambda i: i < 2, "bool"),
         (lambda i: te.placeholder((4,), "float16")[i] * 2.0, "float32"),
         (lambda i: te.placeholder((4,), "float16")[i] * 2, "float16"),
-        (lambda i: te.placeholder((4,), "uint8")[i] + te.placeholder((4,), "int8")[i], "int8"),
+        (lambda i: te.placeholder((4,), "uint8")[i] + te.placeholder((4,), "int8")[i], "uint8"),
         (lambda i: te.placeholder((4,), "int64")[i] + i, "int64"),
         (lambda i: te.placeholder((), "int16"), "int16"),
         (lambda i: n, "int32"),

@@ -168,6 +168,15 @@ def test_a_literal_has_the_value_of_its_type() -> None:
          "`+` of float16 and bfloat16 has no type; convert one with .astype(...)"),
         (lambda: as_expr(typing.cast(Any, "1")),
          "expected an expression or a number, got '1' (str)"),
+        (lambda: Var("a", DType("uint32")) > -1,
+         "`>` of uint32 and the literal -1: both become uint32, which cannot hold it; convert the "
+         "other one to a type that can, with .astype(...)"),
+        (lambda: Var("a", DType("float16")) * 70000,
+         "`*` of float16 and the literal 70000: both become float16, which cannot hold it; convert "
+         "the other one to a type that can, with .astype(...)"),
+        (lambda: Var("a", DType("float32")) * 1e39,
+         "`*` of float32 and the literal 1e+39: both become float32, which cannot hold it; convert "
+         "the other one to a type that can, with .astype(...)"),
         (lambda: const(300, "int8"), "300 does not fit into int8, which holds -128 to 127"),
         (lambda: const(1.5, "int8"), "1.5 is no int8"),
         (lambda: const(typing.cast(Any, None), "int8"),
@@ -175,7 +184,7 @@ def test_a_literal_has_the_value_of_its_type() -> None:
         (lambda: const(typing.cast(Any, "1"), "float32"),
          "'1' is no number; a literal of float32 is made from one"),
         (lambda: const(10**400, "float32"), f"{10**400} does not fit into float32"),
-        (lambda: as_expr(2**63), f"{2**63} does not fit into int64, which holds {-(2**63)} to "
+        (lambda: as_expr(2**64), f"{2**64} does not fit into int64, which holds {-(2**63)} to "
                                  f"{2**63 - 1}"),
         (lambda: cast("float32x8", V), "cannot convert float32x4 to float32x8"),
         (lambda: condition_of(I, "Select"), "Select takes a condition, not int64; compare it with "

@@ -1,0 +1,150 @@
+"""Every operator on every pair of types and on literals: kernels and interpreter against NumPy."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.dtype import SCALARS, DType, promote
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Expr, integer_range
+
+Array = NDArray[Any]
+Operator = Callable[[Any, Any], Any]
+
+COMPARISONS: tuple[Operator, ...] = (
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+)
+ARITHMETIC: tuple[Operator, ...] = (
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+)
+BITS: tuple[Operator, ...] = (
+    operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift,
+)
+EXTREMES = {te.max: np.maximum, te.min: np.minimum}
+WHOLE = (True, 0, 1, 2, 3, -1, -7, 127, 128, 255, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**63)
+FRACTIONS = (0.0, 0.1, -2.5, 1e-3, 65504.0, 65520.0, 1e38, 1e39)
+
+
+def edges(name: str) -> Array:
+    """Zeros, ones, the ends of the range of a type, and of those that are narrower."""
+    dtype = DType(name)
+    if dtype.is_bool:
+        return np.array([False, True, True, False])
+    if dtype.is_float:
+        numbers = [0.0, -0.0, 1.0, -1.5, 2.5, 3.0, 255.0, -129.0, 1e4, np.inf, -np.inf, np.nan]
+        return np.array(numbers, dtype.numpy)
+    low, high = integer_range(dtype)
+    numbers = [low, low + 1, -1, 0, 1, 2, 7, 8, 31, 127, 128, 255, 2**31, high - 1, high]
+    return np.array([n for n in numbers if low <= n <= high], dtype.numpy)
+
+
+def pairs(a: str, b: str) -> tuple[Array, Array]:
+    x, y = edges(a), edges(b)
+    return np.repeat(x, len(y)), np.tile(y, len(x))
+
+
+def operators_of(dtype: DType) -> list[tuple[Operator, Operator]]:
+    """Operators of tensors, and what they are of arrays of one type."""
+    found = [(op, op) for op in COMPARISONS]
+    if dtype.is_bool:
+        # Sums of truth values are int32.
+        return [*found, *((op, op) for op in BITS[:3]),
+                *((op, lambda x, y, op=op: op(x.astype("int32"), y.astype("int32")))
+                  for op in ARITHMETIC)]
+    found += [(op, op) for op in ARITHMETIC]
+    found += EXTREMES.items()
+    return found + ([(operator.truediv, operator.truediv)] if dtype.is_float else
+                    [(op, op) for op in BITS])
+
+
+def check(inputs: Sequence[Array], bodies: Sequence[Callable[..., Expr]],
+          wanted: Sequence[Array]) -> None:
+    """One kernel of vectors with all bodies, compiled and interpreted."""
+    (count,) = inputs[0].shape
+    tensors = [te.placeholder(x.shape, x.dtype.name, name=f"A{k}") for k, x in enumerate(inputs)]
+    made = te.compute((count,), lambda i: [body(*(t[i] for t in tensors)) for body in bodies])
+    outputs = list(made) if isinstance(made, tuple) else [made]
+    assert [t.dtype for t in outputs] == [w.dtype.name for w in wanted]
+    s = te.create_schedule(outputs[0].op)
+    s[outputs[0]].vectorize(s[outputs[0]].split(outputs[0].op.axis[0], 16)[1])
+    kernel = tecomp.build(s, [*tensors, *outputs])
+    runs: list[Callable[[list[Array]], object]] = [
+        lambda arrays: kernel(*arrays), lambda arrays: evaluate(kernel.lowered.final, arrays),
+    ]
+    for run in runs:
+        results = [np.zeros(count, w.dtype) for w in wanted]
+        run([*(x.copy() for x in inputs), *results])
+        for k, (result, right) in enumerate(zip(results, wanted, strict=True)):
+            same = (result == right) | ((result != result) & (right != right))
+            assert same.all(), (k, *(x[~same] for x in inputs), result[~same], right[~same])
+
+
+@pytest.mark.parametrize("a", SCALARS)
+def test_every_operator_of_every_pair_of_types(a: str) -> None:
+    """Each pair once, the one type on the left or the other."""
+    first = SCALARS.index(a)
+    for k in range(len(SCALARS) // 2 + 1):
+        b = SCALARS[(first + k) % len(SCALARS)]
+        common = promote(DType(a), DType(b))
+        x, y = pairs(a, b)
+        if common is None:
+            with pytest.raises(TypeMismatchError):
+                te.placeholder((1,), a)[0] + te.placeholder((1,), b)[0]
+            continue
+        known = operators_of(common)
+        with np.errstate(all="ignore"):
+            u, v = x.astype(common.numpy), y.astype(common.numpy)
+            wanted = [reference(u, v) for _, reference in known]
+        check([x, y], [op for op, _ in known], wanted)
+
+
+@pytest.mark.parametrize(
+    ("op", "literal"),
+    [(operator.floordiv, 2), (operator.gt, 0), (operator.mod, 1000), (operator.rshift, 3)],
+)
+@pytest.mark.parametrize("name", ["uint32", "uint64"])
+def test_unsigned_numbers_beyond_the_signed(name: str, op: Operator, literal: int) -> None:
+    x = np.iinfo(name).max - np.arange(8, dtype=name)
+    check([x], [lambda a: op(a, literal)], [op(x, np.dtype(name).type(literal))])
+
+
+def test_signed_becomes_unsigned_of_as_many_bits() -> None:
+    x, y = np.array([200, 1], "uint8"), np.array([-1, -2], "int8")
+    check([x, y], [operator.add, operator.lt], [x + y.astype("uint8"), x < y.astype("uint8")])
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_every_operator_of_literals(name: str) -> None:
+    """A literal keeps its value, or is refused."""
+    bodies: list[Callable[..., Expr]] = []
+    wanted: list[Array] = []
+    x = edges(name)
+    for value in (*WHOLE, *FRACTIONS):
+        common = promote(DType(name), te.const(value).dtype)
+        assert common is not None
+        with np.errstate(all="ignore"):
+            held = np.array(value).astype(common.numpy)
+        kept = held.astype(object) == value if common.is_integer or common.is_bool else (
+            np.isfinite(held))
+        if not kept:
+            with pytest.raises(TypeMismatchError):
+                te.placeholder((1,), name)[0] + value
+            continue
+        for op, reference in operators_of(common):
+            if op in BITS[3:] and value < 0:
+                continue
+            with np.errstate(all="ignore"):
+                u, v = x.astype(common.numpy), np.full(x.shape, held)
+                wanted += [reference(u, v), reference(v, u)]
+            bodies += [lambda a, op=op, value=value: op(a, value),
+                       lambda a, op=op, value=value: op(value, a)]
+    check([x], bodies, wanted)
