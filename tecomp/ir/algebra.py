@@ -76,10 +76,8 @@ def _joins(facts: Facts, total: Linear) -> Iterator[Linear]:
             case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.linear(m), 1):
                 # c * ((y // m) * m) + c * (y % m) == c*y  where m >= 1
                 whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
-                product = facts.terms.linear(whole).only()
-                other = None if product is None else facts.terms.key(product[0])
-                if other is not None and total.terms.get(other, (None, 0))[1] == c:
-                    yield total.replaced((key, other), facts.terms.linear(y).times(c))
+                yield from _completed(total, key, facts.terms.linear(whole), c,
+                                      facts.terms.linear(y))
             case Binary(BinOp.FLOORDIV, y, Const(m)) if m > 0 and c % m == 0:
                 # c*y - (c*m) * (y // m) == c * (y % m)
                 numerator, k = facts.terms.linear(y), -c // int(m)
@@ -90,6 +88,14 @@ def _joins(facts: Facts, total: Linear) -> Iterator[Linear]:
                     remainder = modulo(facts, numerator, int(m)).times(k)
                     gone = total.replaced((*numerator.terms, key), remainder)
                     yield gone.shifted(-k * numerator.const)
+
+
+def _completed(total: Linear, key: int, rest: Linear, c: int, whole: Linear) -> Iterator[Linear]:
+    """`total` with `c * whole` for `c * x + c * rest`, if it has both; x is the atom of `key`."""
+    if rest.terms and all(
+        total.terms.get(part, (None, 0))[1] == c * k for part, (_, k) in rest.terms.items()
+    ):
+        yield total.replaced((key, *rest.terms), whole.times(c)).shifted(-c * rest.const)
 
 
 def _join_remainder(

@@ -129,6 +129,8 @@ class Terms:
         self._keys: dict[int, tuple[Expr, int]] = {}
         self._linear: dict[int, tuple[Expr, Linear]] = {}
         self._factors: dict[int, tuple[int, ...]] = {}
+        # A product is written in one way, that in which it came first.
+        self._products: dict[int, Expr] = {}
         self._data: set[int] = set()
         self._written: dict[tuple[Any, ...], Expr] = {}
 
@@ -251,9 +253,12 @@ class Terms:
         ordered = tuple(sorted(parts))
         number = self._number(("*", *ordered))
         self._factors[number] = ordered
-        atom = node if (c, d) == (1, 1) else Binary(BinOp.MUL, x, y)
-        self._keys.setdefault(id(atom), (atom, number))
-        self._linear.setdefault(id(atom), (atom, Linear({number: (atom, 1)})))
+        atom = self._products.get(number)
+        if atom is None:
+            atom = node if (c, d) == (1, 1) else Binary(BinOp.MUL, x, y)
+            self._products[number] = atom
+            self._keys.setdefault(id(atom), (atom, number))
+            self._linear.setdefault(id(atom), (atom, Linear({number: (atom, 1)})))
         if not self._data.isdisjoint(parts):
             self._data.add(number)
         return Linear({number: (atom, c * d)})

@@ -66,6 +66,22 @@ def test_reduction_over_a_product(agrees: Agrees) -> None:
     agrees(s, [n, m, X, R], {n: 6, m: 5, X: x, R: np.array([x.sum()], np.int32)})
 
 
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_rows_twice_as_long_as_those_that_are_read(agrees: Agrees, size: int) -> None:
+    """In the fused loop f, row `f // (2n)` of P is n long, though f goes 2n on for each."""
+    P = te.placeholder((n + n, n), "int32", name="P")
+    twice = te.compute(
+        (n + n, n + n),
+        lambda i, j: te.if_then_else(j < n, P[i, j], P[i, j - n]),
+        name="twice",
+    )
+    s = te.create_schedule(twice)
+    s[twice].fuse(*twice.op.axis)
+    p = np.arange(2 * size * size, dtype=np.int32).reshape(2 * size, size)
+
+    agrees(s, [n, P, twice], {n: size, P: p, twice: np.hstack([p, p])})
+
+
 def test_quotient_of_two_sizes(agrees: Agrees) -> None:
     """Rows of m, as many as n elements make."""
     A = te.placeholder((n,), "int32", name="A")

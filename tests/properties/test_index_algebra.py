@@ -1,0 +1,48 @@
+"""The rules of the simplifier, enumerated over all small sizes and all values of the variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, note, settings
+from numpy.typing import NDArray
+
+from tecomp.ir.expr import Expr
+from tecomp.ir.simplify import bounds, simplify
+from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
+
+
+@settings(max_examples=10 * settings().max_examples)
+@given(worlds_and_indices())
+def test_simplified_indices_have_the_same_values(case: tuple[World, Expr]) -> None:
+    check(*case)
+
+
+@settings(max_examples=10 * settings().max_examples)
+@given(worlds_and_digits())
+def test_digits_put_together_have_the_same_values(case: tuple[World, Expr]) -> None:
+    check(*case)
+
+
+def check(world: World, expr: Expr) -> None:
+    """The same values when simplified; what is simple stays as it is, and the bounds hold."""
+    simple = simplify(expr, world.ranges)
+    note(f"{expr}\nis simplified to\n{simple}\nwhere {world}")
+
+    wanted = world.at(expr)
+
+    assert_same(world, simple, wanted)
+    low, high = bounds(expr, world.ranges)
+    assert low is None or (wanted >= low).all()
+    assert high is None or (wanted <= high).all()
+    assert str(simplify(simple, world.ranges)) == str(simple)
+
+
+def assert_same(world: World, expr: Expr, wanted: NDArray[Any]) -> None:
+    found = world.at(expr)
+    wrong = np.flatnonzero(found != wanted)
+    if wrong.size:
+        at = {var.name: int(column[wrong[0]]) for var, column in world.points.items()}
+        raise AssertionError(f"{expr} at {at}: {found[wrong[0]]}, not {wanted[wrong[0]]}")
+
