@@ -140,9 +140,9 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> Non
     stage.parallel(stage.fuse(*rows, chunk))
 
 
-def is_short(axis: te.IterVar, lanes: int) -> bool:
-    """Whether an axis is so few vectors long that a part of one at its end counts."""
-    return isinstance(axis.extent, int) and axis.extent < _FEW * lanes
+def is_short(axis: te.IterVar, lanes: int, few: int = _FEW) -> bool:
+    """Whether an axis is so `few` vectors long that a part of one at its end counts."""
+    return isinstance(axis.extent, int) and axis.extent < few * lanes
 
 
 def run_length(output: te.Tensor) -> int:

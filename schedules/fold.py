@@ -7,6 +7,8 @@ from tecomp.schedules.tiles import ceil_div, lanes_of
 
 ACCUMULATORS = 4
 """Vectors of partial results: a sum waits for the one before, so several are under way."""
+_VECTORS_EACH = 8
+"""Vectors of a row from which on such a vector gains more than combining it costs."""
 
 
 def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
@@ -23,8 +25,9 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         run: its loop along which memory is contiguous.
         place: its loop over elements inside which the partial results of one are computed.
         target: for its vectors.
-        rows: how many elements those are. Several rows are read side by side: memory answers
-            sooner where more than one is under way.
+        rows: how many elements those are. The lanes of several rows are combined side by side, so
+            that one does not wait for the other. That is for short rows: their vectors are read
+            side by side too, and caches fetch few stretches of memory ahead at once.
 
     Returns:
         The partial results, which do the work.
@@ -32,7 +35,7 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     lanes = lanes_of(result, run, target)
     accumulators = max(ACCUMULATORS // rows, 1)
     if isinstance(run.extent, int):
-        accumulators = max(min(accumulators, ceil_div(run.extent, lanes)), 1)
+        accumulators = max(min(accumulators, ceil_div(run.extent, _VECTORS_EACH * lanes)), 1)
     _, inner = s[result].split(run, factor=accumulators * lanes)
     partial = _combine_later(s, result, inner, place)
     *outer, many = s[partial].op.axis

@@ -27,8 +27,13 @@ Operation = Literal["sum", "mean", "prod", "max", "min"]
 _REDUCERS: dict[str, Callable[..., te.Expr]] = {
     "sum": te.sum, "mean": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
 }
-_ROWS_AT_ONCE = 4
+_ROWS_AT_ONCE = 8
 """Rows that are combined before the result in memory is touched."""
+_PAGE_BYTES = 4096
+"""Caches fetch ahead inside of a page, and in one stretch of it."""
+_SIDE_BY_SIDE = 4
+_SHORT = 8
+"""Vectors of a row up to which the lanes of several are combined side by side."""
 _SPARE = 4
 """Vector registers that hold no sum."""
 _PART_BYTES = 128 * 1024
@@ -124,32 +129,33 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
 
 def _along_rows(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
     """Each element of the result is a row, or several; vectors run along it."""
-    several = _side_by_side(output, target)
+    *outer, run = _loops_of_reduction(s, total, target)
+    several = _side_by_side(output, run, target)
     rows = _groups(s, output, several)
     s[output].parallel(rows)
     place = rows
     if total is not output:
         s[total].compute_at(s[output], rows)
         place = _groups(s, total, several)
-    *outer, run = _loops_of_reduction(s, total, target)
     partial = total
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
         partial = one(s.rfactor(total, parts, factor_axis=0))
-        several = _side_by_side(partial, target)
+        run = s[partial].op.reduce_axis[-1]
+        several = _side_by_side(partial, run, target)
         place = _groups(s, partial, several)
         s[partial].parallel(place)
-        run = s[partial].op.reduce_axis[-1]
     fold(s, partial, run, place, target, rows=several)
 
 
-def _side_by_side(x: te.Tensor, target: Target) -> int:
-    """How many rows are reduced together: some, unless few are left for each core."""
+def _side_by_side(x: te.Tensor, run: te.IterVar, target: Target) -> int:
+    """How many rows are reduced together: some if they are short, and as many for each core."""
     along = next((n for n in reversed(x.shape) if not is_one(n)), 1)
     count = product(x.shape)
-    is_few = isinstance(count, int) and count < _ROWS_AT_ONCE * core_of(target).count
-    is_narrow = isinstance(along, int) and along < _ROWS_AT_ONCE
-    return 1 if is_few or is_narrow else _ROWS_AT_ONCE
+    is_long = not is_short(run, lanes_of(x, run, target), _SHORT)
+    is_few = isinstance(count, int) and count < _SIDE_BY_SIDE * core_of(target).count
+    is_narrow = isinstance(along, int) and along < _SIDE_BY_SIDE
+    return 1 if is_long or is_few or is_narrow else _SIDE_BY_SIDE
 
 
 def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:
@@ -251,7 +257,7 @@ def across_rows(
         s[total].compute_at(s[output], block)
         inside = list(s[total].op.axis)
     *outer, last = s[total].op.reduce_axis
-    steps, _ = s[total].split(last, factor=_ROWS_AT_ONCE)
+    steps, _ = s[total].split(last, factor=_rows_at_once(total, columns, target))
     few = one(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
     vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
     s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)
@@ -263,6 +269,20 @@ def across_rows(
     s[few].reorder(*elements, row, lane)
     s[few].unroll(row)
     s[few].vectorize(lane)
+
+
+def _rows_at_once(total: te.Tensor, columns: int, target: Target) -> int:
+    """How many rows are combined in a register: one where they are short and come from memory.
+
+    What is fetched ahead is in one stretch there, and several rows of a page are none.
+    """
+    sizes = [axis.extent for axis in (*total.op.axis, *total.op.reduce_axis)]
+    row = product(total.shape[len(total.shape) - columns :])
+    count, width = product(sizes), min(x.dtype.bytes for x in total.op.input_tensors)
+    if not isinstance(count, int) or not isinstance(row, int):
+        return _ROWS_AT_ONCE
+    is_far = count * width > core_of(target).cache_bytes[-1]
+    return 1 if is_far and row * width < _PAGE_BYTES else _ROWS_AT_ONCE
 
 
 def _blocked(

@@ -9,6 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.ir.expr import BufferLoad
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import For
 from tecomp.schedules import reduce
 
 
@@ -120,6 +123,28 @@ def test_nan_propagates(target: tecomp.Target) -> None:
     kernel(a, result)
 
     np.testing.assert_array_equal(result, a.max(1))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "vectors"),
+    [((1000, 64), 1, 4), ((1000, 112), 1, 4), ((1000, 160), 1, 2), ((96, 5120), 1, 4),
+     ((96, 512), 0, 8), ((9600, 512), 0, 8), ((96000, 512), 0, 1), ((9600, 5120), 0, 8)],
+)
+def test_rows_are_read_side_by_side_where_caches_keep_up(
+    shape: tuple[int, int], axis: int, vectors: int
+) -> None:
+    core = tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024, 32 * 1024 * 1024))
+    target = tecomp.Target("pinned", "", tecomp.Target.load("cpu").memories, core)
+    A = te.placeholder(shape, name="A")
+    B = reduce.define(A, axis)
+    func = tecomp.lower(reduce.schedule(B, target), [A, B])
+    inside = [
+        sum(isinstance(node, BufferLoad) and node.buffer.name == "A" for node in walk(loop))
+        for loop in walk(func.body)
+        if isinstance(loop, For) and not any(isinstance(x, For) for x in walk(loop.body))
+    ]
+
+    assert max(inside) == vectors
 
 
 @pytest.mark.parametrize("axis", [2, (0, 0), -3])
