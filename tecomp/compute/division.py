@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from tecomp.compute.arithmetic import Value, value_of
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.expr import BinOp, CmpOp, Expr, binary, cast, compare, const, match_types, select
+from tecomp.ir.expr import (
+    BinOp,
+    CmpOp,
+    Expr,
+    binary,
+    cast,
+    compare,
+    const,
+    divided,
+    match_types,
+    select,
+)
 
 
 def floordiv(a: Value, b: Value) -> Expr:
     """`a // b`, rounded towards minus infinity."""
-    return binary(BinOp.FLOORDIV, value_of(a), value_of(b))
+    return divided(BinOp.FLOORDIV, value_of(a), value_of(b))
 
 
 def floormod(a: Value, b: Value) -> Expr:
     """`a % b`, with the sign of `b`."""
-    return binary(BinOp.MOD, value_of(a), value_of(b))
+    return divided(BinOp.MOD, value_of(a), value_of(b))
 
 
 indexdiv = floordiv
@@ -28,7 +39,7 @@ def truncdiv(a: Value, b: Value) -> Expr:
         TypeMismatchError: an operand is no integer.
     """
     x, y = _integers(a, b, "truncdiv")
-    floor = binary(BinOp.FLOORDIV, x, y)
+    floor = divided(BinOp.FLOORDIV, x, y)
     if x.dtype.kind == "uint":
         return floor
     return binary(BinOp.ADD, floor, cast(x.dtype, _rounded_down(x, y)))
@@ -41,7 +52,7 @@ def truncmod(a: Value, b: Value) -> Expr:
         TypeMismatchError: an operand is no integer.
     """
     x, y = _integers(a, b, "truncmod")
-    rest = binary(BinOp.MOD, x, y)
+    rest = divided(BinOp.MOD, x, y)
     if x.dtype.kind == "uint":
         return rest
     return binary(BinOp.SUB, rest, select(_rounded_down(x, y), y, const(0, y.dtype)))

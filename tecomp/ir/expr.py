@@ -23,6 +23,7 @@ from tecomp.ir.nodes import (
     cast,
     compare,
     const,
+    divided,
     match_types,
 )
 from tecomp.ir.operators import (
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "condition_of",
     "const",
+    "divided",
     "if_then_else",
     "index_value",
     "integer_range",

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
 from tecomp.ir.operators import (
     BITS,
@@ -67,16 +67,16 @@ class Expr(Printed):
         return binary(BinOp.DIV, other, self)
 
     def __floordiv__(self, other: Like) -> Expr:
-        return binary(BinOp.FLOORDIV, self, other)
+        return divided(BinOp.FLOORDIV, self, other)
 
     def __rfloordiv__(self, other: Like) -> Expr:
-        return binary(BinOp.FLOORDIV, other, self)
+        return divided(BinOp.FLOORDIV, other, self)
 
     def __mod__(self, other: Like) -> Expr:
-        return binary(BinOp.MOD, self, other)
+        return divided(BinOp.MOD, self, other)
 
     def __rmod__(self, other: Like) -> Expr:
-        return binary(BinOp.MOD, other, self)
+        return divided(BinOp.MOD, other, self)
 
     def __and__(self, other: Like) -> Expr:
         return binary(BinOp.BITAND, self, other)
@@ -458,6 +458,22 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
         if result is not None:
             return Const(result, kind)
     return Binary(op, x, y)
+
+
+def divided(op: BinOp, a: Like, b: Like) -> Expr:
+    """`a // b` or `a % b` as somebody wrote it; in code that was made a divisor may become 0.
+
+    Raises:
+        DefinitionError: the divisor is the integer 0.
+        TypeMismatchError: the operator is not defined for that type.
+    """
+    made, divisor = binary(op, a, b), as_expr(b)
+    if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
+        raise DefinitionError(
+            f"`{op.value}`: `{a}` is divided by 0; divide by another number, or by a variable, "
+            "which gives 0 where it is 0"
+        )
+    return made
 
 
 def compare(op: CmpOp, a: Like, b: Like) -> Expr:

@@ -49,10 +49,10 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
         plain = Layout.row_major(shape, tensor.dtype)
         # A tensor without axes has a place all the same; maps begin with its axes.
         index_map = plain.index_map if shape or not stage.layout.maps else IndexMap((), ())
+        separators = stage.layout.axis_separators
         for each in stage.layout.maps:
-            lifted = IndexMap.lift(each)
-            results = tuple(lifted.map_indices(list(index_map.final_indices)))
-            index_map = IndexMap(index_map.initial_indices, results, stage.layout.axis_separators)
+            last = IndexMap(each.initial_indices, each.final_indices, separators)
+            index_map = index_map.then(last)
         pad = stage.layout.pad_value
         value = pad.value.value if pad is not None and isinstance(pad.value, Const) else None
         found[tensor] = Layout(

@@ -206,7 +206,11 @@ class Analysis:
     """All answers about a map on a shape; each is found when it is first asked for."""
 
     def __init__(
-        self, variables: tuple[Var, ...], exprs: tuple[Expr, ...], shape: tuple[Extent, ...]
+        self,
+        variables: tuple[Var, ...],
+        exprs: tuple[Expr, ...],
+        shape: tuple[Extent, ...],
+        ends: tuple[Extent, ...] | None = None,
     ) -> None:
         """Prepare the answers.
 
@@ -214,7 +218,9 @@ class Analysis:
             variables: the axes of the map.
             exprs: its results, quasi-affine or bit operations.
             shape: an extent for each axis.
+            ends: the shape that the map gives, where it is more than the results say.
         """
+        self._given_ends = ends
         self.variables = variables
         self.exprs = exprs
         self.shape = shape
@@ -236,7 +242,7 @@ class Analysis:
     @cached_property
     def ends(self) -> tuple[Extent, ...]:
         """The shape that the map gives."""
-        return tuple(
+        return self._given_ends or tuple(
             extent_of(expr, form, self._reader, self.variables, self.shape)
             for expr, form in zip(self.exprs, self.forms, strict=True)
         )

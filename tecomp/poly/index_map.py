@@ -40,6 +40,7 @@ class IndexMap(PlainIndexMap):
     """
 
     _answers: dict[tuple[int, ...], Analysis] = field(default_factory=dict, init=False)
+    _parts: tuple[IndexMap, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         for expr in self.final_indices:
@@ -102,18 +103,34 @@ class IndexMap(PlainIndexMap):
     def then(self, after: PlainIndexMap) -> IndexMap:
         """This map followed by `after`, with the separators of `after`.
 
+        The result has the places that the maps have one after the other: what the first one
+        declares or pads is there for the second.
+
         >>> tiles = IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
         >>> tiles.then(IndexMap.from_func(lambda a, b, c: [b, a, c]))
         lambda i, j: [j, i // 4, i % 4]
+        >>> halves = IndexMap.from_func(lambda i: [i // 4, i % 4])
+        >>> halves.then(IndexMap.from_func(lambda a, b: [a * 4 + b])).map_shape([14])
+        (16,)
         """
-        results = IndexMap.lift(after).map_indices(self.final_indices)
-        return IndexMap(self.initial_indices, tuple(results), after.axis_separators)
+        last = IndexMap.lift(after)
+        results = last.map_indices(self.final_indices)
+        made = IndexMap(self.initial_indices, tuple(results), last.axis_separators)
+        first = tuple(IndexMap(m.initial_indices, m.final_indices) for m in self.parts)
+        object.__setattr__(made, "_parts", (*first, *last.parts))
+        return made
+
+    @property
+    def parts(self) -> tuple[IndexMap, ...]:
+        """The maps that this one applies one after the other; itself if it is not composed."""
+        return self._parts or (self,)
 
     def map_shape(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
         """The extent of each result for a tensor of `shape`.
 
         `% c` has the full period c and `// c` the ceiling; a result that is made otherwise has
-        the least extent that holds all its values.
+        the least extent that holds all its values. A composed map gives what its parts give one
+        after the other.
 
         Raises:
             LayoutError: a result is negative for some index.
@@ -245,10 +262,20 @@ class IndexMap(PlainIndexMap):
         found = self._answers.get(key)
         if found is None:
             sizes = self._checked(shape)
-            found = Analysis(self.initial_indices, self.final_indices, sizes)
+            found = Analysis(
+                self.initial_indices, self.final_indices, sizes, self._ends_of_parts(sizes)
+            )
             if all(a is b for a, b in zip(sizes, shape, strict=True)):
                 self._answers[key] = found
         return found
+
+    def _ends_of_parts(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
+        """The shape that the parts of a composed map give one after the other."""
+        if not self._parts:
+            return None
+        for part in self._parts:
+            shape = part.map_shape(shape)
+        return shape
 
     def _checked(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
         if len(shape) != len(self.initial_indices):

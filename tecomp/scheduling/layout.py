@@ -41,7 +41,8 @@ def transform_layout(
             for j in range(64):    ->         for i in range(16):
                 B[i, j] = ...                     B'[j, i] = ...
 
-    A second call starts from the axes that the first one made, and composes. Axis separators
+    A second call starts from the axes that the first one made, and composes; a composed map
+    counts as a call for each of its parts. Axis separators
     are kept until a later call has its own. Where the map leaves places without an element,
     `pad_value` (a number, or a function of the physical indices) is written to them; without
     it they are never read. `loops="logical"` leaves the loops as they are, and so does a scan:
@@ -66,6 +67,11 @@ def transform_layout(
     shape = stored_shape(stage)
     _check_described(mapping, stage, shape, where)
     index_map = _index_map(mapping, len(shape), where)
+    *first, last = index_map.parts
+    if first:
+        for part in first:
+            state, _ = transform_layout(state, key, part, loops=loops)
+        return transform_layout(state, key, last, pad_value, loops)
     new_shape = _checked_shape(index_map, shape, stage, where)
     layout = Layout(
         maps=(*stage.layout.maps, index_map),

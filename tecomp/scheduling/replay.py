@@ -150,7 +150,7 @@ def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
         case {"stage": str(name)} | {"tensor": str(name)}:
             return _tensor(schedule, name, value.get("output", 0))
         case {"map": str(text)}:
-            return IndexMap.lift(parse_index_map(text))
+            return _index_map([text, *_field(value, "then", list)] if "then" in value else [text])
         case {"value": str(text)}:
             return pad_function(parse_pad_value(text))
         case {"expr": str(text)}:
@@ -160,6 +160,14 @@ def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
         case dict():
             raise ParseError(f"replay: the trace is malformed: {value!r} is no argument")
     return value
+
+
+def _index_map(texts: list[Any]) -> IndexMap:
+    """Maps one after the other."""
+    first, *others = (IndexMap.lift(parse_index_map(str(text))) for text in texts)
+    for other in others:
+        first = first.then(other)
+    return first
 
 
 def _float(text: str) -> float:

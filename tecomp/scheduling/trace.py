@@ -219,6 +219,7 @@ class _Writer:
         self.needs: list[Need] = []
         self.before = before
         self.layout = None if stage is None else after.stage(stage).layout
+        self.n_maps = 0 if stage is None else len(before.stage(stage).layout.maps)
 
     def operation(self, op: Operation) -> str:
         name = self.names.of(self.before.stage(op).key)
@@ -298,7 +299,8 @@ class _Writer:
         """An argument of transform_layout: functions as they were understood."""
         assert self.layout is not None
         if name == 0:
-            return {"map": str(self.layout.maps[-1])}
+            first, *others = map(str, self.layout.maps[self.n_maps :])
+            return {"map": first, "then": list[Json](others)} if others else {"map": first}
         if name == "pad_value" and callable(value):
             assert self.layout.pad_value is not None
             return {"value": str(self.layout.pad_value)}
@@ -325,6 +327,9 @@ def _python(value: Json) -> str:
             return str(name)
         case {"tensor": name, "output": output}:
             return str(name) if output == 0 else f'{name}.op.output({output})'
+        case {"map": text, "then": [*others]}:
+            first, *later = (f"te.IndexMap.from_func({te_text(str(t))})" for t in (text, *others))
+            return first + "".join(f".then({each})" for each in later)
         case {"map": text} | {"value": text} | {"expr": text}:
             return te_text(str(text))
         case {"float": text}:

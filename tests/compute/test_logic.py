@@ -144,6 +144,27 @@ def test_division(expr: Expr, text: str) -> None:
     assert str(expr) == text
 
 
+@pytest.mark.parametrize(
+    "divide",
+    [lambda x: x // 0, lambda x: x % 0, lambda x: te.floordiv(x, 0), lambda x: te.floormod(x, 0),
+     lambda x: te.truncdiv(x, 0), lambda x: te.truncmod(x, 0), lambda x: te.div(x, 0),
+     lambda x: te.indexdiv(x, te.const(0)), lambda x: te.indexmod(x, np.int32(0))],
+)
+@pytest.mark.parametrize(
+    "value", [te.var("n"), te.placeholder((4,), "uint8", "A")[2], te.var("f", "bool")]
+)
+def test_integers_are_not_divided_by_0(divide: Callable[[Any], Expr], value: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"is divided by 0; divide by another number") as error:
+        divide(value)
+
+    assert error.value.location is not None
+    assert error.value.location.file == __file__
+
+
+def test_floats_are_divided_by_0() -> None:
+    assert str(te.var("x", "float32") // 0) == "x // float32(0.0)"
+
+
 def run(expr: Expr, **values: int) -> Any:
     """The printed form is Python for scalars, but for division by 0, which gives 0."""
     names = {

@@ -313,7 +313,7 @@ def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, d: a // d, inner, DIVISORS),
         st.builds(lambda a, d: a % d, inner, DIVISORS),
         st.builds(lambda a, d: a * d, inner, DIVISORS),
-        st.builds(lambda ab: ab[0] // ab[1], pairs),
+        st.builds(lambda ab: binary(BinOp.FLOORDIV, *ab), pairs),
         st.builds(lambda c, ab: if_then_else(c, *ab), conditions, pairs),
         st.builds(lambda c, ab: select(c, *ab), conditions, pairs),
         conditions.map(lambda c: cast("int64", c)),

@@ -422,3 +422,26 @@ def test_answers_are_kept() -> None:
 
     assert tiles.inverse([16]).final_indices is first.final_indices
     assert prod(tiles.map_shape([16])) == 16
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shape", "expected"),
+    [
+        (lambda i: [i % 32], lambda a: [a % 64], (20,), (64,)),
+        (lambda i: [i % 32], lambda a: [a ^ 3], (20,), (32,)),
+        (lambda i: [i // 4, i % 4], lambda a, b: [a * 4 + b], (14,), (16,)),
+        (lambda i, j: [i % 32, j], lambda a, b: [b, a // 4, a % 4], (5, 7), (7, 8, 4)),
+    ],
+)
+def test_a_composed_map_has_the_places_of_its_parts(
+    one: Any, other: Any, shape: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    """A remainder declares places, and a second map gets all of them."""
+    first, second = (IndexMap.from_func(f) for f in (one, other))
+
+    both = first.then(second)
+
+    assert both.map_shape(shape) == second.map_shape(first.map_shape(shape)) == expected
+    assert both.then(IndexMap.from_func(lambda *i: list(i), ndim=len(expected))).map_shape(
+        shape) == expected
+    assert both.padding_count(shape) == prod(expected) - prod(shape)

@@ -209,7 +209,7 @@ def test_equivalence(one: list[Step], other: list[Step], shape: Index) -> None:
     )
 
 
-@given(BENIGN, BENIGN, SHAPES)
+@given(BENIGN | BITS, BENIGN | BITS, SHAPES)
 def test_composition(one: list[Step], other: list[Step], shape: Index) -> None:
     first = truth_of(one, shape)
     ends = check_shape(first)
@@ -221,6 +221,11 @@ def test_composition(one: list[Step], other: list[Step], shape: Index) -> None:
 
     found = on_box(both.final_indices, both.initial_indices, shape)
     assert found == [second.places[place] for place in first.places.values()]
+    wanted = check_shape(second)
+    assume(wanted is not None and prod(wanted) < 10_000)
+    assert both.map_shape(shape) == wanted
+    assert both.on(shape).ends == wanted
+    check_answers(Truth(both, shape, dict(zip(first.places, found, strict=True))))
 
 
 @given(AFFINE | BITS, SHAPES, st.lists(st.integers(1, 3), min_size=3, max_size=3))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.errors import LayoutError
+from tecomp.errors import DefinitionError, LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BufferLoad, Const, Var, cast
 from tecomp.ir.stmt import Buffer, Range
@@ -190,13 +190,26 @@ NOT_QUASI_AFFINE = (
         (lambda i, j: [i // j, j], "i // j"),
         (lambda i, j: [i % j + 1, j], "i % j"),
         (lambda i, j: [i * N + j], "i * n"),
-        (lambda i, j: [i // 0, j], "i // 0"),
         (lambda i, j: [BufferLoad(TABLE, (i,)), j], "T[i]"),
         (lambda i, j: [cast("int64", cast("float32", i)), j], 'cast("float32", i)'),
     ],
 )
 def test_what_is_not_quasi_affine(function: Any, part: str) -> None:
     assert message_of(lambda: IndexMap.from_func(function)) == f"`{part}`{NOT_QUASI_AFFINE}"
+
+
+@pytest.mark.parametrize(
+    ("function", "op", "part"),
+    [(lambda i, j: [i // 0, j], "//", "i"), (lambda i, j: [i, (i + j) % 0], "%", "i + j")],
+)
+def test_divisions_by_0(function: Any, op: str, part: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        IndexMap.from_func(function)
+
+    assert error.value.message == (
+        f"`{op}`: `{part}` is divided by 0; divide by another number, or by a variable, which "
+        "gives 0 where it is 0"
+    )
 
 
 def test_lifted_maps_are_checked_too() -> None:

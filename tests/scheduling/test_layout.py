@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tecomp import IndexMap, te
+from tecomp import IndexMap, lower, te
 from tecomp.errors import LayoutError, ScheduleError
 from tecomp.scheduling.layout import stored_shape
 from tecomp.scheduling.schedule import Schedule
@@ -402,3 +402,15 @@ def test_refused(case: str, refusal: Any) -> None:
     assert error.message == message
     assert error.location is not None
     assert Path(error.location.file) == Path(__file__)
+
+
+def test_a_composed_map_is_a_call_for_each_of_its_parts() -> None:
+    wide = te.IndexMap.from_func(lambda i, j: [i, j % 16])
+    sticks = te.IndexMap.from_func(lambda i, j: [j // 8, i, j % 8])
+    whole, apart = te.create_schedule(C.op), te.create_schedule(C.op)
+
+    whole[C].transform_layout(wide.then(sticks), pad_value=1.0)
+    apart[C].transform_layout(wide)
+    apart[C].transform_layout(sticks, pad_value=1.0)
+
+    assert str(lower(whole, [A, C])) == str(lower(apart, [A, C]))

@@ -233,6 +233,17 @@ def a_pad_function_of_infinity(s: Schedule) -> None:
     )
 
 
+def a_composed_map(s: Schedule) -> None:
+    wide = te.IndexMap.from_func(lambda i, j: [i, j % 16])
+    halves = te.IndexMap.from_func(lambda i, j: [j // 8, i, j % 8])
+    s[C].transform_layout(wide.then(halves), pad_value=-1.0)
+    s[A].transform_layout(wide.then(halves).then(wide_again()))
+
+
+def wide_again() -> te.IndexMap:
+    return te.IndexMap.from_func(lambda a, b, c: [a, te.AXIS_SEPARATOR, b * 8 + c])
+
+
 Decide = Callable[[Schedule], None]
 CASES: list[tuple[Decide, tuple[Tensor, ...], list[Any]]] = [
     *(
@@ -242,7 +253,7 @@ CASES: list[tuple[Decide, tuple[Tensor, ...], list[Any]]] = [
             layouts, layouts_that_compose, layout_with_a_pad_function,
             layout_with_a_pad_function_of_zero, layout_keeps_loops, layout_with_a_constant,
             index_map, swizzle, numbers_of_numpy, pad_values_without_a_literal,
-            a_pad_function_of_infinity,
+            a_pad_function_of_infinity, a_composed_map,
         )
     ),
     *(

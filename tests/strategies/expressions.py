@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -274,6 +275,8 @@ class Expressions(Indices):
                 b = literal(self.number(0, 3), dtype)
             case "//" | "%" if self.chance(70):
                 b = literal(self.number(1, 4), dtype)
+            case "//" | "%" if is_constant(b):  # it may be 0
+                op = "|"
         if op == "%" and b.low == b.high and b.low > 0:
             return Value(f"({a.text} % {b.text})", dtype, 0, b.high - 1)
         return Value(f"({a.text} {op} {b.text})", dtype, *full_range(dtype))
@@ -293,6 +296,12 @@ class Expressions(Indices):
             return Value(f"te.{word}({a.text} * {half.text})", dtype, -4, 4)
         word = self.pick(("te.popcount", "te.abs", "~"))
         return Value(f"{word}({a.text})", dtype, *full_range(dtype))
+
+
+def is_constant(value: Value) -> bool:
+    """Whether it is made of numbers alone."""
+    nodes = ast.walk(ast.parse(value.text, mode="eval"))
+    return not any(isinstance(node, ast.Name) and node.id != "te" for node in nodes)
 
 
 def shape_text(shape: Sequence[Extent]) -> str:
