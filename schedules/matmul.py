@@ -147,6 +147,7 @@ class Plan:
         is_split: whether that is less than all of it.
         column_parts: parts that the columns are cut into, where there are too few rows to share.
         pack_rows: whether A is packed.
+        steps: steps of the depth that lie side by side in each packed row of A.
         pack_columns: whether B is packed; if not, its rows stream past the few rows of A.
     """
 
@@ -156,6 +157,7 @@ class Plan:
     is_split: bool
     column_parts: int
     pack_rows: bool
+    steps: int
     pack_columns: bool
 
 
@@ -177,8 +179,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     width = total.dtype.bytes
     k = total.op.reduce_axis[0].extent
     pays = _packed_columns_pay(total, target) * tile.rows
-    tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
-    depth = _depth(k, max(second // 8 // (tile.columns * width), 64))
+    tile = RegisterTile(_rows_of_a_tile(m, tile.rows), tile.columns, tile.lanes)
+    steps = 1 if total.op.attrs["transpose_a"] or _is_below(k, tile.lanes) else tile.lanes
+    depth = _depth(k, max(second // 8 // (tile.columns * width), 64), steps)
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(second * 3 // 4, share)
     most_rows = max(block_bytes // (depth * width) // tile.rows, 1) * tile.rows
@@ -198,8 +201,24 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns
             or bool(total.op.input_tensors[0].op.attrs.get("is_converted"))
         ),
+        steps=steps,
         pack_columns=not is_one(n) and (not isinstance(m, int) or m >= pays),
     )
+
+
+def _rows_of_a_tile(m: int | te.Expr, most: int) -> int:
+    """The number, of those near `most`, with which tiles reach least beyond the last row.
+
+    A few rows less leave the multipliers as busy.
+
+    >>> _rows_of_a_tile(1024, 14), _rows_of_a_tile(1000, 14), _rows_of_a_tile(8, 14)
+    (13, 13, 8)
+    """
+    if not isinstance(m, int):
+        return most
+    even: int = balanced(m, most)
+    near: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
+    return near
 
 
 def _packed_columns_pay(total: te.Tensor, target: Target) -> int:
@@ -215,9 +234,14 @@ def _packed_columns_pay(total: te.Tensor, target: Target) -> int:
     return DOTS_PAY if 2 * lanes * k * total.dtype.bytes <= core.cache_bytes[0] else 1
 
 
-def _depth(k: int | te.Expr, about: int) -> int:
+def _is_below(extent: int | te.Expr, least: int) -> bool:
+    return isinstance(extent, int) and extent < least
+
+
+def _depth(k: int | te.Expr, about: int, unit: int) -> int:
     """Even parts of the depth of about that size: a second pass over the sums costs more."""
-    return max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
+    part = max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
+    return round_up(part, unit)
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
@@ -251,7 +275,10 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     if len(output.shape) > 2:
         s[packed].compute_at(s[driver], block)
     if p.pack_rows:
-        packed = _pack(s, rows, sums, p.tile.rows, first=not total.op.attrs["transpose_a"])
+        if p.steps > 1:
+            packed = _pack_runs(s, rows, sums, p)
+        else:
+            packed = _pack(s, rows, sums, p.tile.rows, first=not total.op.attrs["transpose_a"])
         s[packed].vectorize(s[packed].leaf_iter_vars[-1])
         s[packed].compute_at(s[driver], block if depth is None else depth)
     if driver is not output:
@@ -305,8 +332,7 @@ def _pack(
         width: rows or columns of a tile.
         first: whether those are the axis before the last, and the depth is the last.
     """
-    is_computed = bool(operand.op.input_tensors)
-    packed = operand if is_computed else s.cache_read(operand, "global", [sums])
+    packed = _copy_of(s, operand, sums)
 
     def place(*axes: te.Expr) -> list[te.Expr]:
         *outer, a, b = axes
@@ -315,6 +341,30 @@ def _pack(
 
     s[packed].transform_layout(place)
     return packed
+
+
+def _pack_runs(s: te.Schedule, rows: te.Tensor, sums: te.Tensor, p: Plan) -> te.Tensor:
+    """A copy of `rows` in which a tile finds a vector of steps of each of its rows side by side.
+
+    What lies along the depth is copied so in whole vectors, and each of its cache lines serves as
+    many steps as in the order of the steps.
+    """
+    packed = _copy_of(s, rows, sums)
+    width, steps = p.tile.rows, p.steps
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        *outer, i, k = axes
+        return [*outer, i // width, k // steps, i % width, k % steps]
+
+    s[packed].transform_layout(place)
+    s[sums].split(s[sums].op.reduce_axis[0], factor=steps)
+    return packed
+
+
+def _copy_of(s: te.Schedule, operand: te.Tensor, sums: te.Tensor) -> te.Tensor:
+    """What is laid out for `sums`: an operand that is computed itself, else a copy."""
+    is_computed = bool(operand.op.input_tensors)
+    return operand if is_computed else s.cache_read(operand, "global", [sums])
 
 
 def _copy_in_order(s: te.Schedule, packed: te.Tensor) -> None:

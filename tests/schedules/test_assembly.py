@@ -52,6 +52,18 @@ def test_the_tile_of_a_product_has_no_spill_and_no_gather(cpu: str) -> None:
     assert len(loop) <= tile.rows * vectors + tile.rows + vectors + 6
 
 
+@pytest.mark.parametrize("cpu", CORES)
+@pytest.mark.parametrize("size", [512, 1000])
+def test_rows_are_packed_in_whole_vectors(cpu: str, size: int) -> None:
+    A, B = te.placeholder((size, size), name="A"), te.placeholder((size, size), name="B")
+    C = matmul.define(A, B)
+    func = tecomp.lower(matmul.schedule(C, target(cpu)), [A, B, C])
+    text = emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu)
+
+    slow = ("vinsertps", "vunpck", "vpunpck", "gather", "vmovss")
+    assert not [line for line in text.splitlines() if any(word in line for word in slow)]
+
+
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
 def test_a_product_of_integers_takes_pairs(cpu: str) -> None:
     A, B = (te.placeholder((1000, 1000), "int8", name) for name in "AB")
