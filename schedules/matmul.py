@@ -241,7 +241,8 @@ def _is_below(extent: int | te.Expr, least: int) -> bool:
 def _depth(k: int | te.Expr, about: int, unit: int) -> int:
     """Even parts of the depth of about that size: a second pass over the sums costs more."""
     part = max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
-    return round_up(part, unit)
+    whole: int = round_up(part, unit)
+    return whole
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
