@@ -41,7 +41,8 @@ class Kernel:
     """A compiled function. Call it with its arguments in order; outputs are written in place.
 
     Arrays are NumPy arrays or anything that exports DLPack, compact and in the memory of the
-    processor; they are not copied. All arguments are checked before anything is written. Calls
+    processor; they are not copied. What is written to has to say that it may be: DLPack does so
+    from version 1 on. All arguments are checked before anything is written. Calls
     from several threads at once are safe.
 
     Attributes:

@@ -7,15 +7,20 @@ Source:
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from tecomp.errors import CallError
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
-_READ_ONLY = 1
+_READ_ONLY, _IS_COPY = 1, 2
 # Memory that the processor can reach: its own, and pinned for a CUDA or ROCm device.
 _HOST_DEVICES = (1, 3, 11)
+
+
+Access: TypeAlias = Literal["writable", "read-only", "a copy", "unknown"]
+"""What the owner says about writing to the memory; a capsule from before DLPack 1 is silent."""
 
 
 class _Tensor(ctypes.Structure):
@@ -53,7 +58,7 @@ class Memory:
         dtype: name of the element type.
         shape: extents.
         strides: elements from one index of an axis to the next; None where compact.
-        is_writable: whether it may be written to.
+        access: whether it may be written to, and its owner will see it.
         owner: what keeps it alive.
     """
 
@@ -61,7 +66,7 @@ class Memory:
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
-    is_writable: bool
+    access: Access
     owner: Any
 
 
@@ -75,7 +80,9 @@ def read_dlpack(where: str, array: Any) -> Memory:
         CallError: the memory is not the processor's, or its owner does not share it.
     """
     capsule = _capsule(where, array)
-    tensor, is_writable = _tensor(where, capsule)
+    tensor, access = _tensor(where, capsule)
+    if access == "unknown" and _is_writable(array):
+        access = "writable"
     if tensor.device_type not in _HOST_DEVICES:
         raise CallError(
             f"{where}: expected an array in the memory of the processor, got one on device "
@@ -89,7 +96,18 @@ def read_dlpack(where: str, array: Any) -> Memory:
     if tensor.lanes != 1:
         dtype += f"x{tensor.lanes}"
     address = (tensor.data or 0) + tensor.byte_offset
-    return Memory(address, dtype, shape, strides, is_writable, capsule)
+    return Memory(address, dtype, shape, strides, access, capsule)
+
+
+def _is_writable(array: Any) -> bool:
+    """Whether an array of no version of DLPack says elsewhere that it may be written to."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return True  # there are no others
+    try:
+        return not memoryview(array).readonly
+    except (BufferError, TypeError, ValueError):
+        return False
 
 
 def _capsule(where: str, array: Any) -> object:
@@ -106,7 +124,7 @@ def _capsule(where: str, array: Any) -> object:
         ) from error
 
 
-def _tensor(where: str, capsule: object) -> tuple[_Tensor, bool]:
+def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
@@ -115,9 +133,11 @@ def _tensor(where: str, capsule: object) -> tuple[_Tensor, bool]:
     )
     if valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
-        return versioned.tensor, not versioned.flags & _READ_ONLY
+        if versioned.flags & _IS_COPY:
+            return versioned.tensor, "a copy"
+        return versioned.tensor, "read-only" if versioned.flags & _READ_ONLY else "writable"
     if valid(capsule, b"dltensor"):
-        return _Tensor.from_address(pointer(capsule, b"dltensor")), True
+        return _Tensor.from_address(pointer(capsule, b"dltensor")), "unknown"
     raise CallError(
         f"{where}: __dlpack__ gave {type(capsule).__name__}, which is no DLPack capsule or a used "
         "one; pass an array whose __dlpack__ makes a new capsule at each call"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.codegen.dlpack import Memory, read_dlpack
+from tecomp.codegen.dlpack import Access, Memory, read_dlpack
 from tecomp.errors import CallError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, Var, integer_range
@@ -117,7 +117,8 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     address = array.__array_interface__["data"][0]
     # The name of a NumPy type takes longer to find than all the rest.
     name = str(parameter.scalar) if fits else dtype.name
-    return Memory(address, name, array.shape, strides, array.flags.writeable, array)
+    access: Access = "writable" if array.flags.writeable else "read-only"
+    return Memory(address, name, array.shape, strides, access, array)
 
 
 def _no_array(parameter: Parameter, argument: Any) -> CallError:
@@ -148,10 +149,8 @@ def _check_memory(parameter: Parameter, memory: Memory) -> None:
             f"{array_text(memory.dtype, memory.shape)}; convert it with "
             f".astype({_numpy_name(scalar)})"
         )
-    if parameter.is_written and not memory.is_writable:
-        raise CallError(
-            f"{parameter.where}: it is written to, but the array is read-only; pass a copy of it"
-        )
+    if parameter.is_written and memory.access != "writable":
+        raise _not_writable(parameter, memory)
     if parameter.buffer.strides is None and not _is_compact(memory.shape, memory.strides):
         raise CallError(
             f"{parameter.where}: expected {parameter.describe()} without gaps in row-major order, "
@@ -164,6 +163,18 @@ def _check_memory(parameter: Parameter, memory: Memory) -> None:
             f"{parameter.where}: the address {memory.address:#x} of its first element is no "
             f"multiple of the {scalar.bytes} bytes of {scalar}; pass a copy of it"
         )
+
+
+def _not_writable(parameter: Parameter, memory: Memory) -> CallError:
+    why = {
+        "read-only": "the array is read-only",
+        "a copy": "its __dlpack__ shares a copy, in which the result would be lost",
+    }.get(memory.access, "its __dlpack__ does not say whether that is allowed")
+    advice = "pass a copy of it"
+    if not isinstance(memory.owner, np.ndarray):
+        new = f"np.empty({memory.shape}, {_numpy_name(parameter.scalar)})"
+        advice = f"pass {new} or a tensor of PyTorch, and make the other array from it"
+    return CallError(f"{parameter.where}: it is written to, but {why}; {advice}")
 
 
 def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:

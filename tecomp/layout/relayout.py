@@ -74,6 +74,7 @@ class Relayout:
         src, dst = self.src, self.dst
         for name, given, layout in (("array", array, src), ("out", out, dst)):
             check_array(f"relayout: {name}", given, layout.storage.stored, layout.storage_shape)
+        check_writable("relayout: out", out)
         values = array
         if not _is_plain(src):
             values = src.storage.decode_array(array.reshape(-1), src.dtype)
@@ -158,6 +159,7 @@ def unpacked(layout: Layout, array: Any, out: Any) -> Any:
     if out is None:
         out = np.empty(layout.shape, layout.dtype.numpy)
     check_array("unpack: out", out, layout.dtype, layout.shape)
+    check_writable("unpack: out", out)
     order = _dense_order(out)
     if order is None:
         np.copyto(out, unpacked(layout, array, None))
@@ -187,6 +189,16 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         raise CallError(
             f"{what} is {text}, but {dtype}{list(shape)} belongs there; convert it first"
         )
+
+
+def check_writable(what: str, array: Array) -> None:
+    """Refuse an array that cannot be written to.
+
+    Raises:
+        CallError: it cannot.
+    """
+    if not array.flags.writeable:
+        raise CallError(f"{what} is written to, but it is read-only; pass a copy of it")
 
 
 def _is_plain(layout: Layout) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -74,19 +75,55 @@ class Tensor(ctypes.Structure):
     )
 
 
-class Handmade:
-    """Exports memory as any type and on any device."""
+class Versioned(ctypes.Structure):
+    """`DLManagedTensorVersioned` of dlpack.h, up to the tensor's own fields."""
 
-    def __init__(self, array: Array, code: int, bits: int, device: int = 1, lanes: int = 1) -> None:
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    )
+
+
+class Handmade:
+    """Exports memory as any type, on any device, and with any flags; without flags as of old."""
+
+    def __init__(
+        self, array: Array, code: int, bits: int, device: int = 1, lanes: int = 1,
+        flags: int | None = None,
+    ) -> None:
         self.array = array
+        self.flags = flags
         self.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
         self.tensor = Tensor(array.ctypes.data, device, 0, array.ndim, code, bits, lanes,
                              self.shape, None, 0, None, None)
+        self.versioned = Versioned(1, 0, None, None, flags or 0, self.tensor)
 
     def __dlpack__(self) -> object:
         make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
                                  ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
-        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+        if self.flags is None:
+            return make(ctypes.addressof(self.tensor), b"dltensor", None)
+        return make(ctypes.addressof(self.versioned), b"dltensor_versioned", None)
+
+
+class Buffered(bytearray):
+    """Memory that the buffer protocol shares for writing, and DLPack as of old."""
+
+    def __dlpack__(self) -> object:
+        return np.frombuffer(self, np.float32).__dlpack__()
+
+
+class Immutable(bytes):
+    """Memory that the buffer protocol shares for reading, and DLPack without a word about it."""
+
+    def __dlpack__(self) -> object:
+        array = np.frombuffer(self, np.float32)
+        self.export = Handmade(array, 2, 32)
+        return self.export.__dlpack__()
 
 
 def kernel(name: str) -> Kernel:
@@ -96,20 +133,49 @@ def kernel(name: str) -> Kernel:
 '''))
 
 
-@pytest.mark.parametrize("wrap", [Modern, Old])
 @pytest.mark.parametrize("name", ["float32", "float16", "int8", "uint64", "bool"])
-def test_arrays_are_used_in_place(wrap: Callable[[Array], object], name: str) -> None:
+def test_arrays_are_used_in_place(name: str) -> None:
     a, b = np.array([0, 1, 0, 1, 1, 1], name), np.zeros(6, name)
 
-    kernel(name)(wrap(a), wrap(b))
+    kernel(name)(Modern(a), Modern(b))
+    assert (b == a[::-1]).all()
 
+    b[:] = 0
+    kernel(name)(Old(a), b)
+    assert (b == a[::-1]).all()
+
+
+def test_inputs_may_be_read_only() -> None:
+    a, b = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+
+    for given in (Handmade(a, 2, 32), Handmade(a, 2, 32, flags=1), Handmade(a, 2, 32, flags=2),
+                  Immutable(a.tobytes())):
+        b[:] = 0
+        kernel("float32")(given, b)
+        assert (b == a[::-1]).all()
+
+
+def test_who_says_it_is_writable_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    run, buffered = kernel("float32"), Buffered(24)
+
+    run(a, Handmade(b, 2, 32, flags=0))
+    assert (b == a[::-1]).all()
+
+    run(a, buffered)
+    assert (np.frombuffer(buffered, np.float32) == a[::-1]).all()
+
+    # PyTorch has tensors that may be written to only.
+    b[:] = 0
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Old))
+    run(a, Old(b))
     assert (b == a[::-1]).all()
 
 
 def test_bfloat16() -> None:
     a, b = np.arange(6, dtype=np.uint16), np.zeros(6, np.uint16)
 
-    kernel("bfloat16")(Handmade(a, 4, 16), Handmade(b, 4, 16))
+    kernel("bfloat16")(Handmade(a, 4, 16), Handmade(b, 4, 16, flags=0))
 
     assert (b == a[::-1]).all()
 
@@ -128,13 +194,25 @@ def test_memory_is_released() -> None:
 
 READ_ONLY = np.zeros(6, np.float32)
 READ_ONLY.flags.writeable = False
+INSTEAD = (
+    "pass np.empty((6,), np.float32) or a tensor of PyTorch, and make the other array from it"
+)
 
 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        (Modern(READ_ONLY), "argument 1 (B) of f: it is written to, but the array is read-only; "
-                            "pass a copy of it"),
+        (READ_ONLY, "argument 1 (B) of f: it is written to, but the array is read-only; pass a "
+                    "copy of it"),
+        (Modern(READ_ONLY), f"argument 1 (B) of f: it is written to, but the array is read-only; "
+                            f"{INSTEAD}"),
+        (Handmade(READ_ONLY, 2, 32), f"argument 1 (B) of f: it is written to, but its __dlpack__ "
+                                     f"does not say whether that is allowed; {INSTEAD}"),
+        (Immutable(24), f"argument 1 (B) of f: it is written to, but its __dlpack__ does not say "
+                        f"whether that is allowed; {INSTEAD}"),
+        (Handmade(READ_ONLY, 2, 32, flags=2), f"argument 1 (B) of f: it is written to, but its "
+                                              f"__dlpack__ shares a copy, in which the result "
+                                              f"would be lost; {INSTEAD}"),
         (Modern(np.zeros(6)), "argument 1 (B) of f: expected float32[6], got float64[6]; convert "
                               "it with .astype(np.float32)"),
         (Modern(np.zeros(12, np.float32)[::2]), "argument 1 (B) of f: expected float32[6] without "
@@ -156,7 +234,7 @@ READ_ONLY.flags.writeable = False
                       "used one; pass an array whose __dlpack__ makes a new capsule at each call"),
     ],
     ids=str.split(
-        "read-only type strides device lanes complex refusing failing no-capsule"
+        "read-only modern-read-only silent bytes copy type strides device lanes complex refusing failing no-capsule"
     ),
 )
 def test_refusals(argument: object, message: str) -> None:
@@ -164,3 +242,4 @@ def test_refusals(argument: object, message: str) -> None:
         kernel("float32")(np.zeros(6, np.float32), argument)
 
     assert error.value.message == message
+    assert (READ_ONLY == 0).all()

@@ -169,3 +169,16 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     assert message(relayout(ROWS, halves), array, "here") == (
         "relayout: out is str, but float16[4, 70, 32] belongs there; convert it first"
     )
+
+
+@pytest.mark.parametrize("rest", [slice(None), slice(None, None, 2)])
+def test_results_are_not_written_where_they_may_not_be(rest: slice) -> None:
+    frozen = np.zeros((4, 6), np.float32)[rest].T
+    frozen.flags.writeable = False
+    rows = Layout.row_major(frozen.shape, "float32")
+
+    with pytest.raises(CallError) as error:
+        rows.unpack(np.ones(frozen.shape, np.float32), out=frozen)
+
+    assert error.value.message == "unpack: out is written to, but it is read-only; pass a copy of it"
+    assert (frozen == 0).all()
