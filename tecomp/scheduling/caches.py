@@ -14,13 +14,13 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.dtype import BOOL
-from tecomp.ir.expr import Const, Expr, cast, if_then_else, index_value, logical_and
+from tecomp.ir.expr import Const, Expr, const, if_then_else, index_value, logical_and
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Range
-from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.iterations import Iterations, iterations
 from tecomp.scheduling.place import check_scope, direct_consumers
-from tecomp.scheduling.relations import Frame, Frames, derive_frames, recover
 from tecomp.scheduling.state import (
+    At,
     Fuse,
     Relation,
     Split,
@@ -85,15 +85,16 @@ def cache_write(
         C[i] = sum(A[i, k])    ->    C_local[i] = sum(A[i, k])
                                      C[i] = C_local[i]
 
-    The reduction, with its axes, moves to the cache; the loops of the data axes stay with the
-    tensor.
+    The reduction, with its axes, moves to the cache. The cache has an axis for each loop over data
+    that the stage has now, in their order: after `tile(i, j, 4, 2)` of 8x8 elements its shape is
+    (2, 4, 4, 2). The loops of the stage begin anew.
 
     Returns:
         The new state; the cache, or one for each output if a list was given.
 
     Raises:
         ScheduleError: the tensors are not the outputs of one stage, or a reduction axis of it has
-            been split, fused or marked already.
+            been split or fused already, a stage is computed at a loop of it, or it is tensorized.
     """
     tensors = [written] if isinstance(written, Tensor) else list(written)
     stage = state.stage(tensors[0].op)
@@ -122,22 +123,73 @@ def cache_write(
             f"{where}: reduction axis {missing[0]} was split or fused already; call cache_write "
             "first and split the axes of the cache"
         )
-    axes = tuple(
-        IterVar(f"{axis.name}.c", dom=axis.dom, kind=IterKind.DATA) for axis in compute.axis
-    )
-    moved: dict[IterVar, Expr] = dict(zip(compute.axis, axes, strict=True))
-    body = tuple(substitute(value, moved) for value in compute.body)
+    kept = _begun_anew(state, stage, where)
+    leaves = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
+    roots = set(compute.axis)
+    axes = {
+        leaf: IterVar(f"{leaf.name}.c", leaf.dtype, dom=leaf.dom, kind=IterKind.DATA)
+        if leaf in roots else make_axis(f"{leaf.name}.c", 0, leaf.extent, IterKind.DATA)
+        for leaf in leaves
+    }
+    relations = [r for r in stage.relations if not _is_reduction_relation(r)]
+    found = iterations(compute.axis, relations, {
+        leaf: index_value(axis) - leaf.dom.min for leaf, axis in axes.items()
+    })
     cache_op = ComputeOp(
-        f"{stage.name}.{scope}", axes, body, compute.tag, compute.attrs, compute.location
+        f"{stage.name}.{scope}", tuple(axes.values()),
+        tuple(_at_iterations(value, found) for value in compute.body),
+        compute.tag, compute.attrs, compute.location,
     )
     caches = tuple(cache_op.output(k) for k in range(cache_op.num_outputs))
-    copies = tuple(TensorLoad(cache, compute.axis, compute.location) for cache in caches)
-    reductions = set(compute.reduce_axis)
-    data_leaves = tuple(leaf for leaf in stage.leaves if leaf not in reductions)
-    kept = unmarked(replace(stage, leaves=data_leaves), *reductions)
+    places = tuple(found.loops[leaf] for leaf in leaves)
+    copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
     state = state.redefine(kept, _redefined(compute, copies))
     return state, caches[0] if isinstance(written, Tensor) else caches
+
+
+def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
+    """`stage` with the loops over its elements that its layout gives, and nothing done to them.
+
+    Raises:
+        ScheduleError: another stage is computed at one of its loops, or an operation of the machine
+            stands for them.
+    """
+    layouts = tuple(r for r in stage.relations if isinstance(r, Transform))
+    leaves = layouts[-1].after if layouts else stage.compute.axis
+    gone = set(stage.leaves) - set(leaves)
+    for other in state:
+        if isinstance(other.attach, At) and other.attach.axis in gone:
+            raise ScheduleError(
+                f"{where}: {other.name} is computed at {other.attach.axis.name}, and the loops of "
+                f"{stage.name} begin anew; call cache_write before compute_at"
+            )
+    if stage.tensorized is not None:
+        raise ScheduleError(
+            f"{where}: {stage.name} is tensorized at {stage.tensorized.axis.name}, and what it "
+            "computes moves to the cache; call cache_write first and tensorize the cache"
+        )
+    return unmarked(replace(stage, leaves=leaves, relations=layouts), *gone)
+
+
+def _at_iterations(value: Expr, found: Iterations) -> Expr:
+    """A body of a stage as one over its loops, which is 0 where these are at no element."""
+    moved = substitute(value, found.axes)
+    if not found.conditions:
+        return moved
+    inside = logical_and(*found.conditions)
+    if not isinstance(moved, Reduce):
+        return if_then_else(inside, moved, const(0, moved.dtype))
+    init = tuple(if_then_else(inside, each, const(0, each.dtype)) for each in moved.init)
+    return replace(moved, condition=_guarded(found.conditions, moved.condition), init=init)
+
+
+def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
+    """All of `conditions`, and `condition`, which is read only where those hold."""
+    if conditions and any(isinstance(node, TensorLoad) for node in distinct_nodes(condition)):
+        # Past the end it must not read; `and` alone does not guard.
+        condition = if_then_else(logical_and(*conditions), condition, Const(False, BOOL))
+    return logical_and(*conditions, condition)
 
 
 def rfactor(
@@ -213,27 +265,15 @@ def _factored_op(
 ) -> ComputeOp:
     """The stage that makes one partial result for each iteration of `axis`."""
     relations = [r for r in stage.relations if _is_reduction_relation(r)]
-    roots: Frames = {a: Frame(a.dom.min, a.extent) for a in compute.reduce_axis}
-    frames, _ = derive_frames(relations, roots, _no_layout)
     leaves = [leaf for leaf in stage.leaves if is_reduction(leaf)]
     data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
     # Loops count from 0, wherever the axes that they come from begin.
     factor = make_axis(axis.name, 0, axis.extent, IterKind.DATA)
     rest = {a: make_axis(a.name, 0, a.extent, IterKind.REDUCE) for a in leaves if a is not axis}
     loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
-    values = recover(relations, frames, loops, _no_inverse)
-    moved: dict[IterVar, Expr] = dict(zip(compute.axis, data, strict=True))
-    moved |= {a: cast(a.dtype, values[a] + a.dom.min) for a in compute.reduce_axis}
-    inside = [
-        cast(a.dtype, values[a]) < cast(a.dtype, index_value(a.extent))
-        for a in compute.reduce_axis
-        if a not in set(leaves)
-    ]
-    condition = substitute(reduce.condition, moved)
-    if inside and any(isinstance(node, TensorLoad) for node in distinct_nodes(condition)):
-        # Past the end it must not read; `and` alone does not guard.
-        condition = if_then_else(logical_and(*inside), condition, Const(False, BOOL))
-    condition = logical_and(*inside, condition)
+    found = iterations(compute.reduce_axis, relations, loops)
+    moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
+    condition = _guarded(found.conditions, substitute(reduce.condition, moved))
     source = tuple(substitute(value, moved) for value in reduce.source)
     if rest:
         body: tuple[Expr, ...] = tuple(
@@ -270,14 +310,6 @@ def _is_reduction_relation(relation: Relation) -> bool:
         case Fuse(parts, fused):
             return bool(parts) and is_reduction(fused)
     return False
-
-
-def _no_layout(relation: Transform, frames: Frames, values: object) -> Sequence[Frame]:
-    raise AssertionError(f"{relation} is about data axes")
-
-
-def _no_inverse(index_map: IndexMap, shape: object) -> IndexMap:
-    raise AssertionError(f"{index_map} is about data axes")
 
 
 def _copy_of(tensor: Tensor, name: str) -> ComputeOp:

@@ -10,9 +10,8 @@ from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr, index_value
-from tecomp.ir.extents import ceil_div
 from tecomp.ir.stmt import Extent, ForKind, Range
-from tecomp.scheduling.relations import shorter
+from tecomp.scheduling.relations import split_extents
 from tecomp.scheduling.state import (
     Fuse,
     Split,
@@ -39,7 +38,8 @@ def split(
                                             body(i_outer * factor + i_inner)
 
     Where the factor does not divide the extent, the last outer iteration is shorter. With
-    `nparts` the outer loop gets that many iterations, and the factor follows.
+    `nparts` the outer loop gets that many iterations, and the factor follows. Neither loop gets
+    more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1.
 
     Returns:
         The new state; the outer and the inner loop.
@@ -56,13 +56,9 @@ def split(
         raise ScheduleError(f"{where}: give exactly one of factor= and nparts=, got {given}")
     if factor is not None:
         factor = _positive(factor, "factor", where)
-        inner_extent: Extent = shorter(factor, axis.extent)
-        outer_extent = ceil_div(axis.extent, factor)
     else:
-        assert nparts is not None
         nparts = _positive(nparts, "nparts", where)
-        outer_extent = nparts
-        inner_extent = ceil_div(axis.extent, nparts)
+    outer_extent, inner_extent = split_extents(axis.extent, factor, nparts)
     outer = _derived(f"{axis.name}.outer", outer_extent, axis.kind)
     inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])

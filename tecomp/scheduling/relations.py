@@ -40,10 +40,13 @@ def derive_frames(
     for relation in relations:
         match relation:
             case Split(parent, outer, inner):
-                factor = split_factor(relation, frames[parent].extent)
                 extent = frames[parent].extent
-                frames[outer] = Frame(Const(0), _outer_extent(relation, extent, factor))
-                frames[inner] = Frame(Const(0), shorter(factor, extent))
+                factor = split_factor(relation, extent)
+                for part, count in zip(
+                    (outer, inner), split_extents(extent, relation.factor, relation.nparts),
+                    strict=True,
+                ):
+                    frames[part] = Frame(Const(0), count)
                 values[outer] = values[parent] // factor
                 values[inner] = values[parent] % factor
             case Fuse(parts, fused):
@@ -154,7 +157,7 @@ def add_up(
 
 
 def split_factor(relation: Split, extent: Extent) -> Extent:
-    """The extent of the inner loop."""
+    """How far apart iterations of the outer loop are: the extent of the inner one, or more."""
     if relation.factor is not None:
         return relation.factor
     assert relation.nparts is not None
@@ -162,10 +165,26 @@ def split_factor(relation: Split, extent: Extent) -> Extent:
     return max(factor, 1) if isinstance(factor, int) else factor
 
 
-def _outer_extent(relation: Split, extent: Extent, factor: Extent) -> Extent:
-    if relation.nparts is not None and not (isinstance(extent, int) and isinstance(factor, int)):
-        return relation.nparts
-    return ceil_div(extent, factor)
+def split_extents(
+    extent: Extent, factor: Extent | None, nparts: Extent | None
+) -> tuple[Extent, Extent]:
+    """The extents of the outer and the inner loop of a split: neither exceeds the loop's own.
+
+    Source:
+        PassDownDomain of TVM 0.18.
+    """
+    if factor is not None:
+        return ceil_div(extent, factor), _shorter(factor, extent)
+    assert nparts is not None
+    inner = ceil_div(extent, nparts)
+    return _shorter(nparts, extent), max(inner, 1) if isinstance(inner, int) else inner
+
+
+def _shorter(count: Extent, extent: Extent) -> Extent:
+    if isinstance(count, int) and isinstance(extent, int):
+        # Of an empty loop the parts keep their lengths, so that they are no division by 0.
+        return min(count, extent) if extent else count
+    return count
 
 
 def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[IterVar]:
@@ -178,10 +197,3 @@ def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[I
             case Fuse(parts, fused) if fused in found:
                 found |= set(parts)
     return found
-
-
-def shorter(factor: Extent, extent: Extent) -> Extent:
-    """The inner extent of a split: no longer than the loop that is split."""
-    if isinstance(factor, int) and isinstance(extent, int):
-        return min(factor, extent) if extent else factor
-    return factor

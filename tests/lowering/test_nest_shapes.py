@@ -80,10 +80,14 @@ def fused_and_split(s: Schedule) -> IterVar:
 
 
 def cached(s: Schedule) -> None:
-    outer, _ = s[SC].split(sj, factor=4)
     CC = s.cache_write(SC, "local")
     assert isinstance(CC, Tensor)
-    s[CC].compute_at(s[SC], outer)
+    s[CC].compute_at(s[SC], s[SC].split(sj, factor=4)[0])
+
+
+def cached_in_tiles(s: Schedule) -> None:
+    s[SC].tile(si, sj, 2, 3)
+    s.cache_write(SC, "local")
 
 
 SYMBOLIC: dict[str, Callable[[Schedule], object]] = {
@@ -99,6 +103,7 @@ SYMBOLIC: dict[str, Callable[[Schedule], object]] = {
     "inline": lambda s: s[SP].compute_inline(),
     "vectorize": lambda s: s[SC].vectorize(s[SC].split(sj, factor=8)[1]),
     "cache": cached,
+    "cache of tiles": cached_in_tiles,
     "layout": lambda s: s[SC].transform_layout(lambda i, j: [j // 4, i, j % 4]),
     "symbolic factor": lambda s: s[SC].split(sj, factor=n + 1),
 }

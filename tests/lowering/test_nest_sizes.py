@@ -122,10 +122,18 @@ def cache_read(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
 
 
 def cache_write(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
-    outer, _ = s[C].split(C.op.axis[1], factor=16)
     CC = s.cache_write(C, "local")
+    outer, _ = s[C].split(C.op.axis[1], factor=16)
     s[CC].compute_at(s[C], outer)
     s[P].compute_at(s[CC], CC.op.axis[0])
+
+
+def cache_write_in_tiles(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
+    i, j = C.op.axis
+    s[C].tile(i, j, 2, 16)
+    CC = s.cache_write(C, "local")
+    outer, _ = s[C].split(j, nparts=5)
+    s[CC].compute_at(s[C], outer)
 
 
 def layout(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
@@ -150,7 +158,7 @@ def layout_keeps_loops(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
 ELEMENTWISE: tuple[Decide, ...] = (
     split_factor, split_nparts, split_twice, split_too_far, tile, fuse, fuse_and_split,
     fuse_of_split, reorder, vectorize, unroll, parallel, bind, compute_at, inline, compute_root,
-    scope, cache_read, cache_write, layout, layout_twice, layout_keeps_loops,
+    scope, cache_read, cache_write, cache_write_in_tiles, layout, layout_twice, layout_keeps_loops,
 )
 
 

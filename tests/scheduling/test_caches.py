@@ -101,15 +101,58 @@ def test_cache_write_moves_the_computation() -> None:
     assert s[R].leaf_iter_vars == R.op.axis
 
 
-def test_cache_write_keeps_the_data_loops_of_the_tensor() -> None:
+def test_a_cache_has_the_order_and_shape_of_the_loops() -> None:
+    s = te.create_schedule(P)
+    i, j = P.op.axis
+    s[P].vectorize(s[P].tile(i, j, 5, 4)[3])
+
+    PP = tensor(s.cache_write(P, "local"))
+
+    assert PP.shape == (2, 3, 5, 4)
+    assert [axis.name for axis in s[PP].op.axis] == [
+        "i.outer.c", "j.outer.c", "i.inner.c", "j.inner.c"
+    ]
+    assert str(s[P].op) == (
+        'P[i, j] = P_local[cast("int32", cast("int64", i) // 5), cast("int32", cast("int64", j) // '
+        '4), cast("int32", cast("int64", i) % 5), cast("int32", cast("int64", j) % 4)]'
+    )
+    assert s[P].leaf_iter_vars == P.op.axis
+    assert s.state.stage(P.op).marks == {}
+
+
+def test_a_cache_in_another_order_reads_and_is_read_at_the_axes() -> None:
+    s = te.create_schedule(P)
+    s[P].reorder(*reversed(P.op.axis))
+
+    PP = tensor(s.cache_write(P, "local"))
+
+    assert (str(s[PP].op), str(s[P].op)) == (
+        "P_local[j_c, i_c] = A[i_c, j_c] * float32(2.0)", "P[i, j] = P_local[j, i]"
+    )
+
+
+def test_a_cache_is_0_where_its_loops_are_at_no_element() -> None:
     s = te.create_schedule(R)
-    outer, inner = s[R].split(R.op.axis[0], factor=4)
-    s[R].vectorize(inner)
+    s[R].split(R.op.axis[0], factor=4)
 
-    s.cache_write(R, "local")
+    RR = tensor(s.cache_write(R, "local"))
 
-    assert s[R].leaf_iter_vars == (outer, inner)
-    assert list(s.state.stage(R.op).marks) == [inner]
+    assert RR.shape == (3, 4)
+    assert str(s[RR].op) == (
+        'R_local[i_outer_c, i_inner_c] = sum(Q[cast("int32", cast("int64", i_outer_c) * 4 + '
+        'cast("int64", i_inner_c)), k], axis=[k], where=cast("int64", i_outer_c) * 4 + '
+        'cast("int64", i_inner_c) < 10 and True)'
+    )
+
+
+def test_a_cache_of_a_stage_with_a_layout_is_laid_out_alike() -> None:
+    s = te.create_schedule(P)
+    physical = s[P].transform_layout(lambda i, j: [j // 4, i, j % 4])
+
+    PP = tensor(s.cache_write(P, "local"))
+
+    assert PP.shape == (3, 10, 4)
+    assert s[P].leaf_iter_vars == physical
 
 
 def test_cache_write_takes_marks_off_the_reduction() -> None:
@@ -232,6 +275,12 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         lambda s: s.cache_write(R, "local"),
         "s.cache_write(R, 'local'): reduction axis k was split or fused already; call cache_write "
         "first and split the axes of the cache",
+    ),
+    "cache_write of a stage that another is computed in": (
+        lambda s: s[P].compute_at(s[Q], s[Q].split(Q.op.axis[0], factor=2)[0]),
+        lambda s: s.cache_write(Q, "local"),
+        "s.cache_write(Q, 'local'): P is computed at i.outer, and the loops of Q begin anew; call "
+        "cache_write before compute_at",
     ),
     "cache_write of one output of two": (
         nothing,

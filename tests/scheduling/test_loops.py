@@ -78,12 +78,21 @@ def test_a_factor_longer_than_the_loop_is_cut_to_it() -> None:
     assert (outer.extent, inner.extent) == (1, 10)
 
 
-def test_more_parts_than_iterations_leave_parts_empty() -> None:
+@pytest.mark.parametrize(
+    ("given", "extents"),
+    [
+        ({"nparts": 64}, (12, 1)), ({"nparts": 12}, (12, 1)), ({"nparts": 5}, (5, 3)),
+        ({"factor": 64}, (1, 12)), ({"factor": 12}, (1, 12)), ({"factor": 5}, (3, 5)),
+    ],
+)
+def test_no_part_has_more_iterations_than_the_loop(
+    given: dict[str, int], extents: tuple[int, int]
+) -> None:
     s, C = elementwise()
 
-    outer, inner = s[C].split(C.op.axis[0], nparts=64)
+    outer, inner = s[C].split(C.op.axis[1], **given)
 
-    assert (outer.extent, inner.extent) == (64, 1)
+    assert (outer.extent, inner.extent) == extents
 
 
 def test_parts_of_a_split_can_be_split() -> None:

@@ -28,6 +28,7 @@ REFUSED_CALLS = (
     r"axis \S+ was replaced by .* in transform_layout",
     r"was split or fused already, so its loops cannot follow the new layout",
     r"reduction axis \S+ was split or fused already; call cache_write first",
+    r"is computed at \S+, and the loops of \S+ begin anew; call cache_write before compute_at",
     r"no expression for the inverse of this map was found, so loops cannot follow it",
     r"the axis separators \[.*\] of an earlier call do not fit",
     r"an earlier call gave pad_value= as a function of its own axes",
