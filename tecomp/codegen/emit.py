@@ -64,13 +64,15 @@ class Module:
     """The functions of one module, and what they refer to.
 
     `sites` are the texts of run-time errors; a failing check records a position in it. `dots` tells
-    which instructions for dot products the machine has; asked for only where there are some.
+    which instructions for dot products the machine has, `has_masks` whether it loads and stores
+    vectors under a mask in one step; asked for only where there are some.
     """
 
     name: str
     options: Options
     sites: list[str]
     dots: Callable[[], Mapping[tuple[str, str], Any]] = dict
+    has_masks: Callable[[], bool] = bool
     functions: list[str] = field(default_factory=list)
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0

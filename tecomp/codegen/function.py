@@ -11,13 +11,15 @@ from dataclasses import dataclass
 
 from tecomp.codegen.check import RECORD_WORDS
 from tecomp.codegen.emit import TAIL, Code, Module, Options, plain_name
-from tecomp.codegen.instructions import dots_of
+from tecomp.codegen.instructions import dots_of, has_masks
 from tecomp.codegen.jit import Machine
 from tecomp.codegen.parallel import nodes, parameter
+from tecomp.codegen.partial_sums import keep_partial_sums
 from tecomp.codegen.passes import passes_for
 from tecomp.codegen.stmt import emit_stmt
 from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
+from tecomp.codegen.whole_vectors import whole_vectors
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
@@ -51,13 +53,21 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
 
     It is for `machine`, or the one at hand.
     """
-    name = plain_name(func.name)
-    module = Module(name, options, list(func.sites), lambda: dots_of(machine or Machine()))
+    name, wanted = plain_name(func.name), machine or Machine()
+    func = _of_whole_vectors(func, options)
+    module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
+                    lambda: has_masks(wanted))
     body = _body(module, func)
     functions = _inlined("\n".join([_entry(module, func), body, *module.functions]))
     declarations = "".join(f"{line}\n" for line in module.declarations)
     text = "\n".join(part for part in (functions, declarations, TAIL) if part)
     return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
+
+
+def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
+    whole = whole_vectors(func)
+    # What is checked is checked where it is accessed.
+    return whole if whole is func or options.check_bounds else keep_partial_sums(whole)
 
 
 def _inlined(text: str) -> str:

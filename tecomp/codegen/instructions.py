@@ -47,6 +47,13 @@ def dots_of(machine: Machine) -> Dots:
                 _of_arm(assembly(_probe_arm(), known)))
 
 
+@cache
+def has_masks(machine: Machine) -> bool:
+    """Whether a machine stores some lanes of a vector, of any type, in one instruction."""
+    known = machine if machine.triple else host()
+    return known.triple.startswith(("x86_64", "i686")) and "{%k" in assembly(_probe_mask(), known)
+
+
 def _of_x86(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:
     """`vpdpbusd` comes with `vpdpwssd`, and `vdpbf16ps` with the 512-bit `vcvtneps2bf16`."""
     lines = text.splitlines()
@@ -92,6 +99,19 @@ define {total} @shorts({total} %c, {shorts} %a, {shorts} %b) #0 {{
 }}
 {_bfloats()}
 attributes #0 = {{ "prefer-vector-width"="512" }}
+"""
+
+
+def _probe_mask() -> str:
+    """A store of three of eight shorts."""
+    kind, flags = vector_of("i16", 8), vector_of("i1", 8)
+    some = ", ".join(f"i1 {str(k < 3).lower()}" for k in range(8))
+    return f"""\
+define void @some({kind} %x, ptr %p) {{
+  call void @llvm.masked.store.v8i16.p0({kind} %x, ptr align 2 %p, {flags} <{some}>)
+  ret void
+}}
+declare void @llvm.masked.store.v8i16.p0({kind}, ptr, {flags})
 """
 
 

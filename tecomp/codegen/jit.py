@@ -149,17 +149,18 @@ def assembly(text: str, machine: Machine) -> str:
     return str(target_machine.emit_assembly(_optimised(text, target_machine)))
 
 
-def object_code(text: str, effort: int = 2) -> bytes:
-    """Machine code of a module for the machine at hand, to be linked.
+def object_code(text: str, effort: int = 2, machine: Machine | None = None) -> bytes:
+    """Machine code of a module for `machine`, or the one at hand, to be linked.
 
     Args:
         text: the module.
         effort: of LLVM's code generator, from 0 to 3; without any it takes a fifth of the time.
+        machine: what it is for.
 
     Raises:
         InternalError: LLVM refuses the module.
     """
-    target_machine = _target_machine(host(), effort)
+    target_machine = _target_machine(machine or host(), effort)
     return bytes(target_machine.emit_object(_optimised(text, target_machine)))
 
 

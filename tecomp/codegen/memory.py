@@ -14,6 +14,7 @@ from tecomp.codegen.alignment import alignment
 from tecomp.codegen.check import check_axis
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code, Guard, broadcast, close_guard, open_guard
+from tecomp.codegen.pieces import first_mask, read_first, write_first
 from tecomp.codegen.ramp import as_ramp
 from tecomp.codegen.stream import is_streamed, stream_store
 from tecomp.codegen.types import (
@@ -25,6 +26,7 @@ from tecomp.codegen.types import (
     vector_of,
     zero,
 )
+from tecomp.codegen.whole_vectors import prefix, whole
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Select, index_value
@@ -43,12 +45,14 @@ class _Access:
 
     Attributes:
         dtype: type of the value, all lanes counted.
+        count: how many of its lanes take part if those are the first; the predicate says only that.
     """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     predicate: Expr | None
     dtype: DType
+    count: int
 
     @property
     def last(self) -> Expr:
@@ -61,13 +65,22 @@ class _Access:
         return self.buffer.dtype.lanes
 
 
+def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access:
+    predicate, count = node.predicate, dtype.lanes
+    first = None if code.module.options.check_bounds else prefix(predicate)
+    if predicate is not None and first is not None:
+        count = first * (count // predicate.dtype.lanes)
+        predicate = None
+    return _Access(node.buffer, node.indices, predicate, dtype, count)
+
+
 def load(code: Code, node: BufferLoad) -> Rule:
     """The value of a load; zero where its predicate is false."""
     column = code.columns.get(id(node))
     if column is not None:
         turned: str = yield from column.read(code)
         return turned
-    access = _Access(node.buffer, node.indices, node.predicate, node.dtype)
+    access = _access(code, node, node.dtype)
     guards, mask = yield from _open(code, access)
     value = yield from _read(code, access, mask)
     kind = register_type(node.dtype)
@@ -78,7 +91,7 @@ def load(code: Code, node: BufferLoad) -> Rule:
 
 def store(code: Code, node: BufferStore) -> Rule:
     """Write where the predicate holds; the value is computed only where anything is written."""
-    access = _Access(node.buffer, node.indices, node.predicate, node.value.dtype)
+    access = _access(code, node, node.value.dtype)
     guards, mask = yield from _open(code, access)
     value = yield node.value
     if isinstance(node.value, Select) and node.value.dtype.lanes > 1:
@@ -100,7 +113,7 @@ def prefetch(code: Code, node: Prefetch) -> Rule:
     """Have the cache line of an element fetched, where the predicate of its place holds."""
     place = node.place
     assert isinstance(place, BufferLoad)
-    access = _Access(place.buffer, place.indices, place.predicate, place.dtype)
+    access = _access(code, place, place.dtype)
     guards, _ = yield from _open(code, access)
     _, address, _ = yield from _place(code, access, None)
     # To be read, and kept in all caches.
@@ -192,67 +205,84 @@ def _shuffled(code: Code, mask: str, lanes: int, places: list[int]) -> str:
 
 def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     stride, place, align = yield from _place(code, access, mask)
-    kind = memory_type(access.dtype)
+    kind, lanes = memory_type(access.dtype), access.dtype.lanes
+    element, memory = memory_type(access.dtype.scalar), access.buffer.data
     if stride == 0:
-        element = memory_type(access.dtype.scalar)
-        raw = code.read(f"load {element}, ptr {place}, align {align}", access.buffer.data)
-        raw = broadcast(code, raw, element, access.dtype.lanes)
+        raw = code.read(f"load {element}, ptr {place}, align {align}", memory)
+        raw = broadcast(code, raw, element, lanes)
     elif stride is None:
         raw = code.call(
             kind,
-            f"llvm.masked.gather.{suffix(kind)}.v{access.dtype.lanes}p0",
+            f"llvm.masked.gather.{suffix(kind)}.v{lanes}p0",
             [
-                (f"<{access.dtype.lanes} x ptr> align {align}", place),
-                _mask(mask, access.dtype.lanes),
+                (f"<{lanes} x ptr> align {align}", place),
+                _mask(access, mask),
                 (kind, "zeroinitializer"),
             ],
         )
     elif abs(stride) > 1:
         raw = _spaced(code, access, place, abs(stride))
-    elif mask is None or _is_register(code, access):
-        raw = code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
-        raw = raw if mask is None else _chosen(code, access, mask, raw, "zeroinitializer")
+    elif _is_partial(access, mask) and _is_register(code, access):
+        raw = code.read(f"load {kind}, ptr {place}, align {align}", memory)
+        raw = _chosen(code, access, mask, raw, "zeroinitializer")
+    elif mask is None:
+        raw = _side_by_side(code, access, place, align)
     else:
-        lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
         name = f"llvm.masked.load.{suffix(kind)}.p0"
-        filler = (kind, "zeroinitializer")
-        raw = code.call(kind, name, [(f"ptr align {align}", place), lanes, filler])
-    raw = _turned(code, raw, memory_type(access.dtype.scalar), access.dtype.lanes, stride)
+        some = vector_of("i1", lanes), _turned(code, access, mask, "i1", stride)
+        raw = code.call(kind, name, [
+            (f"ptr align {align}", place), some, (kind, "zeroinitializer")])
+    raw = _turned(code, access, raw, element, stride)
     if not access.dtype.is_bool:
         return raw
-    return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
+    return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', lanes)}")
+
+
+def _side_by_side(code: Code, access: _Access, place: str, align: int) -> str:
+    """The values from `place` on, as many as there are lanes that take part."""
+    kind, lanes = memory_type(access.dtype), access.dtype.lanes
+    if access.count == whole(lanes):
+        return code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
+    scalar = access.dtype.scalar
+    return read_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, place, align,
+                      access.buffer.data)
 
 
 def _write(
     code: Code, access: _Access, mask: str | None, value: str
 ) -> Generator[Expr, str, None]:
     stride, place, align = yield from _place(code, access, mask, reads=False)
-    kind = memory_type(access.dtype)
+    kind, lanes, memory = memory_type(access.dtype), access.dtype.lanes, access.buffer.data
     if access.dtype.is_bool:
         value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
     if stride is None:
         code.run(
-            f"llvm.masked.scatter.{suffix(kind)}.v{access.dtype.lanes}p0",
-            [
-                (kind, value),
-                (f"<{access.dtype.lanes} x ptr> align {align}", place),
-                _mask(mask, access.dtype.lanes),
-            ],
+            f"llvm.masked.scatter.{suffix(kind)}.v{lanes}p0",
+            [(kind, value), (f"<{lanes} x ptr> align {align}", place), _mask(access, mask)],
         )
         return
-    value = _turned(code, value, memory_type(access.dtype.scalar), access.dtype.lanes, stride)
-    if mask is not None and _is_register(code, access):
+    scalar = access.dtype.scalar
+    value = _turned(code, access, value, memory_type(scalar), stride)
+
+    def write(part: str, operand: str, at: str, known: int, size: int) -> None:
+        if is_streamed(access.buffer, size):
+            stream_store(code, part, operand, at, known, memory)
+        else:
+            code.write(f"store {part} {operand}, ptr {at}, align {known}", memory)
+
+    if _is_partial(access, mask) and _is_register(code, access):
         before = code.op(f"load {kind}, ptr {place}, align {align}")
-        value, mask = _chosen(code, access, mask, value, before), None
-    if mask is None and is_streamed(access.buffer, access.dtype.bytes):
-        stream_store(code, kind, value, place, align, access.buffer.data)
-        return
-    if mask is None:
-        code.write(f"store {kind} {value}, ptr {place}, align {align}", access.buffer.data)
-        return
-    lanes = _mask(_turned(code, mask, "i1", access.dtype.lanes, stride), access.dtype.lanes)
-    name = f"llvm.masked.store.{suffix(kind)}.p0"
-    code.run(name, [(kind, value), (f"ptr align {align}", place), lanes])
+        value = _chosen(code, access, mask, value, before)
+        write(kind, value, place, align, access.dtype.bytes)
+    elif mask is not None:
+        name = f"llvm.masked.store.{suffix(kind)}.p0"
+        some = vector_of("i1", lanes), _turned(code, access, mask, "i1", stride)
+        code.run(name, [(kind, value), (f"ptr align {align}", place), some])
+    elif access.count == whole(lanes):
+        write(kind, value, place, align, access.dtype.bytes)
+    else:
+        write_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
+                    align, write)
 
 
 def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
@@ -260,17 +290,17 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
 
     The first and the last belong to the access, so what lies between them can be read.
     """
-    lanes, element = access.dtype.lanes, memory_type(access.dtype.scalar)
+    lanes, count, element = access.dtype.lanes, access.count, memory_type(access.dtype.scalar)
     kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
-    starts = [min(k * lanes, step * (lanes - 1) + 1 - lanes) for k in range(step)]
+    starts = [min(k * count, step * (count - 1) + 1 - count) for k in range(step)]
     joined = ""
     for number, start in enumerate(starts):
         at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
-        part = code.read(f"load {kind}, ptr {at}, align {align}", access.buffer.data)
+        part = _side_by_side(code, access, at, align)
         chosen = []
         for lane in range(lanes):
-            origin = step * lane
-            holder = min(origin // lanes, step - 1)
+            origin = step * min(lane, count - 1)
+            holder = min(origin // count, step - 1)
             before = origin if number == 1 else lane
             # A lane that a later load brings may be anything yet.
             chosen.append(lanes + origin - start if holder == number else before % lanes)
@@ -278,6 +308,11 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
             f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}"
         )
     return joined
+
+
+def _is_partial(access: _Access, mask: str | None) -> bool:
+    """Whether some lanes take no part."""
+    return mask is not None or access.count < access.dtype.lanes
 
 
 def _is_register(code: Code, access: _Access) -> bool:
@@ -294,22 +329,27 @@ def _is_register(code: Code, access: _Access) -> bool:
     return end <= code.on_stack.get(code.value_of(access.buffer.data), 0)
 
 
-def _chosen(code: Code, access: _Access, mask: str, value: str, other: str) -> str:
-    """`value` in the lanes of the mask, `other` in the rest; both as they are in memory."""
-    kind, lanes = memory_type(access.dtype), vector_of("i1", access.dtype.lanes)
-    return code.op(f"select {lanes} {mask}, {kind} {value}, {kind} {other}")
+def _chosen(code: Code, access: _Access, mask: str | None, value: str, other: str) -> str:
+    """`value` in the lanes that take part, `other` in the rest; both as they are in memory."""
+    kind, (lanes, some) = memory_type(access.dtype), _mask(access, mask)
+    return code.op(f"select {lanes} {some}, {kind} {value}, {kind} {other}")
 
 
-def _mask(mask: str | None, lanes: int) -> tuple[str, str]:
-    return vector_of("i1", lanes), mask or splat("true", "i1", lanes)
+def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
+    """The type and the operand of the mask of lanes that take part."""
+    lanes = access.dtype.lanes
+    if mask is not None or lanes == 1:
+        return vector_of("i1", lanes), mask or "true"
+    return first_mask(access.count, lanes)
 
 
-def _turned(code: Code, value: str, scalar: str, lanes: int, stride: int | None) -> str:
-    """The lanes in reverse order where memory is walked backwards."""
+def _turned(code: Code, access: _Access, value: str, scalar: str, stride: int | None) -> str:
+    """The lanes that take part in reverse order where memory is walked backwards."""
     if stride is None or stride >= 0:
         return value
+    count, lanes = access.count, access.dtype.lanes
     kind = vector_of(scalar, lanes)
-    backwards = shuffle_mask([*reversed(range(lanes))])
+    backwards = shuffle_mask([*reversed(range(count)), *range(count, lanes)])
     return code.op(f"shufflevector {kind} {value}, {kind} poison, {backwards}")
 
 
@@ -331,7 +371,8 @@ def _place(
     near = step is not None and (step == 0 or (abs(step) <= _NEAR and lanes >= _NEAR))
     together = near and access.repeats == 1 and mask is None and reads
     if ramp is not None and step is not None and (contiguous or together):
-        first = ramp.base if step >= 0 else ramp.base + step * (lanes - 1)
+        reach = access.count // access.repeats - 1
+        first = ramp.base if step >= 0 else ramp.base + step * reach
         index = cast(code, (yield first), first.dtype, INT64)
         if access.repeats > 1:
             index = code.op(f"mul i64 {index}, {access.repeats}")

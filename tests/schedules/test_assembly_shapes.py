@@ -110,7 +110,9 @@ def test_a_tail_of_a_known_size_is_a_shorter_vector(cpu: str) -> None:
     Y = elementwise.define(lambda x: x + x, X)
     text = code_of(elementwise.schedule(Y, machine(cpu)), [X, Y], cpu)
 
-    assert not re.search(r"vmaskmov|\{%k|vaddss|vmovss", text)
+    # One load and one store are masked where that is as quick as any other.
+    assert not re.search(r"vmaskmov|vaddss|vmovss", text)
+    assert len(re.findall(r"\{%k\d\}", text)) == (2 if CORES[cpu].vector_bytes == 64 else 0)
     assert len(re.findall(r"vaddps\s+%xmm", text)) == 1
 
 

@@ -1,0 +1,204 @@
+"""Vectors of odd lengths become longer ones with masks, and sums in parts of them stay in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.codegen.compile import emit_assembly
+from tecomp.codegen.jit import host
+from tecomp.codegen.partial_sums import keep_partial_sums
+from tecomp.codegen.whole_vectors import prefix, whole_vectors
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Expr
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import BufferStore, PrimFunc
+from tecomp.lowering.pipeline import lower
+from tecomp.scheduling.schedule import Schedule
+
+Program = tuple[Schedule, list[Any]]
+
+
+def means_the_same(func: PrimFunc, other: PrimFunc) -> None:
+    random = np.random.default_rng(3)
+    shapes = [(p.dtype.numpy, int(str(p.shape[0]))) for p in func.params if hasattr(p, "shape")]
+    before = [(random.standard_normal(size) * 9).astype(kind) for kind, size in shapes]
+    after = [array.copy() for array in before]
+    evaluate(func, before)
+    evaluate(other, after)
+    for x, y in zip(before, after, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("lanes", [3, 7, 9, 15, 17, 23, 31, 33, 40, 48, 63])
+@pytest.mark.parametrize("kind", ["float32", "float64", "int8"])
+def test_no_vector_has_an_odd_length(lanes: int, kind: str) -> None:
+    size = 4 * lanes
+    spread = f"ramp(i * {lanes}, 1, {lanes})"
+    func = parse(f"""
+def f(A: Buffer("{kind}", ({2 * size},)), B: Buffer("{kind}", ({size},)), C: Buffer("int16", ({size},))):
+    for i in range(4):
+        with Let({spread} % broadcast(3, {lanes}) == broadcast(0, {lanes})) as third:
+            B[{spread}] = A[ramp(i, 2, {lanes})] + A[{spread}] * broadcast(A[i], {lanes})
+            store(B[{spread}], B[{spread}] + A.load(ramp(i + {lanes - 1}, -1, {lanes}), where=third), where=third)
+            C[{spread}] = cast("int16x{lanes}", A[{spread}])
+""")
+    made = whole_vectors(func)
+    sizes = {node.dtype.lanes for node in walk(made.body) if isinstance(node, Expr)}
+    assert all(size & (size - 1) == 0 for size in sizes)
+    means_the_same(func, made)
+    means_the_same(func, keep_partial_sums(made))
+
+
+def test_empty_registers_are_left_out() -> None:
+    text = """
+def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
+    B[ramp(0, 1, {0})] = A[ramp(0, 1, {0})]
+"""
+    lanes = {
+        count: [
+            (node.indices[-1].dtype.lanes, prefix(node.predicate))
+            for node in walk(whole_vectors(parse(text.format(count))).body)
+            if isinstance(node, BufferStore)
+        ]
+        for count in (15, 17, 23, 31, 32, 40)
+    }
+    assert lanes == {
+        15: [(16, 15)],
+        17: [(16, None), (1, None)],
+        23: [(16, None), (8, 7)],
+        31: [(32, 31)],
+        32: [(32, None)],
+        40: [(32, None), (8, None)],
+    }
+
+
+def test_lanes_that_read_what_others_store_go_together() -> None:
+    func = parse("""
+def f(A: Buffer("float64", (40,))):
+    A[ramp(0, 1, 17)] = A[ramp(1, 1, 17)] + A[ramp(16, -1, 17)]
+""")
+    made = whole_vectors(func)
+    assert sum(isinstance(node, BufferStore) for node in walk(made.body)) == 1
+    means_the_same(func, made)
+
+
+SUMS = """
+def f(A: Buffer("float32", (300,)), C: Buffer("float32", (40,))):
+    for i in range(2):
+        for k in range({rounds}):
+            C[ramp(i * 20, 1, 7)] = C[ramp(i * 20, 1, 7)] + A[ramp(k * 7, 1, 7)]
+            {more}
+"""
+
+
+@pytest.mark.parametrize(("more", "is_kept"), [
+    ("C[ramp(i * 20 + 7, 1, 7)] = C[ramp(i * 20 + 7, 1, 7)] * A[ramp(k, 1, 7)]", True),
+    ("C[ramp(i * 20 + 7, 1, 8)] = A[ramp(k, 1, 8)]", True),
+    ("C[ramp(i * 20 + 6, 1, 7)] = A[ramp(k, 1, 7)]", False),
+    ("C[i * 20 + 6] = A[k]", False),
+    ("C[k] = A[k]", False),
+    ("C[ramp(i * 20 + 12, -1, 7)] = A[ramp(k, 1, 7)]", False),
+])
+def test_sums_stay_where_nothing_overlaps(more: str, *, is_kept: bool) -> None:
+    func = parse(SUMS.format(rounds=5, more=more))
+    whole = whole_vectors(func)
+    made = keep_partial_sums(whole)
+    assert ("C_part" in str(made)) == is_kept
+    means_the_same(func, made)
+
+
+def test_loops_without_a_round_touch_nothing() -> None:
+    func = parse("""
+def f(A: Buffer("float32", (8,)), n: "int64"):
+    for k in range(n):
+        A[ramp(n, 1, 7)] = A[ramp(n, 1, 7)] + broadcast(float32(1.0), 7)
+""")
+    made = keep_partial_sums(whole_vectors(func))
+    assert "if n > 0:" in str(made)
+    for n in (0, 1):
+        wanted, got = np.ones(8, np.float32), np.ones(8, np.float32)
+        evaluate(func, [wanted, n])
+        evaluate(made, [got, n])
+        np.testing.assert_array_equal(got, wanted)
+
+
+def product(n: int, dtype: str, *, is_unrolled: bool) -> Program:
+    A = te.placeholder((16, 24), dtype, name="A")
+    B = te.placeholder((24, n), dtype, name="B")
+    k = te.reduce_axis((0, 24), name="k")
+    C = te.compute((16, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    i, j = s[C].op.axis
+    io, jo, ii, ji = s[C].tile(i, j, 8, 32)
+    if is_unrolled:
+        s[C].reorder(io, jo, k, ii, ji)
+        s[C].unroll(ii)
+    s[C].vectorize(ji)
+    return s, [A, B, C]
+
+
+def cached(n: int, dtype: str) -> Program:
+    s, args = product(n, dtype, is_unrolled=False)
+    s = te.create_schedule(args[2].op)
+    cache = s.cache_write(args[2], "local")
+    i, j = s[args[2]].op.axis
+    _, jo, _, ji = s[args[2]].tile(i, j, 8, 32)
+    s[cache].compute_at(s[args[2]], jo)
+    i, j = s[cache].op.axis
+    s[cache].reorder(s[cache].op.reduce_axis[0], i, j)
+    s[cache].vectorize(j)
+    s[cache].unroll(i)
+    s[args[2]].vectorize(ji)
+    return s, args
+
+
+def elementwise(n: int, dtype: str) -> Program:
+    A = te.placeholder((16, n), dtype, name="A")
+    B = te.compute((16, n), lambda i, j: A[i, j] * A[i, j] + A[i, j], name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(B.op.axis[1], 32)
+    s[B].vectorize(inner)
+    return s, [A, B]
+
+
+def sums(n: int, dtype: str) -> Program:
+    A = te.placeholder((16, n), dtype, name="A")
+    k = te.reduce_axis((0, 16), name="k")
+    B = te.compute((n,), lambda j: te.sum(A[k, j], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 32)
+    s[B].reorder(outer, k, inner)
+    s[B].vectorize(inner)
+    return s, [A, B]
+
+
+PROGRAMS: dict[str, Callable[[int, str], Program]] = {
+    "tile": lambda n, dtype: product(n, dtype, is_unrolled=False),
+    "unrolled": lambda n, dtype: product(n, dtype, is_unrolled=True),
+    "cached": cached,
+    "elementwise": elementwise,
+    "sums": sums,
+}
+
+
+@pytest.mark.parametrize("cpu", ["", "haswell"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_code_of_a_tail_is_about_that_of_a_whole_tile(program: str, dtype: str, cpu: str) -> None:
+    triple = host().triple if cpu else ""
+    if cpu and not triple.startswith("x86_64"):
+        pytest.skip("no processor of this family")
+
+    def size(n: int) -> int:
+        text = emit_assembly(lower(*PROGRAMS[program](n, dtype)), triple=triple, cpu=cpu)
+        return sum(line.startswith("\t") and line[1] != "." for line in text.splitlines())
+
+    # A whole tile, and one or two pieces of the tail; taken apart into scalars it is 5 to 15 times.
+    most = 2.5 * size(64)
+    assert {n: size(n) for n in (49, 51, 56, 57, 63) if size(n) > most} == {}

@@ -1,0 +1,53 @@
+"""Arrays at the end of accessible memory, and code for other processors than the one at hand."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen import Kernel
+from tecomp.codegen.compile import Compiled, interface_of
+from tecomp.codegen.emit import Options
+from tecomp.codegen.function import module_text
+from tecomp.codegen.jit import Machine, host, link, object_code
+from tecomp.ir.stmt import PrimFunc
+from tests.strategies.arrays import GUARD, PATTERN, Array
+
+# Processors whose code each newer one runs; the others than the one at hand have no masks.
+PROCESSORS = ("", "haswell", "ivybridge")
+
+
+class Fenced:
+    """A copy of an array whose last byte is the last one that can be read or written."""
+
+    def __init__(self, array: Array) -> None:
+        page = mmap.PAGESIZE
+        size = -(-(array.nbytes + GUARD) // page) * page
+        self._map = mmap.mmap(-1, size + page)
+        self._memory = np.frombuffer(self._map, np.uint8)
+        self._memory[:size] = PATTERN
+        libc = ctypes.CDLL(None, use_errno=True)
+        fence = ctypes.c_void_p(self._memory.ctypes.data + size)
+        if libc.mprotect(fence, ctypes.c_size_t(page), 0) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
+        self._start = size - array.nbytes
+        self.array: Any = self._memory[self._start : size].view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+
+    def check(self) -> None:
+        """Nothing was written in front of the array."""
+        before = self._memory[self._start - GUARD : self._start]
+        assert (before == PATTERN).all(), "written in front of an array"
+
+
+def kernel_for(func: PrimFunc, cpu: str) -> Kernel:
+    """Code for a processor, to be run on the one at hand; `""` is that itself."""
+    if not cpu:
+        return Kernel(func)
+    machine, options = Machine(host().triple, cpu), Options()
+    module = module_text(func, options, machine)
+    linked = link(object_code(module.text, machine=machine), module.entry)
+    return Kernel(Compiled(interface_of(func, module), linked, options, lambda: func, module))
