@@ -129,7 +129,11 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> Non
     stage = s[output]
     *rows, last = stage.op.axis
     along, unit = last, 1
-    if count > 1 and is_short(last, lanes_of(output, last, target)):
+    if count > 1 and not isinstance(last.extent, int):
+        # How long a row is, only the call says; one loop through all of them suits any length.
+        along = stage.fuse(*stage.op.axis[-count:])
+        del rows[len(rows) + 1 - count :]
+    elif count > 1 and is_short(last, lanes_of(output, last, target)):
         along, unit = stage.fuse(rows.pop(), last), int(str(last.extent))
     lanes = lanes_of(output, along, target)
     lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS

@@ -71,6 +71,8 @@ def joined(facts: Facts, total: Linear) -> Linear:
 def _joins(facts: Facts, total: Linear) -> Iterator[Linear]:
     for key, (atom, c) in total.terms.items():
         match atom:
+            case Binary(BinOp.MUL):
+                yield from _join_scaled(facts, total, key, c)
             case Binary(BinOp.MOD, y, Const(m)) if m > 0:
                 yield from _join_remainder(facts, total, key, y, int(m), c)
             case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.linear(m), 1):
@@ -96,6 +98,26 @@ def _completed(total: Linear, key: int, rest: Linear, c: int, whole: Linear) -> 
         total.terms.get(part, (None, 0))[1] == c * k for part, (_, k) in rest.terms.items()
     ):
         yield total.replaced((key, *rest.terms), whole.times(c)).shifted(-c * rest.const)
+
+
+def _join_scaled(facts: Facts, total: Linear, key: int, c: int) -> Iterator[Linear]:
+    """As for quotients and remainders themselves, where both are multiplied by the same."""
+    terms = facts.terms
+    factors = terms.factors(key)
+    for k, factor in enumerate(factors):
+        # c * (y // m) * m * z + c * (y % m) * z == c * y * z  where m >= 1
+        if not (isinstance(factor, Binary) and factor.op is BinOp.MOD):
+            continue
+        y, m, scale = factor.a, factor.b, factors[:k] + factors[k + 1 :]
+        if isinstance(m, Const) and m.value > 0 and facts.is_exact(terms.linear(y)):
+            quotient, times, left = floordiv(facts, terms.linear(y), int(m.value)), int(m.value), []
+        elif facts.at_least(terms.linear(m), 1):
+            quotient, times, left = terms.linear(Binary(BinOp.FLOORDIV, y, m)), 1, [m]
+        else:
+            continue
+        if (alone := quotient.only()) is not None:
+            whole = terms.product([alone[0], *left, *scale]).times(alone[1] * times)
+            yield from _completed(total, key, whole, c, terms.product([y, *scale]))
 
 
 def _join_remainder(

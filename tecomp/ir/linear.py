@@ -131,6 +131,7 @@ class Terms:
         self._factors: dict[int, tuple[int, ...]] = {}
         # A product is written in one way, that in which it came first.
         self._products: dict[int, Expr] = {}
+        self._single: dict[int, Expr] = {}
         self._data: set[int] = set()
         self._written: dict[tuple[Any, ...], Expr] = {}
 
@@ -157,6 +158,17 @@ class Terms:
             self._visit(expr)
             found = self._linear[id(expr)]
         return found[1]
+
+    def factors(self, key: int) -> list[Expr]:
+        """What an atom is the product of; nothing if it is none."""
+        return [self._single[factor] for factor in self._factors.get(key, ())]
+
+    def product(self, factors: Iterable[Expr]) -> Linear:
+        """The product of some atoms."""
+        first, *others = factors
+        for other in others:
+            first = Binary(BinOp.MUL, first, other)
+        return self.linear(first)
 
     def atom(self, expr: Expr) -> Linear:
         """`1 * expr`."""
@@ -247,6 +259,8 @@ class Terms:
         for side, total in ((node.a, a), (node.b, b)):
             alone = total.only()
             key = next(iter(total.terms)) if alone else self._keys[id(side)][1]
+            if key not in self._factors:
+                self._single.setdefault(key, alone[0] if alone else side)
             parts.extend(self._factors.get(key, (key,)))
             factors.append(alone or (side, 1))
         (x, c), (y, d) = factors

@@ -55,7 +55,7 @@ class BoxedLoops:
     def build(self, scope: Scope, first_reduction: int | None) -> Stmt:
         """All loops; none where a data axis that is fused has no values."""
         statement = self._inside(0, {}, scope, first_reduction)
-        return _guarded(self._some_values(reduction=False), statement)
+        return guarded(self._some_values(reduction=False), statement)
 
     def _some_values(self, *, reduction: bool) -> list[Expr]:
         """What says that axes that are fused, to a reduction or not, have values.
@@ -82,7 +82,7 @@ class BoxedLoops:
         if position == len(leaves):
             roots = self.frame.root_values(values)
             statement = self.body.update(roots)
-            rest = _guarded(self._wanted(roots, values, scope), statement)
+            rest = guarded(self._wanted(roots, values, scope), statement)
         else:
             leaf = leaves[position]
             var = Var(leaf.name)
@@ -95,7 +95,7 @@ class BoxedLoops:
             rest = For(var, Const(0), extent, self._kind(leaf), body, thread)
         if position == first_reduction:
             initial = self._initial(leaves[position:], values, scope)
-            rest = seq(initial, _guarded(self._some_values(reduction=True), rest))
+            rest = seq(initial, guarded(self._some_values(reduction=True), rest))
         return self.producers(position, values, scope, rest)
 
     def _initial(
@@ -120,7 +120,7 @@ class BoxedLoops:
                   for leaf, value in self.frame.values_of_data(tuple(values))),
             ]
             extents = {axis: self.frame.frames[axis].extent for axis, _ in loops}
-        statement = _guarded(conditions, self.body.initial(roots))
+        statement = guarded(conditions, self.body.initial(roots))
         for leaf, var in reversed(loops):
             kind = self._kind(leaf) if self.frame.data_loops_suffice else ForKind.SERIAL
             thread = self.threads.get(leaf, "") if self.frame.data_loops_suffice else ""
@@ -178,6 +178,7 @@ class BoxedLoops:
         return self.kinds.get(leaf, ForKind.SERIAL)
 
 
-def _guarded(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
+def guarded(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
+    """`statement` where all conditions hold."""
     asked = [c for c in conditions if not (isinstance(c, Const) and c.value is True)]
     return IfThenElse(logical_and(*asked), statement) if asked else statement

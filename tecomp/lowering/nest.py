@@ -42,6 +42,7 @@ from tecomp.lowering.fused import parts_of
 from tecomp.lowering.initial import initialise
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.opaque import check_inputs, opaque
+from tecomp.lowering.opened import Groups, are_boxes, is_plain, opened, walk
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
 from tecomp.lowering.producer import Producer, memory_of, realized
@@ -94,7 +95,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     check_doubled(program)
     check_rolling(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
-    body = _Nests(program, checker).roots(scope)
+    body = _Nests(program, checker, *opened(program)).roots(scope)
     check_written(program, body)
     check_kept(program, body)
     body = substitute(body, dict(program.products.values))
@@ -108,8 +109,12 @@ def build_nest(program: Program, name: str) -> PrimFunc:
 
 @dataclass(frozen=True)
 class _Nests:
-    program: Program
+    """Makes loops of `program`, in which `groups` are opened that are loops `as_scheduled`."""
+
+    as_scheduled: Program
     checker: ReadChecker
+    program: Program
+    groups: Groups
 
     def roots(self, scope: Scope) -> Stmt:
         """All stages that are computed once; memory lives from its stage to the end."""
@@ -138,6 +143,7 @@ class _Nests:
         if (statement := opaque(self.program, definition)) is not None:
             return statement
         stage = definition.stage
+        groups = self.groups.get(stage.key, ())
         attached = self._attached_by_position(stage)
         first_reduction = next(
             (k for k, leaf in enumerate(stage.leaves) if not is_data(leaf)), None
@@ -148,16 +154,21 @@ class _Nests:
         # A loop over cores stays one loop: tails are inside of it.
         bound = grid_axes(stage)
         cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        open_from = {stage.leaves.index(group.parts[0]): group for group in groups}
+        ends = {k + len(group.parts) for k, group in open_from.items()}
         cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
+                       *(k for k in open_from if k), *ends,
                        *([] if operation is None else [operation.position]),
                        *([] if first_reduction is None else [first_reduction])})
         frame, looped, start = self._frame(definition, region, scope)
+        if groups and all(is_plain(group, frame) for group in groups):
+            return self._as_scheduled(definition, region, memory, scope)
         body = StageBody(self.program, definition, self.checker.checks)
         work = StageWork(
             definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
             scope.params, operation is None and frame.data_loops_suffice
             and first_step_stores(self.program, definition, attached),
-            operation,
+            operation, open_from,
         )
         points, _ = with_reduction(self.program, definition, looped, scope)
         axes = (*definition.axis, *definition.reduce_axis)
@@ -168,10 +179,23 @@ class _Nests:
         except NotAffine:
             if operation is not None:
                 raise operation.not_affine() from None
+            if groups:
+                return self._as_scheduled(definition, region, memory, scope)
             return self._boxed(work, looped, scope)
+        if not (are_boxes(groups, frame, stage.leaves, all_leaves, scope)
+                and are_boxes(groups, frame, data, data_leaves, scope)):
+            return self._as_scheduled(definition, region, memory, scope)
         if operation is not None:
             work = replace(work, operation=self._measured(work, operation, all_leaves, scope))
         return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+
+    def _as_scheduled(
+        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+    ) -> Stmt:
+        """The loops of a stage, with none that is opened."""
+        nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {})
+        definition = self.as_scheduled.definitions[definition.stage.key]
+        return nests.stage(definition, region, memory, scope)
 
     def _frame(
         self, definition: Definition, region: Region, scope: Scope
@@ -245,6 +269,8 @@ class _Nests:
             data: values of the remaining data loops for which there is an element.
             scope: what the sets depend on.
         """
+        if start in work.groups and start not in work.cuts:
+            return self._opened(work, start, values, points, data, scope)
         stop = next(cut for cut in work.cuts if cut >= start)
         # Initial values are stored also where there is nothing to reduce.
         before_reduction = work.first_reduction is not None and stop <= work.first_reduction
@@ -271,6 +297,28 @@ class _Nests:
             context=scope.context,
             isolated=work.full_part(walked, start, stop, only_data=before_reduction),
         )
+
+    def _opened(
+        self,
+        work: StageWork,
+        start: int,
+        values: Mapping[IterVar, Expr],
+        points: Any,
+        data: Any,
+        scope: Scope,
+    ) -> Stmt:
+        """As `_band`, where the next loops are those of a group."""
+        group = work.groups[start]
+
+        def inner(parts: Mapping[IterVar, Var], inside: Scope) -> Stmt:
+            chosen = [parts[part] for part in group.parts]
+            rest = fix(points, chosen, inside)
+            rest_data = fix(data, [c for c, part in zip(chosen, group.parts, strict=True)
+                                   if is_data(part)], inside)
+            stop = start + len(chosen)
+            return self._at_cut(work, stop, {**values, **parts}, rest, rest_data, inside)
+
+        return walk(group, work.frame, scope, inner)
 
     def _at_cut(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tecomp.compute.axis import IterVar
@@ -12,6 +12,7 @@ from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import ForKind
 from tecomp.lowering.body import StageBody
 from tecomp.lowering.frame import StageFrame
+from tecomp.lowering.opened import Group
 from tecomp.lowering.program import Definition
 from tecomp.lowering.tensorize import Tensorizer
 from tecomp.lowering.whole_tiles import Memory
@@ -38,6 +39,7 @@ class StageWork:
         around: the variables of what is around the stage: sizes, and loops of others.
         starts_inside: whether the first step of a reduction stores its initial value.
         operation: of the machine, that takes the place of inner loops.
+        groups: fused loops that were opened, by the position of their first part.
     """
 
     definition: Definition
@@ -51,6 +53,7 @@ class StageWork:
     around: tuple[Var, ...]
     starts_inside: bool
     operation: Tensorizer | None = None
+    groups: Mapping[int, Group] = field(default_factory=dict)
 
     @property
     def leaves(self) -> tuple[IterVar, ...]:

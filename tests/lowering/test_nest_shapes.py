@@ -334,7 +334,7 @@ def test_a_size_that_no_argument_determines_is_refused(nest: Any) -> None:
 
 
 def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
-    """`n * m` elements are guarded as one range, and quotient and remainder become the index."""
+    """`n * m` elements are one range, and quotient and remainder become the index."""
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")
     C = te.compute((n, m), lambda i, j: A[i, j] * 2.0, name="C")
@@ -346,8 +346,7 @@ def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
     assert str(simplify(func)).splitlines()[1:] == [
         "    if m > 0:",
         "        for i_j_fused_outer in range((n * m + 15) // 16):",
-        "            for i_j_fused_inner in range(16):",
-        "                if i_j_fused_outer * 16 + i_j_fused_inner < n * m:",
-        "                    C[i_j_fused_outer * 16 + i_j_fused_inner] = "
+        "            for i_j_fused_inner in range(min(16, n * m - i_j_fused_outer * 16)):",
+        "                C[i_j_fused_outer * 16 + i_j_fused_inner] = "
         "A[i_j_fused_outer * 16 + i_j_fused_inner] * float32(2.0)",
     ]

@@ -181,6 +181,11 @@ class Algebra(Draws):
         d = self.extent() if self.chance(75) else self._divisor()
         c = self.pick((1, 1, 2, -1))
         others = (d, d, d * 2, self.n, self.m, *self.known)
+        if self.chance(35):
+            # Three digits: both of a row are multiplied by what a row has.
+            e = self.extent()
+            row, k, last = x // e, e if self.chance(75) else self.pick(others), x % e
+            return row // d * (self.pick((d, d, *others)) * k) + row % d * k + last
         low = x if self.chance(85) else self._leaf()
         return x // d * (self.pick(others) * c) + low % self.pick((d, d, *others)) * c
 
