@@ -61,7 +61,8 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
         a: te.decl_buffer(shape, dtype, scope=ends.from_),
         c: te.decl_buffer(shape, dtype, scope=ends.to),
     }
-    return te.decl_tensor_intrin(c.op, statements, f"{link}_copy_{dtype}", binds, unit=link)
+    return te.decl_tensor_intrin(
+        c.op, statements, f"{link}_copy_{dtype}", binds, unit=link, check="later")
 
 
 def copied_links(target: Target) -> list[str]:

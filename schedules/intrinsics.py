@@ -69,4 +69,4 @@ def _dots(
 
         return each(products), each(lambda j: 0), each(lambda j: c[j] + products(j))
 
-    return te.decl_tensor_intrin(c.op, statements, name)
+    return te.decl_tensor_intrin(c.op, statements, name, check="later")

@@ -129,4 +129,5 @@ def _intrinsic(unit: Any, dtype: str, width: int) -> te.TensorIntrin:
         reset, update = each(lambda i, j: 0), te.for_range(0, k, added, "d")
         return te.stmt_seq(reset, update), reset, update
 
-    return te.decl_tensor_intrin(c.op, statements, f"{unit.name}_{dtype}", unit=unit.name)
+    return te.decl_tensor_intrin(
+        c.op, statements, f"{unit.name}_{dtype}", unit=unit.name, check="later")

@@ -119,4 +119,5 @@ def _declared(
     name = f"{unit.name}_{operation}{'_number' if with_number else ''}_{dtype}"
     mode = operation if operation in unit.cycles else ""
     return te.decl_tensor_intrin(
-        c.op, statements, name, scalar_params=number, unit=unit.name, mode=mode)
+        c.op, statements, name, scalar_params=number, unit=unit.name, mode=mode,
+        check="later")

@@ -67,6 +67,7 @@ from tecomp.compute.scan import scan
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import (
     TensorIntrin,
+    check_tensor_intrin,
     decl_buffer,
     decl_tensor_intrin,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "atanh",
     "cast",
     "ceil",
+    "check_tensor_intrin",
     "clip",
     "comm_reducer",
     "compute",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.body_check import difference
 from tecomp.compute.builder import Operand, check_statement
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
@@ -19,6 +20,7 @@ from tecomp.ir.equal import same
 from tecomp.ir.expr import Expr, Var
 from tecomp.ir.stmt import Buffer, Extent, Stmt
 
+Check: TypeAlias = Literal["now", "later", "never"]
 Statements: TypeAlias = "Stmt | tuple[Stmt | None, Stmt | None, Stmt | None]"
 
 
@@ -37,6 +39,7 @@ class TensorIntrin:
         scopes: for each operand the memory that it has to be in; empty if any will do.
         unit: of the machine's engine that does it, or its link; empty if none is said to.
         mode: of that unit; empty for the usual one of the operands' type.
+        check: when the statements were or will be compared with the operation.
     """
 
     name: str
@@ -49,6 +52,7 @@ class TensorIntrin:
     scopes: tuple[str, ...] = field(default=())
     unit: str = ""
     mode: str = ""
+    check: Check = "now"
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -88,6 +92,7 @@ def decl_tensor_intrin(
     *,
     unit: str = "",
     mode: str = "",
+    check: Check = "now",
 ) -> TensorIntrin:
     """Declare an operation that `s[T].tensorize` can put in the place of loops.
 
@@ -106,10 +111,13 @@ def decl_tensor_intrin(
             takes cycles from. For a copy the link that makes it.
         mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
             the operands' type if empty.
+        check: when the statements are run in the interpreter, on random values, and compared with
+            `op`: `now`; `later`, by `te.check_tensor_intrin`, for libraries with many operations,
+            whose tests call that; or `never`: only the machine computes what `op` says.
 
     Raises:
-        DefinitionError: `op` is no computation of placeholders with constant extents, or `fcompute`
-            uses something else than its operands.
+        DefinitionError: `op` is no computation of placeholders with constant extents, `fcompute`
+            uses something else than its operands, or its statements compute something else.
         TypeMismatchError: `fcompute` gives something else than statements.
 
     Example:
@@ -148,8 +156,35 @@ def decl_tensor_intrin(
     body, reset, update = _statements(given, where)
     for statement in filter(None, (body, reset, update)):
         check_statement(statement, buffers, scalars, where, "name it in scalar_params")
-    return TensorIntrin(
-        name, compute, buffers, scalars, body, reset, update, scopes, unit, mode)
+    if check not in get_args(Check):
+        raise DefinitionError(f"{where}: check is 'now', 'later' or 'never', not {check!r}")
+    intrin = TensorIntrin(
+        name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
+    if check == "now":
+        check_tensor_intrin(intrin)
+    return intrin
+
+
+def check_tensor_intrin(intrin: TensorIntrin) -> None:
+    """Run the statements of an intrinsic on random values, and compare with what it declares.
+
+    Raises:
+        DefinitionError: they compute something else.
+
+    >>> from tecomp import te
+    >>> a = te.placeholder((4,), name="a")
+    >>> b = te.compute((4,), lambda i: a[i] * 2.0, name="b")
+    >>> twice = te.decl_tensor_intrin(b.op, lambda ins, outs: te.for_range(
+    ...     0, 4, lambda i: outs[0].store(i, ins[0][i] + ins[0][i])), name="twice", check="later")
+    >>> te.check_tensor_intrin(twice)
+    """
+    parts = {"body": intrin.body, "reset": intrin.reset, "update": intrin.update}
+    found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
+    if found is not None:
+        raise DefinitionError(
+            f"te.decl_tensor_intrin {intrin.name}: {found}; mend one of them, or say "
+            'check="never" if only the machine can run the statements'
+        )
 
 
 def _checked(op: object, where: str) -> ComputeOp:

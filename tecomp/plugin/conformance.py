@@ -238,9 +238,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _operations(target: Target) -> str:
-    """Each in the place of the loops of its own definition."""
+    """Each in the place of the loops of its own definition, unless only the machine can run it."""
     checked = intrinsics(target)
     for name, intrin in checked.items():
+        if intrin.check == "never":
+            continue
         plain, own = (_operation(target, intrin, is_own=own) for own in (False, True))
         close = np.isclose(plain, own, 1e-2, 1e-2, equal_nan=True)
         if not close.all():

@@ -36,7 +36,7 @@ def test_operands_are_those_of_the_definition() -> None:
 
     intrin = te.decl_tensor_intrin(
         b, statement, "twice", binds={a: te.decl_buffer(a.shape, scope="local")},
-        default_buffer_params={"scope": "global"},
+        default_buffer_params={"scope": "global"}, check="never",
     )
 
     assert [(o.name, o.shape, o.dtype, o.scope) for o in seen] == [
@@ -54,6 +54,7 @@ def test_numbers_are_stored_in_the_type_of_the_operand() -> None:
     intrin = te.decl_tensor_intrin(
         b, lambda ins, outs: te.stmt_seq(
             outs[0].store(0, 1), outs[0].store(1, ins[0][0].astype("int32"))), "two",
+        check="never",
     )
 
     assert str(intrin.body) == 'b[0] = int8(1)\nb[1] = cast("int8", cast("int32", a[0]))'
@@ -65,6 +66,7 @@ def test_loops() -> None:
     intrin = te.decl_tensor_intrin(
         b, lambda ins, outs: te.for_range(
             2, 8, lambda i: outs[0].store(i, ins[0][i]), "lane", "vectorized"), "part",
+        check="never",
     )
 
     assert str(intrin.body) == "for lane in vectorized(2, extent=6):\n    b[lane] = a[lane]"
@@ -110,7 +112,7 @@ def test_what_are_no_statements() -> None:
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: (None, None, None), "x")) == (
         where + "fcompute gives neither a body nor an update"
     )
-    other = te.decl_tensor_intrin(doubled()[1], store, "y")
+    other = te.decl_tensor_intrin(doubled()[1], store, "y", check="never")
     foreign: Any = other.body
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: foreign, "x")) == (
         where + "fcompute uses b, which is no operand; use those that it is given"
@@ -153,10 +155,103 @@ def test_vectors_are_joined_elements() -> None:
         seen.append(refused(lambda: ins[0].vload((1, 0), "int8x3")))
         return outs[0].store(0, 0)
 
-    te.decl_tensor_intrin(c, statement, "x")
+    te.decl_tensor_intrin(c, statement, "x", check="never")
 
     assert seen == [
         "join(join(a[1, 0], a[1, 1]), join(a[1, 2], a[1, 3]))",
         "operand a.vload: int16x4 is no vector of 2, 4, 8, ... int8",
         "operand a.vload: int8x3 is no vector of 2, 4, 8, ... int8",
     ]
+
+
+def product() -> te.Tensor:
+    a, b = te.placeholder((3, 4), "int8", name="a"), te.placeholder((4, 2), "int8", name="b")
+    k = te.reduce_axis((0, 4), name="k")
+    return te.compute((3, 2), lambda i, j: te.sum(
+        a[i, k].astype("int32") * b[k, j].astype("int32"), axis=k), name="c")
+
+
+def statements_of_product(
+    first: int = 0, start: int = 0, depth: int = 4, columns: int = 2
+) -> Callable[[Any, Any], Any]:
+    """What computes `product`, with something left out."""
+
+    def statements(ins: Any, outs: Any) -> Any:
+        (a, b), (c,) = ins, outs
+
+        def all_of(value: Callable[[Any, Any], Any]) -> Any:
+            return te.for_range(0, 3, lambda i: te.for_range(0, columns, lambda j: c.store(
+                (i, j), value(i, j))))
+
+        def add(k: Any) -> Any:
+            return all_of(lambda i, j: c[i, j] + a[i, k].astype("int32") * b[k, j].astype("int32"))
+
+        reset = all_of(lambda i, j: start)
+        update = te.for_range(first, depth, add)
+        return te.stmt_seq(reset, update), reset, update
+
+    return statements
+
+
+MEND = '; mend one of them, or say check="never" if only the machine can run the statements'
+
+
+@pytest.mark.parametrize(
+    ("wrong", "stored"), [({"first": 1}, -10237), ({"depth": 3}, -21157), ({"start": 1}, -22236)]
+)
+def test_statements_that_compute_something_else(wrong: dict[str, int], stored: int) -> None:
+    assert refused(
+        lambda: te.decl_tensor_intrin(product(), statements_of_product(**wrong), "x")
+    ) == (
+        f"te.decl_tensor_intrin x: the body stores {stored} at c[0, 0], where the definition gives "
+        "-22237, for a[0, :] = [100, -57, -62, -10], b[:, 0] = [-120,   41,  110,  108]" + MEND
+    )
+
+
+@pytest.mark.parametrize("part", ["body", "reset", "update"])
+def test_each_part_is_run(part: str) -> None:
+    right, wrong = statements_of_product(), statements_of_product(columns=1)
+
+    def statements(ins: Any, outs: Any) -> Any:
+        chosen = zip(("body", "reset", "update"), right(ins, outs), wrong(ins, outs), strict=True)
+        return tuple(b if name == part else a for name, a, b in chosen)
+
+    te.decl_tensor_intrin(product(), right, "right")
+    made = refused(lambda: te.decl_tensor_intrin(product(), statements, "x"))
+
+    assert made.startswith(f"te.decl_tensor_intrin x: the {part} stores 280 at c[0, 1], where ")
+
+
+def test_a_body_that_multiplies_by_another_number() -> None:
+    _, b = doubled()
+
+    def times_5(ins: Any, outs: Any) -> Any:
+        return te.for_range(0, 8, lambda i: outs[0].store(i, ins[0][i] * 5.0))
+
+    told = ("te.decl_tensor_intrin tensor_intrin: the body stores -18.75 at b[0], where the "
+            f"definition gives -7.5, for a[0] = -3.75{MEND}")
+    assert refused(lambda: te.decl_tensor_intrin(b, times_5)) == told
+    later = te.decl_tensor_intrin(b, times_5, check="later")
+    assert refused(lambda: te.check_tensor_intrin(later)) == told
+    assert te.decl_tensor_intrin(b, times_5, check="never").check == "never"
+
+
+def test_a_body_with_a_number_and_one_that_reaches_outside() -> None:
+    a, n = te.placeholder((8,), "float16", name="a"), te.var("n", "float16")
+    b = te.compute((8,), lambda i: a[i] * n, name="b")
+
+    def moved(by: int) -> Callable[..., Any]:
+        return lambda ins, outs, numbers: te.for_range(
+            0, 8, lambda i: outs[0].store(i, ins[0][i + by] * numbers[0]))
+
+    te.decl_tensor_intrin(b, moved(0), "x", scalar_params=[n])
+    assert refused(lambda: te.decl_tensor_intrin(b, moved(1), "x", scalar_params=[n])) == (
+        "te.decl_tensor_intrin x: the body cannot be run: a[8] is out of bounds: shape (8,)" + MEND
+    )
+
+
+def test_when_a_body_is_checked() -> None:
+    given: Any = "soon"
+    assert refused(lambda: te.decl_tensor_intrin(doubled()[1], store, "x", check=given)) == (
+        "te.decl_tensor_intrin x: check is 'now', 'later' or 'never', not 'soon'"
+    )

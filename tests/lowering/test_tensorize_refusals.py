@@ -22,7 +22,7 @@ def intrinsic(
         return (store, store, store) if update else store
 
     asked = {"scope": scope} if scope else {}
-    return te.decl_tensor_intrin(op.op, statements, name, default_buffer_params=asked)
+    return te.decl_tensor_intrin(op.op, statements, name, default_buffer_params=asked, check="never")
 
 
 def product_intrinsic(m: int, n: int, depth: int, **asked: Any) -> te.TensorIntrin:

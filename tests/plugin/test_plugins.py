@@ -156,7 +156,7 @@ def test_two_operations_with_one_name(site: Path) -> None:
         "    b = te.compute((4,), lambda i: a[i] + 1.0, name='b')\n"
         "    run = lambda ins, outs: te.for_range(\n"
         "        0, 4, lambda i: outs[0].store(i, ins[0][i] + WHAT))\n"
-        "    return [te.decl_tensor_intrin(b.op, run, name='inc')]\n"
+        "    return [te.decl_tensor_intrin(b.op, run, name='inc', check='later')]\n"
     )
     offer(site, "inc-one", code.replace("WHAT", "2.0"), "vtcm2d", "tecomp.intrinsics")
     failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]
@@ -179,7 +179,7 @@ def test_operations_that_take_a_number_are_checked(site: Path) -> None:
         "    b = te.compute((4,), lambda i: a[i] + n, name='b')\n"
         "    run = lambda ins, outs, numbers: te.for_range(\n"
         "        0, 4, lambda i: outs[0].store(i, ins[0][i] - numbers[0]))\n"
-        "    return [te.decl_tensor_intrin(b.op, run, name='plus', scalar_params=[n])]\n"
+        "    return [te.decl_tensor_intrin(b.op, run, name='plus', scalar_params=[n], check='later')]\n"
     ), "vtcm2d", "tecomp.intrinsics")
 
     failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]

@@ -71,6 +71,16 @@ def test_operations_equal_numpy(machine: str) -> None:
         np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("machine", [*MACHINES, "cpu", "texture2d", "vtcm2d"])
+def test_statements_of_all_operations_do_what_is_declared(machine: str) -> None:
+    found = tecomp.intrinsics(machine)
+
+    assert found
+    for intrin in found.values():
+        assert intrin.check == "later"
+        te.check_tensor_intrin(intrin)
+
+
 def test_types_that_it_does_not_take() -> None:
     target = Target.load("stick128")
 
