@@ -15,7 +15,13 @@ from tecomp.codegen.check import OUT_OF_BOUNDS
 from tecomp.codegen.compile import Compiled, compile_function
 from tecomp.codegen.dlpack import Memory
 from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD
-from tecomp.codegen.parameter import Parameter, check_scalar, make_parameter, memory_of
+from tecomp.codegen.parameter import (
+    Parameter,
+    Stored,
+    check_scalar,
+    make_parameter,
+    memory_of,
+)
 from tecomp.codegen.plan import Quick, quick_call
 from tecomp.codegen.process import process
 from tecomp.codegen.sizes import (
@@ -68,8 +74,13 @@ class Kernel:
         check_bounds: bool = False,
         fast_math: bool = False,
         fp_contract: bool = True,
+        stored: Mapping[int, Stored] = MappingProxyType({}),
     ) -> None:
-        """Compile `func`, which is flat; `signature` is its parameters before flattening."""
+        """Compile `func`, which is flat.
+
+        `signature` is its parameters before flattening; `stored` says of those that are known to
+        be in a layout, by position, in which.
+        """
         if isinstance(func, PrimFunc):
             func = compile_function(
                 func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
@@ -85,7 +96,8 @@ class Kernel:
             if isinstance(seen, Buffer) and isinstance(physical, Buffer):
                 parameters.append(
                     make_parameter(
-                        k, head.name, seen, physical, is_written=physical.data in written
+                        k, head.name, seen, physical, is_written=physical.data in written,
+                        stored=stored.get(k),
                     )
                 )
             elif isinstance(seen, Var) and isinstance(physical, Var):
@@ -133,13 +145,37 @@ class Kernel:
         arguments = ", ".join(described[k] for k in sorted(described))
         return f"<Kernel {self.name}({arguments}), writes {written}>"
 
-    def __call__(self, *arguments: Any) -> None:
-        """Run on these arguments."""
+    def __call__(self, *arguments: Any, layouts: str | None = None) -> None:
+        """Run on these arguments.
+
+        Args:
+            arguments: in order.
+            layouts: "physical", as without it, if arrays are as the kernel stores them; "logical"
+                if they are in the shapes of the computation, and to be copied to and from layouts.
+        """
+        if layouts is not None:
+            self._call_in(layouts, arguments)
+            return
         outcome = (self._quick or self._first_call())(*arguments)
         if outcome is False:
             outcome = self._run(arguments)
         if outcome is not None:
             raise self._failure(bytes(outcome))
+
+    def _call_in(self, layouts: str, arguments: Sequence[Any]) -> None:
+        if layouts == "physical":
+            self(*arguments)
+            return
+        if layouts != "logical":
+            raise CallError(
+                f"{self.name}: layouts is {layouts!r}; the arrays are in 'physical' layouts, or in "
+                "'logical' ones, those of the computation"
+            )
+        self._call_logical(arguments)
+
+    def _call_logical(self, arguments: Sequence[Any]) -> None:
+        """Run on arrays in the shapes of the computation; without layouts, those are all."""
+        self(*arguments)
 
     def timeit(self, *arguments: Any, seconds: float = 0.5) -> Timing:
         """How long a call with these arguments takes, checks included.
@@ -200,6 +236,14 @@ class Kernel:
         self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
     ) -> list[Any]:
         """Check everything and fill the block; returns what must live as long as the call."""
+        sizes = self._numbers(block, arguments)
+        memories = _checked_arrays(self._parameters, arguments, sizes)
+        return [*self._fill(block, memories, sizes), memories]
+
+    def _numbers(
+        self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
+    ) -> dict[Var, Size]:
+        """Check the scalars and put them into the block; the sizes among them."""
         sizes: dict[Var, Size] = {}
         for k, seen, var in self._scalars:
             where = f"argument {k} ({seen.name}) of {self.name}"
@@ -212,13 +256,21 @@ class Kernel:
             )
             if isinstance(value, int):
                 sizes[var] = Size(value, f"argument {k}")
-        memories = [memory_of(p, arguments[p.position]) for p in self._parameters]
-        bind_sizes(sizes, self._parameters, memories)
-        for parameter, memory in zip(self._parameters, memories, strict=True):
-            check_shape(parameter, memory, sizes)
-            check_strides(parameter, memory, sizes)
-        _check_overlap(self._parameters, memories)
-        return [*self._fill(block, memories, sizes), memories]
+        return sizes
+
+    def _checked(
+        self, parameters: Sequence[Parameter], arguments: Sequence[Any]
+    ) -> dict[str, int]:
+        """The sizes of a call with arguments for other parameters, which are checked.
+
+        Raises:
+            CallError: an argument does not fit.
+        """
+        if len(arguments) != len(self.signature):
+            raise self._wrong_count(len(arguments))
+        sizes = self._numbers(self._block(), arguments)
+        _checked_arrays(parameters, arguments, sizes)
+        return {var.name: size.value for var, size in sizes.items()}
 
     def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
         """The values that size variables have in a call with these arguments, by name.
@@ -270,6 +322,19 @@ class Kernel:
             f"{self.name}: there is no memory for {text}, which takes {size}; use smaller "
             "tiles, or compute it closer to where it is used"
         )
+
+
+def _checked_arrays(
+    parameters: Sequence[Parameter], arguments: Sequence[Any], sizes: dict[Var, Size]
+) -> list[Memory]:
+    """The memory of each array, all of them checked; sizes that they tell are added."""
+    memories = [memory_of(p, arguments[p.position]) for p in parameters]
+    bind_sizes(sizes, parameters, memories)
+    for parameter, memory in zip(parameters, memories, strict=True):
+        check_shape(parameter, memory, sizes)
+        check_strides(parameter, memory, sizes)
+    _check_overlap(parameters, memories)
+    return memories
 
 
 def _declined(*_arguments: Any) -> bool:

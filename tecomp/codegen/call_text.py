@@ -13,15 +13,16 @@ A plan is a list of 64-bit words:
     entry, arguments, words of the block, uses threads, scalars, arrays
     for each scalar: argument, kind, lowest, highest     (kinds: integer, float32, float64, bool)
     for each array: argument, type of its elements, flags it must have, axes, bytes of an element,
-                    whether it is written, and for each axis: kind, value
-                                                  (kinds: extent, binds a word, equals a word)
+                    whether it is written, the mark of its layout or 0 for any,
+                    and for each axis: kind, value   (kinds: extent, binds a word, equals a word)
+
+An array whose type is `PackedArray` is plain as well, if it has that mark or none.
 
 Each record of an array on the stack is { first byte, end, whether it is written }.
 """
 
 from __future__ import annotations
 
-PLAN_WORDS, SCALAR_WORDS, ARRAY_WORDS, AXIS_WORDS = 6, 4, 6, 2
 INTEGER, FLOAT32, FLOAT64, BOOL = range(4)
 EXTENT, BINDS, EQUALS = range(3)
 # Of the fields of an array, counted from the end of the head that all objects have.
@@ -41,7 +42,7 @@ API = (
 OBJECTS = (None, False, True, int, float)
 
 _STATE = f"""\
-@python = internal global [{len(API) + len(OBJECTS) + 1} x ptr] zeroinitializer, align 128
+@python = internal global [{len(API) + len(OBJECTS) + 2} x ptr] zeroinitializer, align 128
 @variable = internal constant [19 x i8] c"TECOMP_NUM_THREADS\\00"
 @asked = internal global [64 x i8] zeroinitializer, align 64
 
@@ -234,7 +235,7 @@ entry:
   %bytes = load i64, ptr %at.bytes
   %at.is.written = getelementptr i64, ptr %item, i64 5
   %is.written = load i64, ptr %at.is.written
-  %axis.first = getelementptr i64, ptr %item, i64 6
+  %axis.first = getelementptr i64, ptr %item, i64 7
   %at.object = getelementptr ptr, ptr %given, i64 %argument
   %object = load ptr, ptr %at.object
   %at.type = getelementptr i8, ptr %object, i64 TYPE
@@ -242,7 +243,23 @@ entry:
   %at.ndarray = getelementptr ptr, ptr @python, i64 14
   %ndarray = load ptr, ptr %at.ndarray
   %is.array = icmp eq ptr %type, %ndarray
-  br i1 %is.array, label %fields, label %no
+  br i1 %is.array, label %fields, label %subclass
+subclass:
+  %at.packed = getelementptr ptr, ptr @python, i64 15
+  %packed = load ptr, ptr %at.packed
+  %is.packed = icmp eq ptr %type, %packed
+  br i1 %is.packed, label %marked, label %no
+marked:
+  %at.wanted.mark = getelementptr i64, ptr %item, i64 6
+  %wanted.mark = load i64, ptr %at.wanted.mark
+  %at.mark = getelementptr i8, ptr %object, i64 SLOT
+  %mark = load i64, ptr %at.mark
+  %is.any = icmp eq i64 %wanted.mark, 0
+  %is.unmarked = icmp eq i64 %mark, 0
+  %is.wanted = icmp eq i64 %mark, %wanted.mark
+  %is.free = or i1 %is.any, %is.unmarked
+  %has.mark = or i1 %is.free, %is.wanted
+  br i1 %has.mark, label %fields, label %no
 fields:
   %array = getelementptr i8, ptr %object, i64 HEAD
   %data = load i64, ptr %array
@@ -381,7 +398,14 @@ no:
 """
 
 
-def call_text(head: int) -> str:
-    """The checks for objects that begin with a head of so many bytes, the last 8 for their type."""
+def call_text(head: int, slot: int) -> str:
+    """The checks, as code.
+
+    Args:
+        head: bytes that all objects begin with, the last 8 for their type.
+        slot: bytes before the mark of an array that is in a layout.
+    """
     text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _APART, _CONFIGURED])
-    return text.replace("TYPE", str(head - 8)).replace("HEAD", str(head))
+    for name, number in (("TYPE", head - 8), ("HEAD", head), ("SLOT", slot)):
+        text = text.replace(name, str(number))
+    return text

@@ -10,12 +10,26 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.codegen.dlpack import Access, Memory, read_dlpack
+from tecomp.codegen.packed import Mark, mark_of
 from tecomp.errors import CallError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, Var, integer_range
 from tecomp.ir.stmt import Buffer
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How an argument is stored.
+
+    Attributes:
+        mark: of arrays that are stored so.
+        shape: in the computation, if a layout puts elements elsewhere.
+    """
+
+    mark: Mark
+    shape: Shape | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,8 @@ class Parameter:
         shape: extents of the array; the lanes of a vector type are a last axis of their own.
         flat: extents of the array in its physical shape, which is accepted as well.
         fixed: `shape` where all of it is known.
+        mark: of arrays in the layout of this one; None if any will do.
+        logical: extents in the computation, if it has a layout.
     """
 
     position: int
@@ -45,6 +61,8 @@ class Parameter:
     shape: Shape
     flat: Shape
     fixed: tuple[int, ...] | None
+    mark: Mark | None = None
+    logical: Shape | None = None
 
     @property
     def where(self) -> str:
@@ -57,7 +75,13 @@ class Parameter:
 
 
 def make_parameter(
-    position: int, kernel: str, buffer: Buffer, physical: Buffer, *, is_written: bool
+    position: int,
+    kernel: str,
+    buffer: Buffer,
+    physical: Buffer,
+    *,
+    is_written: bool,
+    stored: Stored | None = None,
 ) -> Parameter:
     """The parameter for `buffer`, which the code sees as `physical`."""
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
@@ -74,6 +98,8 @@ def make_parameter(
         shape,
         (*physical.shape, *lanes),
         known if len(known) == len(shape) else None,
+        None if stored is None else stored.mark,
+        None if stored is None else stored.shape,
     )
 
 
@@ -99,7 +125,22 @@ def memory_of(parameter: Parameter, argument: Any) -> Memory:
     else:
         raise _no_array(parameter, argument)
     _check_memory(parameter, memory)
+    _check_mark(parameter, argument)
     return memory
+
+
+def _check_mark(parameter: Parameter, argument: Any) -> None:
+    found, wanted = mark_of(argument), parameter.mark
+    if found is None or wanted is None or found is wanted:
+        return
+    name = parameter.buffer.name
+    advice = f"pass kernel.pack({name}, a)"
+    if parameter.logical is None:
+        advice = "unpack it with what packed it"
+    raise CallError(
+        f"{parameter.where}: the array is packed as {found.formula}, but {name} is stored as "
+        f"{wanted.formula}; {advice}"
+    )
 
 
 def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:

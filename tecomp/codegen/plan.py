@@ -31,6 +31,7 @@ from tecomp.codegen.call_text import (
     STRIDES,
 )
 from tecomp.codegen.function import FIRST_ARGUMENT_WORD
+from tecomp.codegen.packed import SLOT, PackedArray, empty, plain_mark
 from tecomp.codegen.parameter import Parameter
 from tecomp.codegen.process import HEAD, process
 from tecomp.ir.expr import Var, integer_range
@@ -80,7 +81,7 @@ def quick_call(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
     )(("PyCFunction_NewEx", api))
     # A function holds its module until it is gone itself: here, all that it refers to.
-    keep = (plan, method, entry, [p.numpy for p in parameters])
+    keep = (plan, method, entry, [(p.numpy, p.mark) for p in parameters])
     made: Quick = function(
         ctypes.addressof(method), capsule(ctypes.addressof(plan), None, None), keep
     )
@@ -104,7 +105,9 @@ def _plan(
         if p.buffer.strides is not None or len(p.physical.shape) > 1:
             return None
         flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if p.is_written else 0)
-        words += [p.position, id(p.numpy), flags, len(p.shape), p.numpy.itemsize, p.is_written]
+        mark = 0 if p.mark is None else id(p.mark)
+        words += [p.position, id(p.numpy), flags, len(p.shape), p.numpy.itemsize]
+        words += [p.is_written, mark]
         for extent in p.shape:
             if isinstance(extent, int):
                 words += [EXTENT, extent]
@@ -137,7 +140,18 @@ def arrays_are_known() -> bool:
     frozen = np.zeros((2, 3, 5), np.float32)
     frozen.flags.writeable = False
     gaps = np.zeros((4, 6), np.int64)[::2, 1:].T
-    return _is_known(frozen) and _is_known(gaps) and _is_known(np.array(True))
+    return (
+        _is_known(frozen) and _is_known(gaps) and _is_known(np.array(True)) and _is_mark_known()
+    )
+
+
+def _is_mark_known() -> bool:
+    """Whether the mark of an array is where the native checks look for it, and 0 without one."""
+    array = empty((2,), np.float32, mark := plain_mark(1))
+    marks = [
+        ctypes.c_void_p.from_address(id(each) + SLOT).value or 0 for each in (array, array + 1)
+    ]
+    return PackedArray.__basicsize__ >= SLOT + 8 and marks == [id(mark), 0]
 
 
 def _is_known(array: np.ndarray[Any, Any]) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from tecomp.codegen.call_text import API, OBJECTS, call_text
 from tecomp.codegen.jit import Linked, host
 from tecomp.codegen.kept import machine_code
+from tecomp.codegen.packed import SLOT, PackedArray
 from tecomp.codegen.pool_text import pool_text
 from tecomp.codegen.runtime import RECORD_TEXT
 from tecomp.codegen.scratch_text import scratch_text
@@ -25,7 +26,7 @@ from tecomp.codegen.scratch_text import scratch_text
 HEAD = object.__basicsize__
 """Bytes of the head that all objects have; the last 8 are their type."""
 
-_PLACES = len(API) + len(OBJECTS) + 1
+_PLACES = len(API) + len(OBJECTS) + 2
 _EXPORTS = ("run", "call", "serve", "configure", "begin", "asked")
 # The first function hands out the addresses of all others, and takes those of Python's.
 _ENTRY = "\n".join([
@@ -67,7 +68,7 @@ class Process:
 
 def process_text(triple: str) -> str:
     """The module for a machine, in LLVM's name for it."""
-    parts = [pool_text(triple), scratch_text(triple), RECORD_TEXT, call_text(HEAD), _ENTRY]
+    parts = [pool_text(triple), scratch_text(triple), RECORD_TEXT, call_text(HEAD, SLOT), _ENTRY]
     return "\n".join(parts)
 
 
@@ -99,6 +100,7 @@ def _linked() -> Process:
         *(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions),
         *map(id, OBJECTS),
         id(np.ndarray),
+        id(PackedArray),
     )
     linked.entry(ctypes.addressof(words))
     run, call, serve, configure, begin, asked = words[: len(_EXPORTS)]

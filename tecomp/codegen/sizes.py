@@ -65,11 +65,13 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
     got = memory.shape
     if got == parameter.fixed:
         return
+    if parameter.logical is not None and _fits(got, parameter.logical):
+        _refuse_logical(parameter, got, sizes)
     candidates = [shape for shape in (parameter.shape, parameter.flat) if len(shape) == len(got)]
     if not candidates:
         raise CallError(
             f"{parameter.where}: expected {len(parameter.shape)} axes, {parameter.describe()}, got "
-            f"{len(got)}, {array_text(memory.dtype, got)}; reshape it"
+            f"{len(got)}, {array_text(memory.dtype, got)}; {_advice(parameter)}"
         )
     for var in (v for shape in candidates for v in _variables(shape) if v not in sizes):
         raise CallError(
@@ -80,6 +82,40 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
     problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
     if all(problems):
         raise CallError(f"{parameter.where}: {problems[0]}")
+
+
+def _advice(parameter: Parameter) -> str:
+    if parameter.logical is None:
+        return "reshape it"
+    logical = array_text(str(parameter.scalar), parameter.logical)
+    return f"pass kernel.pack({parameter.buffer.name}, a) of an array of {logical}"
+
+
+def _fits(got: tuple[int, ...], shape: Shape) -> bool:
+    return len(got) == len(shape) and all(
+        not isinstance(extent, int) or extent == n for n, extent in zip(got, shape, strict=True)
+    )
+
+
+def _refuse_logical(
+    parameter: Parameter, got: tuple[int, ...], sizes: Mapping[Var, Size]
+) -> None:
+    """Refuse an array that has the shape of the computation, and not that of its layout.
+
+    Raises:
+        CallError: it has.
+    """
+    if len(got) == len(parameter.shape) and all(
+        var in sizes for var in _variables(parameter.shape)
+    ) and not _difference(parameter, parameter.shape, got, sizes):
+        return
+    name = parameter.buffer.name
+    also = "pass it with layouts='logical'" if parameter.is_written else (
+        f"pass kernel.pack({name}, a), or a itself with layouts='logical'")
+    raise CallError(
+        f"{parameter.where}: {name} is stored as {parameter.describe()} in a layout, got "
+        f"{array_text(str(parameter.scalar), got)}, its shape in the computation; {also}"
+    )
 
 
 def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:

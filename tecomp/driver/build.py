@@ -11,10 +11,12 @@ import numpy as np
 
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
+from tecomp.codegen.parameter import Parameter
 from tecomp.codegen.plan import Quick
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make
+from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.reporting import report_of
@@ -33,11 +35,15 @@ class ScheduledKernel(Kernel):
         lowered: the function after each pass.
     """
 
-    __slots__ = ("_build", "_lowered", "_packing", "_state")
+    __slots__ = ("_build", "_logical", "_lowered", "_packing", "_state")
 
     def __init__(self, build: Build, made: Made, lowered: Lowered | None = None) -> None:
-        super().__init__(made.compiled, made.signature)
+        super().__init__(
+            made.compiled, made.signature,
+            stored=stored_arguments(build.schedule.state, build.args),
+        )
         self._build = build
+        self._logical: tuple[Parameter, ...] | None = None
         self._lowered = lowered
         self._state: State = build.schedule.state
         self._packing: dict[Any, Packing] = {}
@@ -67,6 +73,17 @@ class ScheduledKernel(Kernel):
 
         self._quick = checked
         return checked
+
+    def _call_logical(self, arguments: Sequence[Any]) -> None:
+        if self._logical is None:
+            self._logical = tuple(map(logical_parameter, self._parameters))
+        sizes = self._checked(self._logical, arguments)
+        run_logical(self, self._parameters, arguments, self._packing_at, sizes)
+
+    def _packing_at(self, parameter: Parameter) -> Packing:
+        tensor = self._build.args[parameter.position]
+        assert isinstance(tensor, Tensor)
+        return self._packing_of(tensor)
 
     def pack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, as this kernel takes `tensor`.

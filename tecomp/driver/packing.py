@@ -14,11 +14,13 @@ import numpy as np
 
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
+from tecomp.codegen.packed import Mark, empty, mark_of, plain_mark
 from tecomp.codegen.parameter import array_text
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.driver.kept import Build, make
+from tecomp.driver.logical import mark_of_maps
 from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError
 from tecomp.ir.expr import Const, Expr, Var, const
@@ -44,16 +46,36 @@ class Packing:
 
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, in the tensor's layout."""
+        self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack")
         source = np.asarray(array, order="C")
         self._check_logical(source, "pack")
-        if not self._stage.layout.maps:
-            return source.copy()
-        stored = self.empty(_sizes_in(self.tensor.shape, source), "pack")
-        self._packer(source, stored)
+        return self.packed(source, _sizes_in(self.tensor.shape, source))
+
+    def packed(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+        """The same of an array that fits, row-major and without gaps; any library's."""
+        stored = self.empty(sizes, "pack")
+        if self._stage.layout.maps:
+            self._packer(array, stored)
+        else:
+            stored[...] = array
         return stored
+
+    def copy_out(self, stored: np.ndarray[Any, Any], array: Any) -> None:
+        """Write the elements of an array in the layout to one in the shape of the computation."""
+        self._unpacker(stored, array)
+
+    def _check_mark(self, array: Any, wanted: Mark, who: str) -> None:
+        found = mark_of(array)
+        if found is not None and found is not wanted:
+            raise CallError(
+                f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
+                f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "
+                "what packed it"
+            )
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """The elements of `array`, in the tensor's layout, in the shape of the computation."""
+        self._check_mark(array, self._mark, "unpack")
         if not self._stage.layout.maps:
             plain = np.asarray(array)
             if all(isinstance(extent, int) for extent in self.tensor.shape):
@@ -61,13 +83,19 @@ class Packing:
             if self._fits(plain):
                 return plain.copy(order="C")
         known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
-        result = self._array(self.tensor.shape, known, "unpack")
+        result = np.empty(
+            self._numbers(self.tensor.shape, known, "unpack"), self.tensor.dtype.numpy)
         self._unpacker(array, result)
         return result
 
     def empty(self, sizes: Mapping[str, int], who: str = "empty") -> np.ndarray[Any, Any]:
         """An array in the tensor's layout, contents undefined."""
-        return self._array(stored_shape(self._stage), sizes, who)
+        numbers = self._numbers(stored_shape(self._stage), sizes, who)
+        return empty(numbers, self.tensor.dtype.numpy, self._mark)
+
+    @cached_property
+    def _mark(self) -> Mark:
+        return mark_of_maps(len(self.tensor.shape), self._stage.layout.maps)
 
     def _fits(self, array: np.ndarray[Any, Any]) -> bool:
         """Whether an array has the type and the shape of the computation."""
@@ -85,10 +113,10 @@ class Packing:
                 "array of that type and shape"
             )
 
-    def _array(
+    def _numbers(
         self, shape: tuple[Extent, ...], sizes: Mapping[str, int], who: str
-    ) -> np.ndarray[Any, Any]:
-        """An array of `shape`, which may depend on `sizes`."""
+    ) -> tuple[int, ...]:
+        """The extents of `shape`, which may depend on `sizes`."""
         for name in sorted(_size_names(shape)):
             if name not in sizes:
                 given = "tensor, array" if who == "unpack" else "tensor"
@@ -102,8 +130,7 @@ class Packing:
                     f"{who}: {name} is {size!r}; a size is an integer from 0 on"
                 )
         known = {name: int(size) for name, size in sizes.items()}
-        numbers = tuple(extent_at(extent, known) or 0 for extent in shape)
-        return np.empty(numbers, self.tensor.dtype.numpy)
+        return tuple(extent_at(extent, known) or 0 for extent in shape)
 
     @cached_property
     def _sides(self) -> tuple[tuple[int, ...], Side, Side] | None:

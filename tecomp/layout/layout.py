@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.codegen.packed import Mark, mark
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
@@ -156,6 +157,13 @@ class Layout:
         """How many places there are along each physical axis."""
         found = self.index_map.map_shape(self.shape)
         return tuple(int(extent) for extent in found if isinstance(extent, int))
+
+    @cached_property
+    def mark(self) -> Mark:
+        """What an array in this layout carries, so that it is not taken for another."""
+        formula, storage = self.index_map.formula, self.storage
+        is_plain = storage.name == self.dtype == storage.stored
+        return mark(formula if is_plain else f"{formula} of {storage.name}")
 
     @property
     def axis_separators(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tecomp.codegen.packed import empty, mark_of, plain_mark
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.dtype import DType
@@ -62,8 +63,10 @@ class Relayout:
         Raises:
             CallError: an array does not fit its layout.
         """
+        check_mark("relayout: the array", array, self.src)
         if out is None:
-            out = np.empty(self.dst.storage_shape, self.dst.storage.stored.numpy)
+            out = empty(self.dst.storage_shape, self.dst.storage.stored.numpy, self.dst.mark)
+        check_mark("relayout: out", out, self.dst)
         if self._is_direct:
             self.kernel(array, out)
         else:
@@ -136,6 +139,12 @@ def packed(layout: Layout, array: Any, out: Any) -> Any:
     Raises:
         CallError: an array does not fit.
     """
+    found = mark_of(array)
+    if found is not None and found is not plain_mark(len(layout.shape)):
+        raise CallError(
+            f"pack: the array is packed already, as {found.formula}; pass the one that it was "
+            "packed from, or use relayout"
+        )
     given = np.asarray(array)
     check_array("pack: the array", given, layout.dtype, layout.shape)
     order = _dense_order(given)
@@ -188,6 +197,20 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         text = type(array).__name__ if found is None else f"{found}{list(array.shape)}"
         raise CallError(
             f"{what} is {text}, but {dtype}{list(shape)} belongs there; convert it first"
+        )
+
+
+def check_mark(what: str, array: Any, layout: Layout) -> None:
+    """Refuse an array that is known to be in another layout.
+
+    Raises:
+        CallError: it is.
+    """
+    found = mark_of(array)
+    if found is not None and found is not layout.mark:
+        raise CallError(
+            f"{what} is packed as {found.formula}, but it is to be as {layout.mark.formula}; pass "
+            "one of that layout"
         )
 
 

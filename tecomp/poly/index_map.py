@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const, Expr, index_value, is_const
+from tecomp.ir.expr import Const, Expr, Var, index_value, is_const
 from tecomp.ir.extents import constant_shape, plus, product, simplified, times
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import Ranges, simplify
@@ -76,6 +76,16 @@ class IndexMap(PlainIndexMap):
     def plain(self) -> PlainIndexMap:
         """The same map as a node of the IR, equal to what is parsed from its text."""
         return PlainIndexMap(self.initial_indices, self.final_indices, self.axis_separators)
+
+    @property
+    def formula(self) -> str:
+        """The map as text that does not depend on what its indices are called.
+
+        >>> IndexMap.from_func(lambda i, j: [j, i // 4, i % 4]).formula
+        '(i0, i1) -> (i1, i0 // 4, i0 % 4)'
+        """
+        axes = [Var(f"i{k}") for k in range(len(self.initial_indices))]
+        return f"({', '.join(map(str, axes))}) -> ({', '.join(map(str, self.map_indices(axes)))})"
 
     def map_indices(self, indices: Sequence[Expr | int]) -> list[Expr]:
         """The place of the element at `indices`, simplified.

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
+from tecomp.codegen.packed import empty, mark
+from tecomp.codegen.parameter import Stored
 from tecomp.codegen.plan import arrays_are_known
 from tecomp.errors import CallError
 from tecomp.ir.parser import parse
@@ -39,9 +41,9 @@ class Watched(Kernel):
 
     __slots__ = ("careful",)
 
-    def __init__(self, func: PrimFunc, *, check_bounds: bool = False) -> None:
+    def __init__(self, func: PrimFunc, **options: Any) -> None:
         self.careful = 0
-        super().__init__(func, check_bounds=check_bounds)
+        super().__init__(func, **options)
 
     def _careful(self, block: Any, arguments: Any) -> list[Any]:
         self.careful += 1
@@ -335,3 +337,16 @@ def test_a_call_is_quick(kernel: Watched) -> None:
 
     assert median(kernel.timeit(*arguments, seconds=0.05).median for _ in range(5)) < 5e-6
     assert kernel.careful == 0
+
+
+def test_marks_of_layouts_need_no_care() -> None:
+    right, wrong = mark("(i0) -> (i0 + 1)"), mark("(i0) -> (i0 + 2)")
+    kernel = Watched(ADD, stored={0: Stored(right, (8,))})
+    marked_out = empty((8,), np.float32, wrong)
+
+    for given in (f32(8), empty((8,), np.float32, right), empty((8,), np.float32, wrong) + 1):
+        kernel(given, f32(8), marked_out)
+    assert kernel.careful == 0
+
+    with pytest.raises(CallError, match="the array is packed as"):
+        kernel(empty((8,), np.float32, wrong), f32(8), f32(8))

@@ -55,3 +55,7 @@ def test_packing_puts_every_element_in_its_place(layout: Layout) -> None:
     y = garbage(logical.shape, logical.dtype)
     kernel(dirty, y)
     assert_equal(y, logical, "copied by the kernel")
+
+    y = garbage(logical.shape, logical.dtype)
+    kernel(logical, y, layouts="logical")
+    assert_equal(y, logical, "copied from the shape of the computation")

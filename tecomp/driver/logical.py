@@ -1,0 +1,80 @@
+"""Calls with arrays in the shape of the computation, for kernels that store them in layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tecomp.codegen.packed import Mark, mark, plain_mark
+from tecomp.codegen.parameter import Parameter, Stored, make_parameter
+from tecomp.compute.tensor import Tensor
+from tecomp.ir.stmt import Buffer
+from tecomp.poly.index_map import IndexMap
+from tecomp.scheduling.state import State
+
+if TYPE_CHECKING:
+    from tecomp.driver.packing import Packing
+
+
+def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
+    """The mark of arrays of so many axes in the shape of the computation, after these maps."""
+    if not maps:
+        return plain_mark(rank)
+    first, *others = maps
+    for other in others:
+        first = first.then(other)
+    return mark(first.formula)
+
+
+def stored_arguments(state: State, args: Sequence[object]) -> dict[int, Stored]:
+    """How each tensor among the arguments of a schedule's kernel is stored, by position."""
+    found = {}
+    for position, tensor in enumerate(args):
+        stage = state.find(tensor.op) if isinstance(tensor, Tensor) else None
+        if stage is None or not isinstance(tensor, Tensor):
+            continue
+        maps = stage.layout.maps
+        found[position] = Stored(
+            mark_of_maps(len(tensor.shape), maps), tensor.shape if maps else None
+        )
+    return found
+
+
+def logical_parameter(parameter: Parameter) -> Parameter:
+    """The same parameter for an array in the shape of the computation."""
+    if parameter.logical is None:
+        return parameter
+    buffer = Buffer(parameter.buffer.name, parameter.logical, parameter.buffer.dtype)
+    return make_parameter(
+        parameter.position, parameter.kernel, buffer, buffer, is_written=parameter.is_written,
+        stored=Stored(plain_mark(len(parameter.logical)), None),
+    )
+
+
+def run_logical(
+    run: Callable[..., None],
+    parameters: Sequence[Parameter],
+    arguments: Sequence[Any],
+    packings: Callable[[Parameter], Packing],
+    sizes: dict[str, int],
+) -> None:
+    """Run a kernel on arrays of its own in place of those that have a layout.
+
+    Args:
+        run: takes arrays in their layouts.
+        parameters: of the kernel.
+        arguments: arrays in the shape of the computation, which fit.
+        packings: how the tensor of a parameter is stored.
+        sizes: the size variables, by name.
+    """
+    given = list(arguments)
+    mapped = [(p, packings(p)) for p in parameters if p.logical is not None]
+    for parameter, packing in mapped:
+        argument = arguments[parameter.position]
+        given[parameter.position] = (
+            packing.empty(sizes) if parameter.is_written else packing.packed(argument, sizes)
+        )
+    run(*given)
+    for parameter, packing in mapped:
+        if parameter.is_written:
+            packing.copy_out(given[parameter.position], arguments[parameter.position])

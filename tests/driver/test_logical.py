@@ -1,0 +1,233 @@
+"""Arrays in layouts: what tells them apart, and calls with those of the computation."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import Layout, relayout, te
+from tecomp.codegen.packed import mark, mark_of, marked
+from tecomp.driver.build import ScheduledKernel
+from tecomp.errors import CallError
+
+Array = np.ndarray[Any, Any]
+
+A = te.placeholder((6,), name="A")
+B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+S = te.placeholder((8, 8), name="S")
+T = te.compute((8, 8), lambda i, j: S[i, j] + 1.0, name="T")
+
+
+def halves() -> ScheduledKernel:
+    s = te.create_schedule(B.op)
+    s[A].transform_layout(lambda i: [i // 4, i % 4])
+    s[B].transform_layout(lambda i: [i // 2, i % 2])
+    return tecomp.build(s, [A, B])
+
+
+def turned() -> ScheduledKernel:
+    s = te.create_schedule(T.op)
+    s[S].transform_layout(lambda i, j: [j, i])
+    return tecomp.build(s, [S, T])
+
+
+def plain() -> ScheduledKernel:
+    return tecomp.build(te.create_schedule(T.op), [S, T])
+
+
+def numbers(*shape: int) -> Array:
+    return np.arange(np.prod(shape), dtype="float32").reshape(shape)
+
+
+def message_of(call: Callable[[], object]) -> str:
+    with pytest.raises(CallError) as error:
+        call()
+    return error.value.message
+
+
+def test_an_array_of_the_computation_is_told_how_to_get_in() -> None:
+    kernel, a, b = halves(), numbers(6), np.zeros(6, "float32")
+
+    assert message_of(lambda: kernel(a, kernel.empty(B))) == (
+        "argument 0 (A) of main: A is stored as float32[2, 4] in a layout, got float32[6], its "
+        "shape in the computation; pass kernel.pack(A, a), or a itself with layouts='logical'"
+    )
+    assert message_of(lambda: kernel(kernel.pack(A, a), b)) == (
+        "argument 1 (B) of main: B is stored as float32[3, 2] in a layout, got float32[6], its "
+        "shape in the computation; pass it with layouts='logical'"
+    )
+    assert message_of(lambda: kernel(numbers(2, 2, 2), b)) == (
+        "argument 0 (A) of main: expected 2 axes, float32[2, 4], got 3, float32[2, 2, 2]; pass "
+        "kernel.pack(A, a) of an array of float32[6]"
+    )
+    assert (b == 0).all()
+
+
+def test_an_array_of_the_computation_is_no_flattened_one() -> None:
+    """Where both have one shape, the elements of the first would be taken for the second's."""
+    X = te.placeholder((8,), name="X")
+    Y = te.compute((8,), lambda i: X[i] + 1.0, name="Y")
+    s = te.create_schedule(Y.op)
+    s[X].transform_layout(lambda i: [i % 4, i // 4])
+    kernel = tecomp.build(s, [X, Y])
+
+    assert message_of(lambda: kernel(numbers(8), np.empty(8, "float32"))) == (
+        "argument 0 (X) of main: X is stored as float32[4, 2] in a layout, got float32[8], its "
+        "shape in the computation; pass kernel.pack(X, a), or a itself with layouts='logical'"
+    )
+
+
+def test_packed_arrays_are_told_apart_where_shapes_agree() -> None:
+    kernel, other = turned(), plain()
+    x, out = numbers(8, 8), np.zeros((8, 8), "float32")
+    packed = kernel.pack(S, x)
+
+    kernel(packed, out)
+
+    assert (out == x + 1).all()
+    out[:] = 0
+    assert message_of(lambda: other(packed, out)) == (
+        "argument 0 (S) of main: the array is packed as (i0, i1) -> (i1, i0), but S is stored as "
+        "(i0, i1) -> (i0, i1); unpack it with what packed it"
+    )
+    assert message_of(lambda: kernel(other.pack(S, x), out)) == (
+        "argument 0 (S) of main: the array is packed as (i0, i1) -> (i0, i1), but S is stored as "
+        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)"
+    )
+    assert message_of(lambda: kernel(x, packed)) == (
+        "argument 1 (T) of main: the array is packed as (i0, i1) -> (i1, i0), but T is stored as "
+        "(i0, i1) -> (i0, i1); unpack it with what packed it"
+    )
+    assert message_of(lambda: kernel.pack(S, packed)) == (
+        "pack: the array is packed as (i0, i1) -> (i1, i0), but S is given as (i0, i1) -> "
+        "(i0, i1); unpack it with what packed it"
+    )
+    assert message_of(lambda: other.unpack(S, packed)) == (
+        "unpack: the array is packed as (i0, i1) -> (i1, i0), but S is stored as (i0, i1) -> "
+        "(i0, i1); unpack it with what packed it"
+    )
+    assert (out == 0).all()
+    assert (kernel.unpack(S, packed) == x).all()
+
+
+def test_named_layouts_mark_arrays_as_kernels_do() -> None:
+    kernel, x, out = turned(), numbers(8, 8), np.zeros((8, 8), "float32")
+    columns = Layout.of((8, 8), "float32", lambda a, b: [b, a])
+    rows = Layout.row_major((8, 8), "float32")
+
+    kernel(columns.pack(x), out)
+
+    assert (out == x + 1).all()
+    assert (columns.unpack(kernel.pack(S, x)) == x).all()
+    assert message_of(lambda: kernel(rows.pack(x), out)) == (
+        "argument 0 (S) of main: the array is packed as (i0, i1) -> (i0, i1), but S is stored as "
+        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)"
+    )
+    assert message_of(lambda: relayout(rows, columns)(columns.pack(x))) == (
+        "relayout: the array is packed as (i0, i1) -> (i1, i0), but it is to be as (i0, i1) -> "
+        "(i0, i1); pass one of that layout"
+    )
+    assert message_of(lambda: relayout(rows, columns)(x, rows.pack(x))) == (
+        "relayout: out is packed as (i0, i1) -> (i0, i1), but it is to be as (i0, i1) -> "
+        "(i1, i0); pass one of that layout"
+    )
+    assert message_of(lambda: columns.pack(columns.pack(x))) == (
+        "pack: the array is packed already, as (i0, i1) -> (i1, i0); pass the one that it was "
+        "packed from, or use relayout"
+    )
+
+
+def test_what_is_made_of_a_packed_array_is_an_array_like_any_other() -> None:
+    packed = turned().pack(S, numbers(8, 8))
+
+    made = (packed + 1, packed[:4], packed.T, packed.copy(), packed.reshape(-1), np.asarray(packed),
+            packed.astype("float64"), np.sin(packed), pickle.loads(pickle.dumps(packed)))
+
+    assert mark_of(packed) is not None
+    assert [mark_of(each) for each in made] == [None] * len(made)
+    assert repr(packed) == repr(np.asarray(packed))
+    assert repr(made[0]) == repr(np.asarray(made[0]))
+
+
+def test_marks_are_forgotten_with_their_arrays() -> None:
+    formula = "(i0) -> (i0 * 12345)"
+    array = marked(numbers(2), mark(formula))
+    gone = weakref.ref(mark(formula))
+
+    assert mark_of(array) is gone() is mark(formula)
+    del array
+    gc.collect()
+    assert gone() is None
+
+
+def test_calls_with_arrays_of_the_computation() -> None:
+    kernel, b = halves(), np.zeros(6, "float32")
+
+    for factor in (1, 3):
+        kernel(numbers(6) * factor, b, layouts="logical")
+        assert (b == 2 * factor * numbers(6)).all()
+
+    kernel(kernel.pack(A, numbers(6)), out := kernel.empty(B), layouts="physical")
+    assert (kernel.unpack(B, out) == 2 * numbers(6)).all()
+
+
+def test_calls_with_arrays_of_the_computation_of_any_size() -> None:
+    n, f = te.size_var("n"), te.var("f", "float32")
+    X = te.placeholder((n, 5), name="X")
+    Y = te.compute((n, 5), lambda i, j: X[i, j] * f, name="Y")
+    Z = te.compute((n,), lambda i: Y[i, 0] + 1.0, name="Z")
+    s = te.create_schedule(Z.op)
+    s[X].transform_layout(lambda i, j: [j // 2, i, j % 2])
+    s[Y].transform_layout(lambda i, j: [i // 4, j, i % 4])
+    kernel = tecomp.build(s, [X, Y, Z, f])
+
+    def call(size: int) -> None:
+        x, y, z = numbers(size, 5), np.zeros((size, 5), "float32"), np.zeros(size, "float32")
+        kernel(x, y, z, 3.0, layouts="logical")
+        assert (y == 3 * x).all()
+        assert (z == 3 * x[:, 0] + 1).all()
+
+    sizes = [0, 1, 4, 7, 30] * 10
+    for size in sizes[:5]:
+        call(size)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(call, sizes)) == [None] * len(sizes)
+
+
+def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_written() -> None:
+    kernel, b = halves(), np.zeros(6, "float32")
+    frozen = np.zeros(6, "float32")
+    frozen.flags.writeable = False
+    both = np.zeros(9, "float32")
+
+    assert message_of(lambda: kernel(numbers(7), b, layouts="logical")) == (
+        "argument 0 (A) of main: axis 0 is 7, expected 6; pass an array of float32[6]"
+    )
+    assert message_of(lambda: kernel(numbers(6), frozen, layouts="logical")) == (
+        "argument 1 (B) of main: it is written to, but the array is read-only; pass a copy of it"
+    )
+    assert message_of(lambda: kernel(both[:6], both[3:], layouts="logical")) == (
+        "argument 1 (B) of main: it is written to, and shares memory with argument 0 (A); pass a "
+        "copy of one of them"
+    )
+    assert message_of(lambda: kernel(kernel.pack(A, numbers(6)), b, layouts="logical")) == (
+        "argument 0 (A) of main: the array is packed as (i0) -> (i0 // 4, i0 % 4), but A is stored "
+        "as (i0) -> (i0); unpack it with what packed it"
+    )
+    assert message_of(lambda: kernel(numbers(6), layouts="logical")) == (
+        "main: expected 2 arguments (A, B), got 1; B is passed as well, and written in place"
+    )
+    assert message_of(lambda: kernel(numbers(6), b, layouts="packed")) == (
+        "main: layouts is 'packed'; the arrays are in 'physical' layouts, or in 'logical' ones, "
+        "those of the computation"
+    )
+    assert (b == 0).all()
+    assert (both == 0).all()
