@@ -15,7 +15,8 @@ _LLVM = {
     "sqrt": "sqrt",
     "floor": "floor",
     "ceil": "ceil",
-    "round": "roundeven",
+    "round": "round",
+    "nearbyint": "roundeven",
     "trunc": "trunc",
     "fabs": "fabs",
 }

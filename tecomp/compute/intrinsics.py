@@ -199,11 +199,16 @@ def trunc(x: Value) -> Expr:
 
 
 def round(x: Value) -> Expr:
-    """The nearest integer, of two the even one, in the type of `x`; as `numpy.round`."""
+    """The nearest integer, of two the one away from 0, in the type of `x`; as `round` in C and TVM.
+
+    `te.nearbyint` takes the even one, as `numpy.round` does.
+    """
     return _round("round", x)
 
 
-nearbyint = round
+def nearbyint(x: Value) -> Expr:
+    """The nearest integer, of two the even one, in the type of `x`; as `numpy.round`."""
+    return _round("nearbyint", x)
 
 
 def abs(x: Value) -> Expr:

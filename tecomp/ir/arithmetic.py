@@ -252,13 +252,20 @@ def _erf(x: Value) -> Value:
     return np.array([math.erf(lane) for lane in x.ravel().tolist()]).reshape(x.shape)
 
 
+def _half_away(x: Value) -> Value:
+    whole = np.trunc(x)
+    # Exact, unlike `floor(x + 0.5)`.
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
+
+
 _CIRCULAR = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
 _MATH: dict[str, Callable[..., Value]] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10")},
     **{name: getattr(np, name) for name in ("log1p", "sqrt", "hypot", "fmod", "fabs")},
     **{name: getattr(np, name) for name in (*_CIRCULAR, "floor", "ceil", "trunc")},
     **{f"a{name}": getattr(np, f"arc{name}") for name in _CIRCULAR},
-    "round": np.rint,
+    "round": _half_away,
+    "nearbyint": np.rint,
     "pow": np.power,
     "atan2": np.arctan2,
     "rsqrt": _rsqrt,

@@ -30,7 +30,7 @@ class Intrinsic:
 
 _UNARY = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt tanh sigmoid erf sin cos tan asin acos atan "
-    "sinh cosh asinh acosh atanh floor ceil round trunc fabs"
+    "sinh cosh asinh acosh atanh floor ceil round nearbyint trunc fabs"
 )
 INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
     {

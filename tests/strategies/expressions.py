@@ -287,7 +287,7 @@ class Expressions(Indices):
             return Value(f"(~{a.text})", dtype, 0, 1)
         if dtype in FLOATS:
             a = tamed(a)
-            word = self.pick(("floor", "ceil", "round", "trunc", "fabs", "-"))
+            word = self.pick(("floor", "ceil", "round", "nearbyint", "trunc", "fabs", "-"))
             if word == "-":
                 return Value(f"(-{a.text})", dtype, -a.high, -a.low)
             if word == "fabs":

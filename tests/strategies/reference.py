@@ -48,9 +48,17 @@ _COMPARE: dict[CmpOp, Any] = {
     CmpOp.EQ: np.equal, CmpOp.NE: np.not_equal, CmpOp.LT: np.less, CmpOp.LE: np.less_equal,
     CmpOp.GT: np.greater, CmpOp.GE: np.greater_equal,
 }
+
+
+def half_away(x: Array) -> Array:
+    """The nearest integer, of two the one away from 0."""
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) < 0.5, whole, whole + np.sign(x))
+
+
 _CALLS: dict[str, Any] = {
-    "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "fabs": np.fabs,
-    "abs": np.abs,
+    "floor": np.floor, "ceil": np.ceil, "round": half_away, "nearbyint": np.rint,
+    "trunc": np.trunc, "fabs": np.fabs, "abs": np.abs,
 }
 
 

@@ -1,0 +1,68 @@
+"""te.round rounds halves away from 0, te.nearbyint to even: every float type, alone and in vectors."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te
+from tecomp.ir.dtype import DType
+from tecomp.ir.evaluate import evaluate
+
+NAMES = ("float16", "bfloat16", "float32", "float64")
+
+
+def numbers(name: str) -> NDArray[Any]:
+    """All of 16 bits; of wider types halves, what lies beside them, and other numbers."""
+    kind = DType(name).numpy
+    if DType(name).bits == 16:
+        return np.arange(2**16, dtype="uint16").view(kind)
+    whole = 2.0 ** np.arange(0, 54)
+    halves = np.concatenate([np.arange(100) + 0.5, whole + 0.5, whole - 0.5, whole]).astype(kind)
+    near = np.concatenate([halves, np.nextafter(halves, kind.type(0)),
+                           np.nextafter(halves, kind.type(np.inf))])
+    special = np.array([0, np.inf, np.nan, 5e-324, 1e-40, 1e38], np.float64).astype(kind)
+    made = np.concatenate([near, special])
+    return np.concatenate([made, -made])
+
+
+def right(x: float, name: str) -> float:
+    if not math.isfinite(x) or x == 0:
+        return x
+    size = abs(Fraction(x))
+    below = math.floor(size)
+    away = below + (size - below >= Fraction(1, 2))
+    return math.copysign(float(away if name == "round" else round(size)), x)
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("function", ["round", "nearbyint"])
+@pytest.mark.parametrize("is_vector", [False, True], ids=["scalars", "vectors"])
+def test_halves(function: str, dtype: str, *, is_vector: bool) -> None:
+    x = numbers(dtype)
+    with np.errstate(all="ignore"):
+        wide = x.astype("float64")
+    wanted = np.array([right(each, function) for each in wide.tolist()])
+    A = te.placeholder(x.shape, dtype, name="A")
+    B = te.compute(x.shape, lambda i: getattr(te, function)(A[i]), name="B")
+    s = te.create_schedule(B.op)
+    if is_vector:
+        s[B].vectorize(s[B].split(B.op.axis[0], factor=13)[1])
+    kernel = tecomp.build(s, [A, B])
+
+    got, interpreted = np.zeros_like(x), np.zeros_like(x)
+    kernel(x, got)
+    evaluate(kernel.lowered.final, [x, interpreted])
+
+    for made in (got, interpreted):
+        with np.errstate(all="ignore"):
+            found = made.astype("float64")
+        np.testing.assert_array_equal(found, wanted)
+        known = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
