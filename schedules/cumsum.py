@@ -12,6 +12,9 @@ few are left; what comes before a group then follows from what comes before the 
     a0 a1 | a2 a3 | a4 a5 | a6 a7        elements
     b0      b1    | b2      b3           sums of groups: b1 = a2 + a3
     before a5  =  b0 + b1  +  a4
+
+Along rows, the groups of a row are turned, so that a vector has one element of each of several;
+their sums follow from one another, and are turned back.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from tecomp.schedules.tiles import (
     elements_at_hand,
     lanes_of,
     round_up,
+    stream_large,
     walk_squares,
     width_of,
 )
@@ -35,8 +39,12 @@ from tecomp.schedules.types import wide_type
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
 share few places in the first cache, once to be read and once to be written."""
+_SIDE = 16
+_MANY = 8
+"""Elements of a group that is turned, and what the count of groups is a multiple of."""
 _STEPS = 8
 """Steps through turned rows that are written out: a sum waits for memory once for all of them."""
+_LINE_BYTES = 64
 _LEVELS = 4
 """Times that groups are made where the extent is known at the call only: few are left of 2000."""
 
@@ -77,6 +85,9 @@ def define(
         return _by_steps(A, exclusive, dtype, name, attrs)
     if axis == rank - 1 and are_turned(A):
         return _by_rows(A, exclusive, dtype, wide, name)
+    extent = A.shape[axis]
+    if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _MANY:
+        return _by_groups(A, extent, exclusive, dtype, wide, name)
     sums, group = [A], _group(A, axis)
     while _is_long(sums[-1].shape[axis], group, len(sums)):
         sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
@@ -84,6 +95,42 @@ def define(
     for level in reversed(range(1, len(sums))):
         before = _running(sums[level], axis, wide, before, wide, False, f"{name}_before{level}")
     return _running(A, axis, wide, before, dtype, not exclusive, name)
+
+
+def _by_groups(
+    A: te.Tensor, extent: int, exclusive: bool, dtype: str, wide: str, name: str
+) -> te.Tensor:
+    """Sums inside of groups along rows, which are turned, and what comes before each group.
+
+    Whole vectors of groups are made, with 0 in the place of what is missing; and in the place of
+    the first element, where the rest moves on by one, if an element is left out of its own sum.
+    """
+    *rows, _ = A.shape
+    whole, shift = round_up(extent, _SIDE * _MANY), int(exclusive)
+
+    def moved(*i: te.Expr) -> te.Expr:
+        place = i[-1] - shift
+        inside = te.all(place >= 0, place < extent)
+        return te.if_then_else(inside, A(*i[:-1], place), te.const(0, A.dtype))
+
+    is_copied = exclusive or whole > extent
+    padded = te.compute((*rows, whole), moved, name=f"{name}_padded") if is_copied else A
+    columns = te.compute(
+        (_SIDE, *rows, whole // _SIDE),
+        lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), wide), name=f"{name}_turned",
+    )
+    sums = _by_steps(columns, False, wide, f"{name}_sums", {})
+    totals = te.compute(
+        (whole // _SIDE, *rows), lambda group, *i: sums(_SIDE - 1, *i, group), name=f"{name}_totals"
+    )
+    before = _by_steps(totals, True, wide, f"{name}_before", {})
+
+    def finish(*i: te.Expr) -> te.Expr:
+        *row, place = i
+        group = place // _SIDE
+        return te.cast(before(group, *row) + sums(place % _SIDE, *row, group), dtype)
+
+    return te.compute(A.shape, finish, name=name, attrs={"by": "groups"})
 
 
 def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
@@ -185,8 +232,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
     if "by" in output.op.attrs:
-        walk_by = _walk_rows if output.op.attrs["by"] == "rows" else _walk_steps
-        walk_by(s, output, target)
+        _WALKS[str(output.op.attrs["by"])](s, output, target)
         return s
     axis = int(str(output.op.attrs["axis"]))
     is_last = axis == len(output.shape) - 1
@@ -213,6 +259,44 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
             else:
                 _add_groups(s, x, is_last, target)
     return s
+
+
+def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """A row at a time: its groups turned, a vector of them after the other, and turned back."""
+    made = {x.op.name.removeprefix(f"{output.name}_"): x.op.output(0) for x in s.stages}
+    sums, columns, before = made["sums"], made["turned"], made["before"]
+    for name in ("sums_start", "sums_step", "before_start", "before_step", "totals"):
+        s[made[name]].compute_inline()
+    stage, lanes = s[output], min(core_of(target).lanes(sums.dtype), _SIDE)
+    *rows, last = output.op.axis
+    whole, last = stage.split(last, nparts=1)
+    group, own = stage.split(last, factor=_SIDE)
+    walk_squares(stage, group, own, lanes)
+    row = stage.fuse(*rows, whole)
+    stage.parallel(row)
+    if int(str(last.extent)) * width_of(output) % _LINE_BYTES == 0:
+        stream_large(s, output, target)
+    s[sums].compute_at(stage, row)
+    step, *rows, group = sums.op.axis
+    groups, lane = s[sums].split(group, factor=lanes)
+    s[sums].reorder(*rows, groups, step, lane)
+    s[sums].unroll(step)
+    s[sums].vectorize(lane)
+    s[columns].compute_at(s[sums], groups)
+    s[columns].set_scope("local")
+    step, *_, lane = columns.op.axis
+    s[columns].reorder(*columns.op.axis[1:-1], step, lane)
+    s[columns].unroll(step)
+    s[columns].vectorize(lane)
+    if "padded" in made:
+        padded = made["padded"]
+        s[padded].compute_at(stage, row)
+        last = padded.op.axis[-1]
+        _, lane = s[padded].split(last, factor=lanes_of(padded, last, target))
+        s[padded].vectorize(lane)
+    s[before].compute_at(stage, row)
+    _, step = s[before].split(before.op.axis[0], factor=_STEPS)
+    s[before].unroll(step)
 
 
 def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
@@ -273,7 +357,8 @@ def _add_groups(s: te.Schedule, x: te.Tensor, is_last: bool, target: Target) -> 
     *_, last = s[x].op.axis
     if is_last and not isinstance(last.extent, int):
         return
-    vectors, lane = s[x].split(last, factor=lanes_of(x, last, target))
+    lanes = lanes_of(x, last, target)
+    vectors, lane = s[x].split(last, factor=min(lanes, _ALONG) if is_last else lanes)
     (t,) = s[x].op.reduce_axis
     s[x].reorder(vectors, t, lane)
     s[x].unroll(t)
@@ -313,3 +398,7 @@ def _across(
     s[within].unroll(own)
     s[within].unroll(t)
     s[within].vectorize(lane)
+
+
+_WALKS = {"rows": _walk_rows, "steps": _walk_steps, "groups": _walk_groups}
+"""By what the sums follow from one another."""

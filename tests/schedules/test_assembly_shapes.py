@@ -172,6 +172,19 @@ def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
     assert not re.search(r"vgather|vpextr|vinsertps|vaddss|vucomiss|vcmp\w+ss", text)
 
 
+@pytest.mark.parametrize("cpu", CORES)
+def test_running_sums_of_long_rows_are_turned_in_registers(cpu: str) -> None:
+    """Of 16 vectors of elements all but the first are added to the one before."""
+    A = te.placeholder((64, 2048), name="A")
+    B = cumsum.define(A)
+    text = code_of(cumsum.schedule(B, machine(cpu)), [A, B], cpu)
+    lines = loop_with(text, "vunpck")
+
+    assert "vgather" not in text
+    assert count(lines, rf"vaddps\s.*{REGISTER[CORES[cpu].vector_bytes]}") == 15
+    assert count(lines, "vaddss|vpextr|vmovss") == 0
+
+
 @pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
 def test_filters_that_come_first_are_packed_in_squares(cpu: str, taps: int) -> None:

@@ -71,6 +71,33 @@ def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(result, a.cumsum(axis) - a)
 
 
+@pytest.mark.parametrize("shape", [(2, 129), (3, 2, 255), (1, 256), (9, 300), (5, 2049), (4111,)])
+@pytest.mark.parametrize(
+    ("dtype", "out_dtype"),
+    [("float64", None), ("int8", "int64"), ("float16", "float32"), ("int32", "int16")],
+)
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_groups_of_long_rows(
+    shape: tuple[int, ...], dtype: str, out_dtype: str | None, exclusive: bool,
+    target: tecomp.Target,
+) -> None:
+    a = values(*shape, dtype=dtype)
+    result = run(a, -1, target, exclusive=exclusive, out_dtype=out_dtype)
+    wide = a.astype(out_dtype or dtype)
+    expected = wide.cumsum(-1, dtype=wide.dtype) - (wide if exclusive else 0)
+
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_nothing_leaks_from_row_to_row_or_backwards(target: tecomp.Target) -> None:
+    a = values(3, 300)
+    a[0, 290], a[1, 7], a[1, 200], a[2, 0] = np.nan, np.inf, -np.inf, np.nan
+
+    with np.errstate(invalid="ignore"):
+        expected = a.cumsum(-1)
+    np.testing.assert_array_equal(run(a, -1, target), expected)
+
+
 def test_one_long_row(target: tecomp.Target) -> None:
     a = values(30_001)
 
