@@ -68,15 +68,26 @@ def index_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf | None = None) -
                 return compare(op, a, b)
             case Select(condition, a, b) if a.dtype != b.dtype:
                 return select(condition, a, b)
-            case Call("if_then_else", (condition, a, b)) if a.dtype != b.dtype:
-                return if_then_else(condition, a, b)
-            case Call(name, (a, *_)) if name == "if_then_else" and node.dtype != node.args[1].dtype:
-                return Call(name, node.args, node.args[1].dtype)
-            case Cast(dtype, inner) if dtype.is_integer and dtype.bits >= 32 and _is_pure(inner):
+            case Call():
+                return _call(node)
+            case Cast(dtype, inner) if dtype in (INT32, INT64) and _is_pure(inner):
                 return inner if inner.dtype.is_integer else None
         return None
 
     return cast(INT64, bottom_up(expr, rule))
+
+
+def _call(node: Call) -> Expr | None:
+    """A call whose operands have become int64; None if it can stay as it is."""
+    match node:
+        case Call("if_then_else", (condition, a, b)) if a.dtype != b.dtype:
+            return if_then_else(condition, a, b)
+        case Call("if_then_else" | "abs" as name, args) if node.dtype != args[-1].dtype:
+            return Call(name, args, args[-1].dtype)
+        case Call("popcount", (a,)) if node.dtype != a.dtype:
+            # A negative number has as many ones as its type has bits.
+            return Call("popcount", (cast(node.dtype, a),), node.dtype)
+    return None
 
 
 def _is_index(expr: Expr) -> bool:
