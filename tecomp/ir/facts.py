@@ -34,7 +34,6 @@ from tecomp.ir.intervals import (
     least_of,
     less,
     most_of,
-    negated,
     product,
 )
 from tecomp.ir.linear import Linear, Terms
@@ -166,12 +165,14 @@ class Facts:
     def _at_most(self, total: Linear, limit: int) -> None:
         """Record `total <= limit`."""
         limit -= total.const
-        parts, flipped = _canonical(total)
+        parts, scale = _canonical(total)
         low, high = self._sums.get(parts, UNKNOWN)
-        if flipped:
-            self._sums[parts] = (greater(low, -limit), high)
+        if scale < 0:
+            # -c*x <= k == x >= -(k // c)
+            self._sums[parts] = (greater(low, -(limit // -scale)), high)
         else:
-            self._sums[parts] = (low, less(high, limit))
+            # c*x <= k == x <= k // c
+            self._sums[parts] = (low, less(high, limit // scale))
         inner = max(total.terms, key=lambda key: self._depth(key, total.terms[key][0]))
         atom, c = total.terms[inner]
         if not isinstance(atom, Var):
@@ -231,12 +232,12 @@ class Facts:
             low = None if low is None or least is None else low + c * least
             high = None if high is None or most is None else high + c * most
         if self._sums and total.terms:
-            parts, flipped = _canonical(total)
+            parts, scale = _canonical(total)
             least, most = self._sums.get(parts, UNKNOWN)
-            if flipped:
-                least, most = negated(most), negated(least)
-            low = greater(low, None if least is None else least + total.const)
-            high = less(high, None if most is None else most + total.const)
+            if scale < 0:
+                least, most = most, least
+            low = greater(low, None if least is None else scale * least + total.const)
+            high = less(high, None if most is None else scale * most + total.const)
         return low, high
 
     def at_most(self, total: Linear, limit: int) -> bool:
@@ -378,8 +379,9 @@ class Facts:
         return interval if fits or not self.is_data(atom) else (least, most)
 
 
-def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], bool]:
-    """The terms of a sum up to sign, and whether the sign was changed."""
-    flipped = total.terms[min(total.terms)][1] < 0
-    sign = -1 if flipped else 1
-    return frozenset((key, sign * c) for key, (_, c) in total.terms.items()), flipped
+def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], int]:
+    """The terms of a sum as a number times terms without a common factor, the first one positive."""
+    scale = total.factor()
+    if total.terms[min(total.terms)][1] < 0:
+        scale = -scale
+    return frozenset((key, c // scale) for key, (_, c) in total.terms.items()), scale

@@ -29,11 +29,6 @@ def most_of(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else max(a, b)
 
 
-def negated(a: int | None) -> int | None:
-    """`-a`."""
-    return None if a is None else -a
-
-
 def divided(a: int | None, d: int) -> int | None:
     """`a // d`."""
     return None if a is None else a // d
