@@ -209,16 +209,16 @@ def _part_of_a_core(
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
     cure = _cure(memory, link, axes)
-    try:
-        with isl_work("build", TargetError):
+    with isl_work("build", TargetError):
+        try:
             found = shared(uses.own, uses.copies)
             if link is None and found.cores is None and uses.copies:
                 found = shared((*uses.own, *uses.copies))
                 cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
-    except NotAffine as error:
-        raise TargetError(
-            f"{where}, but which core uses what depends on `{error.expr}`; {cure}"
-        ) from None
+        except NotAffine as error:
+            raise TargetError(
+                f"{where}, but which core uses what depends on `{error.expr}`; {cure}"
+            ) from None
     if found.cores is not None:
         raise TargetError(f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}")
     return prod(found.span) * buffer.dtype.bytes

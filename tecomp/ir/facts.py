@@ -380,7 +380,7 @@ class Facts:
 
 
 def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], int]:
-    """The terms of a sum as a number times terms without a common factor, the first one positive."""
+    """The terms of a sum as a number times terms without a common factor, the first positive."""
     scale = total.factor()
     if total.terms[min(total.terms)][1] < 0:
         scale = -scale

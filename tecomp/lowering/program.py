@@ -19,8 +19,9 @@ from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.ir.text import identifier, take_name
 from tecomp.lowering.index import index_of
-from tecomp.lowering.size_variables import Products, extents_of, products_of, sizes_of
+from tecomp.lowering.size_variables import extents_of, sizes_of
 from tecomp.lowering.steps import States, in_steps, states_of
+from tecomp.poly.products import Products, products_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
 

@@ -8,6 +8,7 @@ from types import TracebackType
 import islpy as isl
 
 from tecomp.errors import LowerError, TecompError
+from tecomp.poly.functions import NotAffine
 
 BUDGET = 20_000_000
 CONTEXT = isl.Context()
@@ -23,7 +24,8 @@ def isl_version() -> str:
 class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
     """Bound the isl operations of a block, and turn isl's errors into ours.
 
-    The outermost of nested blocks sets the budget. One thread is inside at a time.
+    That something is not affine is an answer inside of the outermost block, and an error of ours
+    outside of it. The outermost of nested blocks sets the budget. One thread is inside at a time.
 
     >>> with isl_work("lower"):
     ...     isl.Set.read_from_str(CONTEXT, "{ [i] : 0 <= i < 3 }").is_empty()
@@ -67,6 +69,11 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         _ENTERED.release()
         if isinstance(failure, isl.Error):
             raise self._error(f"{self._who}: {_reason(failure, limit)}") from failure
+        if self._outermost and isinstance(failure, NotAffine):
+            raise self._error(
+                f"{self._who}: `{failure.expr}` is more than index sets can decide, and they have "
+                "to here; add indices, multiply and divide them by numbers, take min and max"
+            ) from failure
 
 
 def _reason(failure: isl.Error, limit: int) -> str:

@@ -7,6 +7,7 @@ how users ask for padding. Anything else gets as much as its greatest value need
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -84,11 +85,8 @@ def _first_negative(
 ) -> dict[Var, int] | None:
     some, sizes = used_axes(expr, axes, shape)
     if not elements.is_small([expr], some, sizes):
-        try:
-            with isl_work("index map", LayoutError):
-                return LayoutSet((expr,), some, sizes).first_below_zero(0)
-        except NotAffine:
-            pass
+        with isl_work("index map", LayoutError), suppress(NotAffine):
+            return LayoutSet((expr,), some, sizes).first_below_zero(0)
     constant = elements.few_enough([expr], some, sizes)
     (values,) = elements.over_box([expr], some, constant)
     below = np.flatnonzero(values < 0)
@@ -148,14 +146,12 @@ def _are_independent(form: Form) -> bool:
 def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
     some, sizes = used_axes(expr, axes, shape)
     if not elements.is_small([expr], some, sizes):
-        try:
-            with isl_work("index map", LayoutError):
-                greatest = LayoutSet((expr,), some, sizes).greatest(0)
+        with isl_work("index map", LayoutError), suppress(NotAffine):
+            greatest = LayoutSet((expr,), some, sizes).greatest(0)
             return 0 if greatest is None else simplified(plus(greatest, 1))
-        except NotAffine:
-            greatest = greatest_by_bits(expr, some, sizes)
-            if greatest is not None:
-                return greatest + 1
+        greatest = greatest_by_bits(expr, some, sizes)
+        if greatest is not None:
+            return greatest + 1
     constant = elements.few_enough([expr], some, sizes)
     (values,) = elements.over_box([expr], some, constant)
     return int(values.max()) + 1

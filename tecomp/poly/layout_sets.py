@@ -9,11 +9,12 @@ from functools import cached_property
 import islpy as isl
 
 from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.stmt import Extent
-from tecomp.poly.affine import NotAffine, Space, condition, index_relation, pw_aff
+from tecomp.poly.affine import Space, condition, index_relation, pw_aff
 from tecomp.poly.express import set_to_condition, to_expr
 from tecomp.poly.points import first_point
+from tecomp.poly.products import Products, products_of
 
 _DIM = isl.dim_type.set
 
@@ -22,8 +23,8 @@ _DIM = isl.dim_type.set
 class LayoutSet:
     """`exprs` of the indices `axes`, which run over the box `[0, extents)`.
 
-    All properties raise NotAffine if an expression is not quasi-affine. An extent that is no
-    affine function of variables counts as a variable of its own.
+    All properties raise NotAffine if an expression is not quasi-affine. What is not affine in an
+    extent, such as a product of sizes, counts as a number of which nothing is known.
     """
 
     exprs: tuple[Expr, ...]
@@ -31,8 +32,20 @@ class LayoutSet:
     extents: tuple[Extent, ...]
 
     @cached_property
+    def _products(self) -> Products:
+        symbolic = [extent for extent in self.extents if isinstance(extent, Expr)]
+        return products_of(symbolic, (v for extent in symbolic for v in free_variables(extent)))
+
+    @cached_property
     def _sizes(self) -> tuple[Extent, ...]:
-        return tuple(_affine_or_new(extent) for extent in self.extents)
+        return self._named(self.extents)
+
+    def _named(self, extents: Sequence[Extent]) -> tuple[Extent, ...]:
+        named = self._products.named
+        return tuple(n if isinstance(n, int) else named(n) for n in extents)
+
+    def _in_sizes(self, expr: Expr) -> Expr:
+        return substitute(expr, dict(self._products.values))
 
     @cached_property
     def space(self) -> Space:
@@ -71,22 +84,24 @@ class LayoutSet:
         """Each index in terms of the place, for an injective map."""
         found = isl.PwMultiAff.from_map(self.relation.reverse()).coalesce()
         names = {**Space(tuple(places), self.space.params).names}
-        return tuple(to_expr(found.get_at(k), names) for k in range(len(self.axes)))
+        exprs = (to_expr(found.get_at(k), names) for k in range(len(self.axes)))
+        return tuple(self._in_sizes(expr) for expr in exprs)
 
     def misses(self, places: Sequence[Var], ends: Sequence[Extent]) -> Expr:
         """Whether a place in the box `[0, ends)` holds no element."""
         space = Space(tuple(places), self.space.params)
-        box = space.box([(0, end) for end in ends])
+        box = space.box([(0, end) for end in self._named(ends)])
         taken = self.relation.range()
         empty = box.subtract(taken).coalesce().gist(box)
-        return set_to_condition(empty, {**space.names})
+        return self._in_sizes(set_to_condition(empty, {**space.names}))
 
     def is_never(self, conditions: Sequence[Expr], places: Sequence[Var],
                  ends: Sequence[Extent]) -> bool:
         """Whether none of `conditions` holds anywhere in the box `[0, ends)` of places."""
         space = Space(tuple(places), self.space.params)
-        box = space.box([(0, end) for end in ends])
-        return all(condition(cond, space).intersect(box).is_empty() for cond in conditions)
+        box = space.box([(0, end) for end in self._named(ends)])
+        named = self._products.named
+        return all(condition(named(c), space).intersect(box).is_empty() for c in conditions)
 
     def count_places(self) -> int:
         """How many places hold an element; the extents are constants."""
@@ -98,7 +113,7 @@ class LayoutSet:
             return None
         top = self.relation.range().dim_max(k)
         found = to_expr(top.coalesce(), {**self.space.names})
-        return int(found.value) if isinstance(found, Const) else found
+        return int(found.value) if isinstance(found, Const) else self._in_sizes(found)
 
     def first_below_zero(self, k: int) -> dict[Var, int] | None:
         """The first index at which expression k is negative, and the least such parameters."""
@@ -118,13 +133,3 @@ class LayoutSet:
             pw_aff(a, space).ne_set(pw_aff(b, space)).intersect(box).is_empty()
             for a, b in zip(self.exprs, exprs, strict=True)
         )
-
-
-def _affine_or_new(extent: Extent) -> Extent:
-    if isinstance(extent, int):
-        return extent
-    try:
-        pw_aff(extent, Space((), tuple(free_variables(extent))))
-    except NotAffine:
-        return Var("extent")
-    return extent

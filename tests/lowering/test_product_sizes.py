@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.lowering.size_variables import products_of
+from tecomp.poly.products import products_of
 
 Agrees = Callable[..., Any]
 n, m = te.var("n"), te.var("m")
@@ -80,6 +80,45 @@ def test_rows_twice_as_long_as_those_that_are_read(agrees: Agrees, size: int) ->
     p = np.arange(2 * size * size, dtype=np.int32).reshape(2 * size, size)
 
     agrees(s, [n, P, twice], {n: size, P: p, twice: np.hstack([p, p])})
+
+
+MAPS: dict[str, Callable[..., list[Any]]] = {
+    "rows of four": lambda i: [i // 4, i % 4],
+    "from the third on": lambda i: [(i + 3) // 4, (i + 3) % 4],
+    "every other": lambda i: [i * 2],
+    "with gaps": lambda i: [i * 3 + i % 2],
+    "two parts": lambda i: [te.min(i, 5), te.max(i - 5, 0)],
+    "turned in blocks": lambda i: [i // 6, i % 6 // 2, (i + 1) % 2],
+}
+EXTENTS: dict[str, tuple[Any, Callable[[int, int], int]]] = {
+    "n * m": (n * m, lambda n, m: n * m),
+    "n * m + n": (n * m + n, lambda n, m: n * m + n),
+    "n // m": (n // m + 2, lambda n, m: n // m + 2),
+    "n % m": (n % m, lambda n, m: n % m),
+    "n ^ m": (n ^ m, lambda n, m: n ^ m),
+    "n & 5": ((n & 5) + (n << m), lambda n, m: (n & 5) + (n << m)),
+    "half": (n // 2 * 2, lambda n, m: n // 2 * 2),
+    "max": (te.max(n, m), max),
+}
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+@pytest.mark.parametrize("layout", MAPS)
+def test_layouts_of_computed_extents(layout: str, extent: str) -> None:
+    """A map of one axis whose extent is more than affine in the sizes."""
+    symbolic, number = EXTENTS[extent]
+    A = te.placeholder((symbolic,), "int32", name="A")
+    B = te.compute((symbolic,), lambda i: A[i] * 2, name="B")
+    C = te.compute((symbolic,), lambda i: B[i] + 1, name="C")
+    s = te.create_schedule(C)
+    s[B].transform_layout(MAPS[layout])
+    kernel = tecomp.build(s, [n, m, A, C], check_bounds=True)
+
+    for sizes in ((0, 1), (1, 1), (3, 4), (5, 2)):
+        a = np.arange(number(*sizes), dtype=np.int32)
+        c = np.zeros_like(a)
+        kernel(*sizes, a, c)
+        assert np.array_equal(c, a * 2 + 1), sizes
 
 
 def test_quotient_of_two_sizes(agrees: Agrees) -> None:

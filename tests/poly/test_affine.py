@@ -237,6 +237,21 @@ def test_other_errors_of_isl() -> None:
     assert error.value.message.endswith("); use simpler index expressions")
 
 
+def test_what_is_not_affine_is_an_answer_inside_and_an_error_outside() -> None:
+    i, j = Var("i"), Var("j")
+    space = Space((i, j))
+
+    with isl_work("here"), pytest.raises(NotAffine), isl_work("there", LayoutError):
+        pw_aff(i * j, space)
+    with pytest.raises(LayoutError) as error, isl_work("here", LayoutError):
+        pw_aff(i * j + 1, space)
+
+    assert error.value.message == (
+        "here: `i * j` is more than index sets can decide, and they have to here; add indices, "
+        "multiply and divide them by numbers, take min and max"
+    )
+
+
 def test_our_errors_pass_through() -> None:
     with pytest.raises(KeyError), isl_work("there"):
         raise KeyError
