@@ -139,8 +139,10 @@ def facts_of(ranges: Ranges) -> Facts:
     """The facts that variables lie within their ranges, both ends included."""
     facts = Facts()
     for var, (low, high) in ranges.items():
-        facts.bind(var, *(None if end is None else facts.terms.linear(index_value(end))
-                          for end in (low, high)))
+        facts.bind(var, *(
+            None if end is None else facts.terms.linear(run(expression(facts, index_value(end))))
+            for end in (low, high)
+        ))
     return facts
 
 

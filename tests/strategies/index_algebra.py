@@ -101,13 +101,13 @@ class Algebra(Draws):
             first = np.broadcast_to(values(index_value(0 if low is None else low), found), (count,))
             end = _LARGEST.get(var.name) if high is None else values(index_value(high), found)
             turns = np.maximum(np.broadcast_to(np.asarray(end), (count,)) - first + 1, 0)
-            where = np.repeat(np.arange(count), turns)
-            inside = np.arange(len(where)) - np.repeat(np.cumsum(turns) - turns, turns)
+            ends = np.cumsum(turns)
+            # Every so many of all combinations, where there are more than time allows.
+            taken = np.arange(0, int(turns.sum()), int(turns.sum()) // _MOST_POINTS + 1)
+            where = np.searchsorted(ends, taken, side="right")
             found = {other: column[where] for other, column in found.items()}
-            found[var] = first[where] + inside
-            if len(where) > _MOST_POINTS:
-                found = {v: column[:: len(where) // _MOST_POINTS + 1] for v, column in found.items()}
-            count = len(found[var])
+            found[var] = first[where] + taken - (ends - turns)[where]
+            count = len(taken)
         return found
 
     def extent(self) -> Expr:
