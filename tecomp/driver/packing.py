@@ -53,11 +53,13 @@ class Packing:
 
     def packed(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """The same of an array that fits, row-major and without gaps; any library's."""
+        if not self._stage.layout.maps:
+            # As it is: extents that are computed from sizes need not be.
+            plain = empty(tuple(array.shape), self.tensor.dtype.numpy, self._mark)
+            plain[...] = array
+            return plain
         stored = self.empty(sizes, "pack")
-        if self._stage.layout.maps:
-            self._packer(array, stored)
-        else:
-            stored[...] = array
+        self._packer(array, stored)
         return stored
 
     def copy_out(self, stored: np.ndarray[Any, Any], array: Any) -> None:
