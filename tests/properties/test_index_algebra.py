@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given, note, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp.ir.expr import Expr
-from tecomp.ir.simplify import bounds, simplify
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.simplify import Ranges, bounds, simplify
+from tecomp.ir.stmt import Stmt
 from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
+from tests.strategies.index_programs import places, programs
 
 
 @settings(max_examples=10 * settings().max_examples)
@@ -23,6 +26,27 @@ def test_simplified_indices_have_the_same_values(case: tuple[World, Expr]) -> No
 @given(worlds_and_digits())
 def test_digits_put_together_have_the_same_values(case: tuple[World, Expr]) -> None:
     check(*case)
+
+
+SIZES = [(0, 0), (1, 1), (0, 2), (2, 0), (1, 3), (3, 2), (2, 3), (4, 1), (5, 2)]
+
+
+@settings(max_examples=5 * settings().max_examples)
+@given(programs(), st.sampled_from([None, 0, 1]))
+def test_simplified_programs_store_to_the_same_places(
+    case: tuple[Stmt, tuple[Var, Var]], least: int | None
+) -> None:
+    """In the same order; what is known of the sizes is nothing, or that they are not below 0, 1."""
+    program, (n, m) = case
+    ranges: Ranges = {} if least is None else {n: (least, None), m: (least, None)}
+    simple = simplify(program, ranges)
+    note(f"{program}\nis simplified to\n{simple}\nwhere n and m are from {least} on")
+
+    for sizes in SIZES:
+        at = dict(zip((n, m), sizes, strict=True))
+        if min(sizes) >= (least or 0):
+            assert places(simple, at) == places(program, at), sizes
+    assert str(simplify(simple, ranges)) == str(simple)
 
 
 def check(world: World, expr: Expr) -> None:
