@@ -20,7 +20,9 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
+from tecomp.layout.blocked import blocked, blocked_tag
 from tecomp.layout.constraints import Violation, check_constraints
+from tecomp.layout.cute import cute, cute_text
 from tecomp.layout.dma import DmaNest
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
@@ -33,6 +35,7 @@ from tecomp.layout.stick_forms import StickFormat
 from tecomp.layout.stick_types import DataFormats
 from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
+from tecomp.layout.xla import xla, xla_text
 from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
@@ -77,9 +80,13 @@ __all__ = [
     "Violation",
     "__version__",
     "apply_buffer_transforms",
+    "blocked",
+    "blocked_tag",
     "build",
     "check_constraints",
     "check_target",
+    "cute",
+    "cute_text",
     "evaluate",
     "flatten_buffer",
     "intrinsics",
@@ -91,4 +98,6 @@ __all__ = [
     "replay",
     "storage_format",
     "te",
+    "xla",
+    "xla_text",
 ]

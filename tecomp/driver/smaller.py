@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import TecompError
+from tecomp.ir.rewrite import walk
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
 
 _MOST = 24
 """Schedules that are tried; each takes as long as a build."""
-_SECONDS = 5.0
-"""After which no other is tried: the message is due, and this is only its end."""
+_MOST_NODES = 20_000
+"""Nodes of lowered functions after which no other is tried: the message is due, and this is only
+its end. It takes about five seconds to make them, on whichever machine the message is the same."""
 _MOST_PARTS = 1 << 16
 """Parts of an axis that are tried."""
 
@@ -54,14 +55,17 @@ def smaller_tile(
         limit: the bytes there are.
     """
     found: list[tuple[int, _Choice]] = []
-    tried = 0
-    end = time.monotonic() + _SECONDS
+    tried = nodes = 0
     for options in _choices(schedule):
         for choice in options:
-            if tried == _MOST or time.monotonic() > end:
+            if tried == _MOST or nodes > _MOST_NODES:
                 break
             tried += 1
-            need = _need(schedule, args, name, choice, needed)
+            made = _lowered(schedule, args, name, choice)
+            if made is None:
+                continue
+            nodes += sum(1 for _ in walk(made[1].final.body))
+            need = _need(*made, needed)
             if need is not None and need <= limit:
                 found.append((need, choice))
                 break
@@ -124,14 +128,10 @@ def _start(step: Any, axis: int) -> str:
     return f"s[{step['stage']}].{step['call']}({shown}, "
 
 
-def _need(
-    schedule: Schedule,
-    args: Sequence[object],
-    name: str,
-    choice: _Choice,
-    needed: Callable[[Schedule, Lowered], int],
-) -> int | None:
-    """The bytes with that choice; None where there is no such schedule."""
+def _lowered(
+    schedule: Schedule, args: Sequence[object], name: str, choice: _Choice
+) -> tuple[Schedule, Lowered] | None:
+    """The schedule with that choice, and what it is lowered to; None where there is no such."""
     document = json.loads(schedule.trace.to_json())
     step = document["steps"][choice.step]
     step["kwargs" if isinstance(choice.place, str) else "args"][choice.place] = choice.new
@@ -139,6 +139,16 @@ def _need(
         outputs = [op.output(0) for op in schedule.trace.operations.values()
                    if any(op is out for out in schedule.state.outputs)]
         changed = replay(json.dumps(document), outputs, schedule.trace.intrinsics)
-        return needed(changed, lower_all(changed, args, name))
+        return changed, lower_all(changed, args, name)
+    except TecompError:
+        return None
+
+
+def _need(
+    schedule: Schedule, lowered: Lowered, needed: Callable[[Schedule, Lowered], int]
+) -> int | None:
+    """The bytes that it needs; None where it cannot run."""
+    try:
+        return needed(schedule, lowered)
     except TecompError:
         return None

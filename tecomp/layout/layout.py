@@ -46,7 +46,7 @@ class Layout:
         LayoutError: two elements share a place, a place is negative, or blocks are not whole.
 
     Source:
-        DESIGN.md, section 5.
+        Decision 11: a layout is one index map, and a remainder declares places.
     """
 
     shape: tuple[int, ...]
