@@ -10,7 +10,7 @@ from tecomp.compute.arithmetic import Value, value_of
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import BufferLoad, Call, Expr, Var, as_expr, cast, index_value
+from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var, as_expr, cast, const, index_value
 from tecomp.ir.rewrite import free_variables, walk
 from tecomp.ir.stmt import (
     Allocate,
@@ -92,6 +92,8 @@ class Operand:
         """The statement that stores `value`, converted to the type of an element."""
         stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
             value, self.dtype)
+        if isinstance(stored, Const):
+            stored = const(stored.value, self.dtype)
         return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
 
     def _place(self, indices: object) -> tuple[Expr, ...]:

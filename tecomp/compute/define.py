@@ -15,7 +15,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.expr import Const, Expr, Var, const
 from tecomp.ir.stmt import Extent, Range
 
 Shape: TypeAlias = "Extent | Sequence[Extent]"
@@ -236,7 +236,8 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
                 f"{where}: the index function gives {value!r} ({type(value).__name__}); "
                 "it returns an expression, a number, or a tuple of them"
             )
-        body.append(value_of(value))
+        made = value_of(value)
+        body.append(const(made.value, made.dtype) if isinstance(made, Const) else made)
     return tuple(body)
 
 

@@ -349,7 +349,8 @@ def as_expr(value: Like, dtype: DType | None = None) -> Expr:
     if isinstance(value, int):
         return const(value, dtype or _type_of_int(value))
     if isinstance(value, float):
-        return const(value, dtype or FLOAT32)
+        # What float32 cannot hold may meet a float64 yet.
+        return Const(value, FLOAT32) if dtype is None else const(value, dtype)
     # An object that stands for a variable, such as a tensor of no axes, says so itself.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
@@ -371,7 +372,9 @@ def const(value: Scalar, dtype: str | None = None) -> Expr:
         TypeMismatchError: the type cannot hold the value.
     """
     if dtype is None:
-        return as_expr(value)
+        made = as_expr(value)
+        return Const(literal(made.value, made.dtype), made.dtype) if isinstance(
+            made, Const) else made
     kind = DType(dtype)
     scalar = kind.scalar
     node = Const(literal(value, scalar), scalar)

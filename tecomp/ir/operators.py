@@ -130,19 +130,16 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     """
     if not isinstance(value, int | float | np.generic):
         raise TypeMismatchError(f"{value!r} is no number; a literal of {dtype} is made from one")
-    if dtype.is_float:
-        try:
-            return float(value)
-        except OverflowError:
-            raise TypeMismatchError(f"{value} does not fit into {dtype}") from None
-    if dtype.is_bool:
-        return bool(value)
-    if isinstance(value, float) and (not math.isfinite(value) or value != int(value)):
-        raise TypeMismatchError(f"{value} is no {dtype}")
-    low, high = integer_range(dtype)
-    if not low <= value <= high:
+    if not holds(dtype, value):
+        if dtype.is_float:
+            raise TypeMismatchError(f"{value} does not fit into {dtype}")
+        if dtype.is_bool or not _is_whole(value):
+            raise TypeMismatchError(f"{value} is no {dtype}")
+        low, high = integer_range(dtype)
         raise TypeMismatchError(f"{value} does not fit into {dtype}, which holds {low} to {high}")
-    return int(value)
+    if dtype.is_float:
+        return float(value)
+    return bool(value) if dtype.is_bool else int(value)
 
 
 FLOAT_FORMATS = {
@@ -154,16 +151,28 @@ FLOAT_FORMATS = {
 def holds(dtype: DType, value: Scalar) -> bool:
     """Whether a literal is the same number in `dtype`, but for a float's rounding.
 
+    This is the rule for every constant that becomes one of another type where nobody wrote a
+    conversion; what it refuses is refused.
+
     >>> holds(DType("uint8"), -1), holds(DType("float16"), 0.1), holds(DType("float16"), 65520)
     (False, True, False)
+    >>> holds(DType("int32"), 0.5), holds(DType("int32"), float("nan")), holds(DType("bool"), 2)
+    (False, False, False)
     """
     if dtype.is_float:
         fraction, exponent = FLOAT_FORMATS[dtype.scalar]
         # From half a step above the largest number on, it rounds to infinity.
         limit = (2.0 - 2.0 ** -(fraction + 1)) * 2.0**exponent
-        return not math.isfinite(value) or abs(value) < limit
+        return (isinstance(value, float) and not math.isfinite(value)) or abs(value) < limit
     low, high = (0, 1) if dtype.is_bool else integer_range(dtype)
-    return low <= value <= high
+    return _is_whole(value) and low <= value <= high
+
+
+def _is_whole(value: Scalar) -> bool:
+    """Whether it is an integer."""
+    return isinstance(value, int | np.integer | np.bool_) or (
+        math.isfinite(value) and value == int(value)
+    )
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:

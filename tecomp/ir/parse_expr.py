@@ -177,6 +177,8 @@ def _constant(source: Source, node: ast.Constant) -> Plan:
 def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
     infinite = isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")
     value = float(source.string(node)) if infinite else source.number(node)
+    if isinstance(value, float) and dtype.is_float and dtype.lanes == 1:
+        return Const(value, dtype)  # passes may have made it infinite
     try:
         return const(value, dtype)
     except DefinitionError as error:

@@ -14,6 +14,7 @@ from tecomp.codegen.packed import Mark, mark
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.operators import holds
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.arguments import index_within, whole_numbers
 from tecomp.layout.dma import DmaNest, dma_nests
@@ -64,6 +65,7 @@ class Layout:
             raise LayoutError(
                 f"layout: {self.storage!r} is no storage format; take one of storage_format(name)"
             )
+        check_pad_value(self.pad_value, self.dtype)
         if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
@@ -370,6 +372,20 @@ class Layout:
             LayoutError: the layouts are of other shapes, or the box does not fit.
         """
         return copy_runs(self, target, start, extents)
+
+
+def check_pad_value(value: object, dtype: DType) -> None:
+    """Refuse what is no number of a type."""
+    if value is None:
+        return
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, int | float):
+        raise LayoutError(f"layout: pad_value={value!r} is no number; give a number or None")
+    if not holds(dtype, value):
+        raise LayoutError(
+            f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
+            "that it has"
+        )
 
 
 def check_shape(shape: Sequence[object]) -> None:

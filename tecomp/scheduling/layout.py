@@ -17,7 +17,9 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
+from tecomp.ir.dtype import DType, promote
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.operators import holds
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.stmt import Extent, PadValue, Range
 from tecomp.poly.index_map import IndexMap
@@ -207,7 +209,25 @@ def _pad_value(
             f"{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, "
             "and no elements of tensors"
         )
+    _check_held(expr, stage.op.output(0).dtype, stage.name, where)
     return PadValue(indices, expr)
+
+
+def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
+    """Refuse what the type of the tensor would make another number of."""
+    if isinstance(expr, Const):
+        if not holds(dtype, expr.value):
+            raise ScheduleError(
+                f"{where}: pad_value= is {expr.value}, but {name} is {dtype}, which has no such "
+                "number; give one that it has"
+            )
+        return
+    both = expr.dtype.is_float and dtype.is_float
+    if not both and promote(expr.dtype, dtype) != dtype:
+        raise ScheduleError(
+            f"{where}: pad_value= is `{expr}`, which is {expr.dtype}, but {name} is {dtype}; "
+            f'convert it with .astype("{dtype}") if that is meant'
+        )
 
 
 def _expression(value: Any, where: str) -> Expr:

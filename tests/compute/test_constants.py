@@ -1,0 +1,156 @@
+"""Constants that their type cannot hold: every place that takes a number refuses them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import Layout, StickLayout, te
+from tecomp.errors import TecompError
+from tecomp.ir.dtype import DType
+from tecomp.ir.operators import holds
+
+TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+         "float16", "bfloat16", "float32", "float64")
+NUMBERS: tuple[Any, ...] = (
+    0, 1, 2, -1, 0.5, 1.0, -0.0, 127, 128, -128, -129, 255, 256, 300, 32767, 32768, 65504, 65519,
+    65520, 2**31 - 1, 2**31, -(2**31), 2**32, 2**63 - 1, 2**63, 2**64 - 1, 3.4e38, 3.5e38,
+    1e39, 1e300, -1e39, math.inf, -math.inf, math.nan, True, np.int8(-1), np.float64(0.25),
+)
+Place: TypeAlias = Callable[[str, Any], object]
+
+
+def kept(value: Any, dtype: str) -> bool:
+    """Whether NumPy's conversion keeps a number, but for rounding to a float."""
+    kind = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+    if DType(dtype).is_float:
+        with np.errstate(over="ignore"):
+            made = float(np.array(float(value)).astype(kind))
+        return math.isnan(made) if math.isnan(value) else made == value or math.isfinite(made)
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    low, high = (0, 1) if dtype == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return value == int(value) and int(low) <= int(value) <= int(high)
+
+
+def pad_value(dtype: str, value: Any) -> object:
+    A = te.placeholder((6,), dtype, name="A")
+    B = te.compute((6,), lambda i: A[i], name="B")
+    s = te.create_schedule(B.op)
+    return s[B].transform_layout(lambda i: [i // 4, i % 4], pad_value=value)
+
+
+def pad_function(dtype: str, value: Any) -> object:
+    A = te.placeholder((6,), dtype, name="A")
+    B = te.compute((6,), lambda i: A[i], name="B")
+    s = te.create_schedule(B.op)
+    return s[B].transform_layout(lambda i: [i // 4, i % 4], pad_value=lambda p, q: value)
+
+
+def initial(dtype: str, value: Any) -> object:
+    A, k = te.placeholder((6,), dtype, name="A"), te.reduce_axis((0, 6), name="k")
+    return te.compute((1,), lambda i: te.max(A[k], axis=k, init=value))
+
+
+def identity(dtype: str, value: Any) -> object:
+    A, k = te.placeholder((6,), dtype, name="A"), te.reduce_axis((0, 6), name="k")
+    least = te.comm_reducer(te.min, lambda t: value, name="least")
+    return te.compute((1,), lambda i: least(A[k], axis=k))
+
+
+def stored(dtype: str, value: Any) -> object:
+    return te.extern((4,), [], lambda ins, outs: outs[0].store(0, value), dtype=dtype)
+
+
+PLACES: dict[str, Place] = {
+    "te.const": lambda dtype, value: te.const(value, dtype),
+    "pad_value of a schedule": pad_value,
+    "a function for pad_value": pad_function,
+    "pad_value of a layout": lambda dtype, value: Layout.of(
+        (6,), dtype, lambda i: [i // 4, i % 4], pad_value=value),
+    "init of a reduction": initial,
+    "identity of a reducer": identity,
+    "a store of te.extern": stored,
+    "a bound of te.clip": lambda dtype, value: te.clip(te.var("x", dtype), value, value),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_rule_is_that_of_numpy(dtype: str) -> None:
+    found = {repr(value): holds(DType(dtype), value) for value in NUMBERS}
+
+    assert found == {repr(value): kept(value, dtype) for value in NUMBERS}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_no_place_takes_what_the_type_cannot_hold(place: str, dtype: str) -> None:
+    if place == "a bound of te.clip" and dtype == "bool":
+        return
+    for value in NUMBERS:
+        if kept(value, dtype):
+            PLACES[place](dtype, value)
+            continue
+        with pytest.raises(TecompError) as error:
+            PLACES[place](dtype, value)
+        assert error.value.location is not None
+        assert error.value.location.file == __file__
+
+
+def message_of(call: Callable[[], object]) -> str:
+    with pytest.raises(TecompError) as error:
+        call()
+    return error.value.message
+
+
+def test_messages() -> None:
+    assert message_of(lambda: pad_value("int8", 300)) == (
+        "s[B].transform_layout: pad_value= is 300, but B is int8, which has no such number; give "
+        "one that it has"
+    )
+    assert message_of(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=math.nan)) == (
+        "layout: pad_value=nan is no int32, the type of the elements; give a number that it has"
+    )
+    assert message_of(lambda: StickLayout((6,), "float16", pad_value=1e9)) == (
+        "layout: pad_value=1000000000.0 is no float16, the type of the elements; give a number "
+        "that it has"
+    )
+    wrong: Any = "zero"
+    assert message_of(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=wrong)) == (
+        "layout: pad_value='zero' is no number; give a number or None"
+    )
+    assert message_of(lambda: te.const(2, "bool")) == "2 is no bool"
+    assert message_of(lambda: te.const(1e39)) == "1e+39 does not fit into float32"
+    assert message_of(lambda: te.compute((4,), lambda i: 1e39)) == "1e+39 does not fit into float32"
+
+
+def test_functions_of_other_types_for_padding() -> None:
+    """Somebody has to say that the values of an expression are to be converted."""
+    A = te.placeholder((6,), "int8", name="A")
+    B = te.compute((6,), lambda i: A[i], name="B")
+    s = te.create_schedule(B.op)
+
+    assert message_of(
+        lambda: s[B].transform_layout(lambda i: [i // 4, i % 4], pad_value=lambda p, q: q)
+    ) == (
+        "s[B].transform_layout: pad_value= is `p1`, which is int64, but B is int8; convert it with "
+        '.astype("int8") if that is meant'
+    )
+    s[B].transform_layout(
+        lambda i: [i // 4, i % 4], pad_value=lambda p, q: (q * -1).astype("int8"))
+
+    kernel = tecomp.build(s, [A, B])
+    out = kernel.empty(B)
+    kernel(np.ones(6, "int8"), out)
+
+    assert out.tolist() == [[1, 1, 1, 1], [1, 1, -2, -3]]
+
+
+def test_a_literal_may_be_larger_than_float32_beside_a_float64() -> None:
+    assert str(te.var("x", "float64") + 1e39) == "x + float64(1e+39)"
