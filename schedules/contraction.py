@@ -56,14 +56,12 @@ def of_matrices(total: te.Tensor) -> Contraction:
     *batch, i, j = total.op.axis
     (k,) = total.op.reduce_axis
     turned = bool(total.op.attrs["transpose_a"]), bool(total.op.attrs["transpose_b"])
-    a, b = map(_source, total.op.input_tensors)
-    # Of pairs of integers each step of the depth takes two.
-    each = ceil_div(a.shape[-2 if turned[0] else -1], max(k.extent, 1))
+    a, b = map(source, total.op.input_tensors)
     last = len(batch) + 1
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
         outer = [sizes[axis] for axis in batch]
-        m, n, depth = sizes[i], sizes[j], each * sizes[k]
+        m, n, depth = sizes[i], sizes[j], sizes[k]
         rows = (depth, m) if turned[0] else (m, depth)
         return (*outer, *rows), (*outer, *((n, depth) if turned[1] else (depth, n)))
 
@@ -75,7 +73,7 @@ def of_matrices(total: te.Tensor) -> Contraction:
     return Contraction(total, (a, b), i, j, k, roles, read)
 
 
-def _source(x: te.Tensor) -> te.Tensor:
+def source(x: te.Tensor) -> te.Tensor:
     """What was given to `define`, before it was converted."""
     return x.op.input_tensors[0] if x.op.attrs.get("is_converted") else x
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from tecomp import Target, te
 from tecomp.schedules import on_cores
-from tecomp.schedules.contraction import CONVERTED, of_matrices
+from tecomp.schedules.contraction import CONVERTED, of_matrices, source
+from tecomp.schedules.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
 from tecomp.schedules.elementwise import is_one
 from tecomp.schedules.epilogue import finished
 from tecomp.schedules.placement import placement_of
@@ -36,9 +37,6 @@ PACKED_ROWS_PAY = 16
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""
 DOTS_PAY = 4
 """Row tiles up to which products of rows are faster than a transposed copy of the columns."""
-
-IN_PAIRS = ("int8", "uint8", "int16")
-"""Types of which two neighbours along the depth are multiplied and added up in one instruction."""
 
 
 def define(
@@ -64,8 +62,8 @@ def define(
         activation: applied to each element at last.
         out_dtype: type of the result, in which products are added up; that of A if None. For
             narrow floats they are added up in float32, and the result is rounded once.
-        pairs: whether integers of 8 and 16 bits are multiplied two at a time, as processors do;
-            units of accelerators take them as they are.
+        pairs: whether a processor may multiply and add up several neighbours along the depth in
+            one instruction, where it has one for the types; of floats the order of the sum changes.
         name: of the result.
 
     Returns:
@@ -82,25 +80,17 @@ def define(
     if A is B:
         # Each operand is packed in its own way, so there have to be two.
         B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
-    in_pairs = pairs and dtype == "int32" and {A.dtype, B.dtype} <= set(IN_PAIRS)
-    if in_pairs:
-        A = _pairs(A, len(A.shape) - (2 if transpose_a else 1))
-        B = _pairs(B, len(B.shape) - (1 if transpose_b else 2))
-        depth = (depth + 1) // 2
-    else:
-        A, B = _converted(A, wide), _converted(B, wide)
+    A, B = _converted(A, wide), _converted(B, wide)
     k = te.reduce_axis((0, depth), name="k")
 
     def product(*axes: te.Expr) -> te.Expr:
         *outer, i, j = axes
         a = A(*outer, k, i) if transpose_a else A(*outer, i, k)
         b = B(*outer, j, k) if transpose_b else B(*outer, k, j)
-        if in_pairs:
-            a, b = te.reinterpret("int16x2", a), te.reinterpret("int16x2", b)
-            return te.sum(te.dot(a, b), axis=k)
         return te.sum(a * b, axis=k)
 
-    shape, order = (*batch, m, n), {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    shape = (*batch, m, n)
+    order = {"transpose_a": transpose_a, "transpose_b": transpose_b, "pairs": pairs}
     if bias is None and activation is None and wide == dtype:
         return te.compute(shape, product, name=name, attrs=order)
     total = te.compute(shape, product, name=f"{name}_sum", attrs=order)
@@ -115,25 +105,6 @@ def _converted(x: te.Tensor, dtype: str) -> te.Tensor:
     return te.compute(
         x.shape, lambda *axes: te.cast(x(*axes), dtype), name=f"{x.name}_{dtype}", attrs=CONVERTED
     )
-
-
-def _pairs(x: te.Tensor, along: int) -> te.Tensor:
-    """Neighbours along an axis as two int16 in 32 bits; the last may be alone, with a zero."""
-    extent = x.shape[along]
-    shape = list(x.shape)
-    shape[along] = (extent + 1) // 2
-
-    def pair(*axes: te.Expr) -> te.Expr:
-        place = list(axes)
-        place[along] = 2 * axes[along]
-        low = te.cast(x(*place), "int32")
-        place[along] = 2 * axes[along] + 1
-        high = te.cast(x(*place), "int32")
-        if not isinstance(extent, int) or extent % 2:
-            high = te.if_then_else(place[along] < extent, high, te.const(0, "int32"))
-        return high << 16 | low & 0xFFFF
-
-    return te.compute(tuple(shape), pair, name=f"{x.name}_pairs", attrs=CONVERTED)
 
 
 @dataclass(frozen=True)
@@ -161,8 +132,8 @@ class Plan:
     pack_columns: bool
 
 
-def plan(total: te.Tensor, target: Target) -> Plan:
-    """The blocks for a product of any size.
+def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
+    """The blocks for a product of any size, whose steps along the depth add up `each` terms.
 
     * The columns of a tile, for the whole depth, take an eighth of the second cache.
     * A block of packed rows takes three quarters of it, or an eighth of a core's share of the third
@@ -177,7 +148,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     tile = register_tile(target, total.dtype, vectors=1 if narrow else 2)
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     width = total.dtype.bytes
-    k = total.op.reduce_axis[0].extent
+    k = ceil_div(total.op.reduce_axis[0].extent, each)
     pays = _packed_columns_pay(total, target) * tile.rows
     tile = RegisterTile(_rows_of_a_tile(m, tile.rows), tile.columns, tile.lanes)
     steps = 1 if total.op.attrs["transpose_a"] or _is_below(k, tile.lanes) else tile.lanes
@@ -199,7 +170,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
         column_parts=1 if batched or blocks >= core.count else core.count,
         pack_rows=(
             not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns
-            or bool(total.op.input_tensors[0].op.attrs.get("is_converted"))
+            or each > 1 or bool(total.op.input_tensors[0].op.attrs.get("is_converted"))
         ),
         steps=steps,
         pack_columns=not is_one(n) and (not isinstance(m, int) or m >= pays),
@@ -253,38 +224,72 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     if where is not None:
         done: te.Schedule = on_cores.schedule(output, of_matrices(total), where)
         return done
-    p = plan(total, target)
+    types = _dot_types(total, target)
+    p = plan(total, target, lanes_of_dots(types))
     if not p.pack_columns:
         stream(s, output, total, target)
         return s
-    if p.is_split:
-        driver, sums = total, _in_parts(s, total, p)
-    elif total is output:
-        driver, sums = total, s.cache_write(total, "local")
-    else:
-        driver, sums = output, total
-        s[total].set_scope("local")
+    moved = None
+    if types is not None:
+        total, moved = add_dots(s, total, total.op.reduce_axis[0], types)
+    driver, sums = _sums(s, output, total, p)
     block, depth, tile = _walk(s, driver, p)
     fill_registers(s, sums, driver, tile)
     rows, columns = total.op.input_tensors
-    is_turned = bool(total.op.attrs["transpose_b"])
+    packed = _pack_columns(s, columns, sums, p)
+    if moved is not None:
+        # It needs all columns before the first block.
+        sum_in_vectors(s, moved, p.tile.columns)
+    elif len(output.shape) > 2:
+        s[packed].compute_at(s[driver], block)
+    if p.pack_rows:
+        packed = _pack_rows(s, rows, sums, p)
+        s[packed].compute_at(s[driver], block if depth is None else depth)
+    if driver is not output:
+        _finish(s, output, driver, p)
+    return s
+
+
+def _sums(
+    s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan
+) -> tuple[te.Tensor, te.Tensor]:
+    """The stage that the walk is that of, and the stage of the sums in registers."""
+    if p.is_split:
+        return total, _in_parts(s, total, p)
+    if total is output:
+        return total, s.cache_write(total, "local")
+    s[total].set_scope("local")
+    return output, total
+
+
+def _pack_columns(s: te.Schedule, columns: te.Tensor, sums: te.Tensor, p: Plan) -> te.Tensor:
+    """A copy of the columns in tiles."""
+    is_turned = bool(sums.op.attrs["transpose_b"])
     packed = _pack(s, columns, sums, p.tile.columns, first=is_turned)
     if is_turned:
         _copy_turned(s, packed, p.tile.lanes)
     else:
         _copy_in_order(s, packed)
-    if len(output.shape) > 2:
-        s[packed].compute_at(s[driver], block)
-    if p.pack_rows:
-        if p.steps > 1:
-            packed = _pack_runs(s, rows, sums, p)
-        else:
-            packed = _pack(s, rows, sums, p.tile.rows, first=not total.op.attrs["transpose_a"])
-        s[packed].vectorize(s[packed].leaf_iter_vars[-1])
-        s[packed].compute_at(s[driver], block if depth is None else depth)
-    if driver is not output:
-        _finish(s, output, driver, p)
-    return s
+    return packed
+
+
+def _pack_rows(s: te.Schedule, rows: te.Tensor, sums: te.Tensor, p: Plan) -> te.Tensor:
+    """A copy of the rows in tiles."""
+    if p.steps > 1:
+        packed = _pack_runs(s, rows, sums, p)
+    else:
+        packed = _pack(s, rows, sums, p.tile.rows, first=not sums.op.attrs["transpose_a"])
+    s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+    return packed
+
+
+def _dot_types(total: te.Tensor, target: Target) -> tuple[str, str] | None:
+    """Types of short vectors to multiply, if the product may and the machine does so."""
+    if not total.op.attrs["pairs"]:
+        return None
+    a, b = (str(source(x).dtype) for x in total.op.input_tensors)
+    types: tuple[str, str] | None = dot_types(a, b, str(total.dtype), target)
+    return types
 
 
 def _in_parts(s: te.Schedule, total: te.Tensor, p: Plan) -> te.Tensor:

@@ -37,7 +37,8 @@ class Square:
         outer: the indices before the last.
         first: place of the first value of the first column.
         stride: from row to row.
-        dtype: of a column, and of a row.
+        dtype: of a column, and of a row; short vectors of 32 bits are moved as numbers.
+        held: of an access, as the buffer has it.
         columns: operands of the columns, as far as they were read, or are to be written.
     """
 
@@ -46,6 +47,7 @@ class Square:
     first: Expr
     stride: Expr
     dtype: DType
+    held: DType
     columns: dict[int, str] = field(default_factory=dict)
 
     def rows(self) -> Iterator[tuple[Expr, ...]]:
@@ -74,9 +76,10 @@ class Column:
         if not square.columns:
             rows: list[str] = []
             for place in square.rows():
-                rows.append((yield BufferLoad(square.buffer, place)))
+                row = yield BufferLoad(square.buffer, place)
+                rows.append(_as(code, row, square.held, square.dtype))
             square.columns.update(enumerate(turned(code, rows, square.dtype)))
-        return square.columns[self.number]
+        return _as(code, square.columns[self.number], square.dtype, square.held)
 
     def filled(self, code: Code, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
         """Note the operand to be stored; for the last column, the indices and operands of rows."""
@@ -138,7 +141,9 @@ def _is_across(access: Access) -> bool:
         return False
     size = last.lanes
     is_square = _LEAST <= size <= _MOST and size & (size - 1) == 0
-    if not is_square or access.buffer.dtype.lanes > 1:
+    element = access.buffer.dtype
+    is_word = element.lanes * element.bits == 32 and isinstance(access, BufferLoad)
+    if not is_square or (element.lanes > 1 and not is_word):
         return False
     stride = last.stride
     if isinstance(stride, Const):
@@ -178,8 +183,17 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
 def _square(access: Access) -> Square:
     *outer, ramp = access.indices
     assert isinstance(ramp, Ramp)
-    dtype = access.buffer.dtype.with_lanes(ramp.lanes)
-    return Square(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype)
+    element = access.buffer.dtype
+    held = element.with_lanes(element.lanes * ramp.lanes)
+    dtype = held if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
+    return Square(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held)
+
+
+def _as(code: Code, operand: str, dtype: DType, other: DType) -> str:
+    """The bits of a vector as another type."""
+    if dtype == other:
+        return operand
+    return code.op(f"bitcast {memory_type(dtype)} {operand} to {memory_type(other)}")
 
 
 def turned(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:

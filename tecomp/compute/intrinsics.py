@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir import expr as ir
@@ -280,6 +282,17 @@ def dot(a: Value, b: Value) -> Expr:
             f"their arrays then holds the numbers of a vector"
         )
     return Call("dot", (x, y), sum_type)
+
+
+def joined(parts: Sequence[Expr]) -> Expr:
+    """A vector of 2, 4, 8, ... values of one type."""
+    values = list(parts)
+    while len(values) > 1:
+        values = [
+            Call("join", (a, b), a.dtype.with_lanes(2 * a.dtype.lanes))
+            for a, b in zip(values[::2], values[1::2], strict=True)
+        ]
+    return values[0]
 
 
 def reinterpret(dtype: str, x: Value) -> Expr:

@@ -150,8 +150,9 @@ def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt):
         return True
     nodes = [node for part in parts for node in walk(part)]
-    # The vectors that `dot` takes are but numbers of 32 bits.
-    taken = {id(arg) for node in nodes if isinstance(node, Call) and node.name == "dot"
+    # The vectors that `dot` takes, or that are read as one number, are but numbers of 32 bits.
+    taken = {id(arg) for node in nodes if isinstance(node, Call)
+             and (node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1))
              for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
     if any(_is_unwieldy(loop, node, is_taken=id(node) in taken) for node in nodes):
         return True

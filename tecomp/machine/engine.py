@@ -15,12 +15,15 @@ from tecomp.machine.fields import (
     Matches,
     MemoryName,
     Name,
+    OneOf,
     Rate,
     Source,
 )
 from tecomp.machine.host import (
+    DOTS,
     host_caches,
     host_cores,
+    host_dots,
     host_vector_bytes,
     host_vector_registers,
 )
@@ -28,6 +31,9 @@ from tecomp.machine.host import (
 TileAxis = Annotated[
     str, Matches(r"[mnk]((//|%)[1-9]\d*)?", "m, n, k or a part of one such as k//4 and k%4")
 ]
+
+
+DotName = Annotated[str, OneOf("pair of types", DOTS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class Core:
         vector_registers: how many there are.
         cache_bytes: the data caches that a core has or shares, the smallest first.
         source: where the numbers come from.
+        dots: what one instruction multiplies and adds up to 32 bits, as `te.dot` does, by the
+            types of its factors: `uint8*int8`, `int8*int8`, `uint8*uint8`, `bfloat16*bfloat16`.
     """
 
     count: Annotated[Count, FromHost(host_cores)]
@@ -47,6 +55,7 @@ class Core:
     vector_registers: Annotated[Count, FromHost(host_vector_registers)]
     cache_bytes: Annotated[tuple[Count, ...], FromHost(host_caches)]
     source: Source = ""
+    dots: Annotated[tuple[DotName, ...], FromHost(host_dots)] = ()
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that one vector holds.

@@ -14,6 +14,14 @@ from pathlib import Path
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _COMMON = (32 * 1024, 256 * 1024, 4 * 1024 * 1024)
+_DOTS = {
+    "uint8*int8": {"avx512_vnni", "avx_vnni", "i8mm"},
+    "int8*int8": {"asimddp"},
+    "uint8*uint8": {"asimddp"},
+    "bfloat16*bfloat16": {"avx512_bf16"},
+}
+DOTS = tuple(_DOTS)
+"""Types whose products machines add up in one instruction."""
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -38,12 +46,19 @@ def host_vector_registers() -> int:
     return host_vectors()[1]
 
 
+@cache
+def host_dots() -> tuple[str, ...]:
+    """Types whose products one instruction adds up."""
+    flags = _flags()
+    return tuple(name for name, any_of in _DOTS.items() if any_of & flags)
+
+
 def _flags() -> set[str]:
     try:
         text = _CPUINFO.read_text(encoding="ascii", errors="ignore")
     except OSError:
         return set()
-    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
     return set(found[1].split()) if found else set()
 
 

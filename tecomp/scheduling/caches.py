@@ -144,7 +144,7 @@ def cache_write(
     places = tuple(found.loops[leaf] for leaf in leaves)
     copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
-    state = state.redefine(kept, _redefined(compute, copies))
+    state = state.redefine(kept, redefined(compute, copies))
     return state, caches[0] if isinstance(written, Tensor) else caches
 
 
@@ -229,7 +229,7 @@ def rfactor(
         *(leaf for leaf in stage.leaves if is_reduction(leaf)),
     )
     state = state.insert(initial_stage(factored, is_output=False), before=stage.key)
-    state = state.redefine(kept, _redefined(compute, body))
+    state = state.redefine(kept, redefined(compute, body))
     return state, partial if len(partial) > 1 else partial[0]
 
 
@@ -321,7 +321,8 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
     return ComputeOp(name, axes, (load,), location=tensor.op.location)
 
 
-def _redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
+def redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
+    """`op` with another body."""
     return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
 
 

@@ -14,6 +14,7 @@ from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Extent, ForKind
 from tecomp.scheduling import caches, hints, loops, place
+from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.layout import transform_layout
 from tecomp.scheduling.state import (
     Fuse,
@@ -165,6 +166,14 @@ class Schedule:
         made: Tensor | tuple[Tensor, ...] = self._apply(
             caches.rfactor, "rfactor", None, arguments
         )
+        return made
+
+    def into_dots(
+        self, tensor: Tensor, axis: IterVar, first: str, second: str
+    ) -> tuple[Tensor, ...]:
+        """Put neighbouring terms of a sum of products together; see `dots.into_dots`."""
+        arguments = (_tensor(tensor, "s.into_dots"), axis, first, second)
+        made: tuple[Tensor, ...] = self._apply(into_dots, "into_dots", None, arguments)
         return made
 
     def _apply(

@@ -8,7 +8,7 @@ import pytest
 
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
-from tecomp.machine.host import host_caches, host_cores, host_vectors
+from tecomp.machine.host import host_caches, host_cores, host_dots, host_vectors
 
 TOY = '''
 name = "toy"
@@ -47,6 +47,21 @@ def test_the_machine_at_hand() -> None:
     assert core.vector_bytes in (16, 32, 64)
     assert list(core.cache_bytes) == sorted(core.cache_bytes)
     assert core.count == host_cores() >= 1
+    assert core.dots == host_dots()
+
+
+def test_products_that_one_instruction_adds_up() -> None:
+    said = TOY.replace('source = "made up"', 'dots = ["uint8*int8"]\nsource = "made up"', 1)
+    core = read_target(said, "toy.toml").core
+
+    assert core is not None
+    assert core.dots == ("uint8*int8",)
+    with pytest.raises(TargetError) as caught:
+        read_target(said.replace("uint8*int8", "int4*int4"), "toy.toml")
+    assert caught.value.message == (
+        "toy.toml:10: [core]: `dots`: there is no pair of types `int4*int4`; did you mean "
+        "`int8*int8`?"
+    )
 
 
 def test_caches_are_read_from_the_system(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from tecomp.codegen import emit_assembly
 from tecomp.schedules import conv2d, matmul
 
 CPU = tecomp.Target.load("cpu")
+DOTS = ("uint8*int8", "bfloat16*bfloat16")
 CORES = {
     "haswell": tecomp.Core(2, 32, 16, (32 * 1024, 256 * 1024)),
     "znver3": tecomp.Core(2, 32, 16, (32 * 1024, 512 * 1024)),
     "skylake-avx512": tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024)),
-    "znver4": tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024)),
-    "znver5": tecomp.Core(2, 64, 32, (48 * 1024, 1024 * 1024)),
+    "znver4": tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024), dots=DOTS),
+    "znver5": tecomp.Core(2, 64, 32, (48 * 1024, 1024 * 1024), dots=DOTS),
 }
 LABEL = re.compile(r"^\.?\w+:", re.MULTILINE)
 
@@ -76,6 +77,35 @@ def test_a_product_of_integers_takes_pairs(cpu: str) -> None:
     assert len(products) == tile.rows * (tile.columns // tile.lanes)
     assert sum(line.startswith("vpaddd") for line in loop) == len(products)
     assert not [line for line in loop if "(%rsp" in line or "gather" in line]
+
+
+@pytest.mark.parametrize("cpu", ["znver4", "znver5"])
+@pytest.mark.parametrize(
+    ("first", "second", "word"),
+    [("int8", "int8", "vpdpbusd"), ("uint8", "int8", "vpdpbusd"), ("uint8", "uint8", "vpdpbusd"),
+     ("bfloat16", "bfloat16", "vdpbf16ps")],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_product_of_narrow_numbers_adds_up_several_at_once(
+    cpu: str, first: str, second: str, word: str, turned: bool
+) -> None:
+    A, B = te.placeholder((512, 512), first, "A"), te.placeholder((512, 512), second, "B")
+    total = "float32" if first == "bfloat16" else "int32"
+    C = matmul.define(A, B, out_dtype=total, transpose_b=turned)
+    func = tecomp.lower(matmul.schedule(C, target(cpu)), [A, B, C])
+    text = emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu)
+    loop = innermost(text, word)
+    tile = matmul.plan(C, target(cpu)).tile
+
+    products = [line for line in loop if line.startswith(word)]
+    rounds = len(products) // (tile.rows * tile.vectors)
+    assert rounds in (1, 2)
+    assert len(products) == rounds * tile.rows * tile.vectors
+    assert all("%zmm" in line for line in products)
+    # What is moved by 128 is moved when it is packed.
+    assert len(loop) <= rounds * (tile.vectors * (tile.rows + 1) + tile.rows) + 6
+    slow = ("vpinsr", "vpextr", "gather")
+    assert not [line for line in text.splitlines() if any(w in line for w in slow)]
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])

@@ -1,0 +1,276 @@
+"""The primitive into_dots: neighbouring terms of a sum of products become one dot product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.define import compute
+from tecomp.compute.intrinsics import dot, joined, reinterpret
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.reduce import sum as sum_of
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import ScheduleError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    Cast,
+    Const,
+    Expr,
+    Var,
+    binary,
+    cast,
+    const,
+    if_then_else,
+    is_const,
+)
+from tecomp.ir.extents import ceil_div
+from tecomp.ir.intrinsics import dot_type
+from tecomp.ir.rewrite import substitute, walk
+from tecomp.scheduling.caches import redefined
+from tecomp.scheduling.state import (
+    Inline,
+    StageState,
+    State,
+    initial_stage,
+    is_reduction,
+    unmarked,
+)
+
+_HOLDERS = {
+    "int8": ("int8", "uint8", "int16"), "uint8": ("uint8", "int8", "int16"), "int16": ("int16",),
+    "bfloat16": ("bfloat16",),
+}
+"""For types of factors, those that hold their values; the other type of 8 bits does if 128 is added
+to them, or subtracted."""
+_MOVED = -2139062144  # 128 in each of four bytes: as int8 that is -128
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """One factor of the products.
+
+    Attributes:
+        load: the element that is multiplied.
+        dim: the index of it that is the axis of the reduction.
+        kind: type of the short vectors that it becomes a part of.
+    """
+
+    load: TensorLoad
+    dim: int
+    kind: DType
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether 128 is added to or subtracted from it, so that its type can hold it."""
+        own, given = self.load.dtype, self.kind.scalar
+        return own.bits == given.bits and own.kind != given.kind
+
+
+def into_dots(
+    state: State, tensor: Tensor, axis: IterVar, first: str, second: str
+) -> tuple[State, tuple[Tensor, ...]]:
+    """Multiply and add up neighbouring terms of a sum of products by `te.dot`.
+
+        C[i, j] += A[i, k] * B[k, j]    ->    A_dots[i, k] = A[i, 2 * k], A[i, 2 * k + 1]
+                                              B_dots[k, j] = B[2 * k, j], B[2 * k + 1, j]
+                                              C_dots[i, j] += dot(A_dots[i, k], B_dots[k, j])
+                                              C[i, j] = C_dots[i, j]
+
+    The vectors are held in int32, the last filled up with zeros. Of int8 as uint8x4 each number is
+    128 more, of uint8 as int8x4 128 less, and C subtracts what that adds: another sum, for
+    each index of the other factor. Integers stay exact; floats are added in another order.
+
+    Args:
+        state: the schedule so far.
+        tensor: a `te.sum` of products of two elements, cast to its type. Elements of stages that
+            are computed inline are those that these read.
+        axis: the axis of the sum along which terms are put together, an index of both factors.
+        first: type of the vectors of the factor on the left, as `te.dot` takes them.
+        second: type of those on the right.
+
+    Returns:
+        The new state; the sum, the two tensors of vectors, and the sum that C subtracts if it does.
+
+    Raises:
+        ScheduleError: the stage is no such sum, or the types do not hold the factors.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.into_dots({stage.name}, {getattr(axis, 'name', axis)})"
+    reduce = _checked_sum(stage, axis, where)
+    factors = _factors(state, reduce, axis, (first, second), where)
+    words = tuple(_words(factor, axis) for factor in factors)
+    compute_op = stage.compute
+    every = (*compute_op.axis, *reduce.axis)
+
+    def products(axes: Mapping[IterVar, IterVar], pair: Sequence[Expr | None]) -> Expr:
+        """The sum at given axes; of a factor that is given, with that in its place."""
+        terms = [
+            reinterpret(str(f.kind), _read(f, word, axis, axes) if given is None else given)
+            for f, word, given in zip(factors, words, pair, strict=True)
+        ]
+        return sum_of(dot(*terms), axis=[axes[each] for each in reduce.axis])
+
+    axes = _fresh(every, axis, factors[0].kind.lanes)
+    own = tuple(axes[each] for each in compute_op.axis)
+    body = (products(axes, (None, None)),)
+    attrs, place = compute_op.attrs, compute_op.location
+    sums = ComputeOp(f"{stage.name}_dots", own, body, compute_op.tag, attrs, place).output(0)
+    made = [*words, sums]
+    value: Expr = TensorLoad(sums, compute_op.axis, place)
+    if any(factor.is_moved for factor in factors):
+        moved = next(k for k in (0, 1) if factors[k].is_moved)
+        other = factors[1 - moved]
+        seen = {node for index in other.load.indices for node in walk(index)}
+        kept = tuple(each for each in compute_op.axis if each in seen)
+        axes = _fresh((*kept, *reduce.axis), axis, other.kind.lanes)
+        constant = const(_MOVED, "int32")
+        body = (products(axes, (constant, None) if moved == 0 else (None, constant)),)
+        name = f"{stage.name}_moved"
+        total = ComputeOp(name, tuple(axes[each] for each in kept), body, location=place).output(0)
+        made.append(total)
+        value = binary(BinOp.SUB, value, TensorLoad(total, kept, place))
+    for each in made:
+        state = state.insert(initial_stage(each.op, is_output=False), before=stage.key)
+    leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
+    rest = unmarked(replace(stage, leaves=leaves), *reduce.axis)
+    return state.redefine(rest, redefined(compute_op, (value,))), (sums, *words, *made[3:])
+
+
+def _fresh(axes: Sequence[IterVar], along: IterVar, group: int) -> dict[IterVar, IterVar]:
+    """Axes of a new stage; of the one along which terms are put together a part is left."""
+    return {
+        each: make_axis(each.name, 0, ceil_div(each.extent, group), IterKind.REDUCE)
+        if each is along else IterVar(each.name, dom=each.dom, kind=each.kind)
+        for each in axes
+    }
+
+
+def _read(
+    factor: _Factor, word: Tensor, along: IterVar, axes: Mapping[IterVar, IterVar]
+) -> Expr:
+    """The vector that a factor is a part of, at given axes."""
+    indices = list(factor.load.indices)
+    indices[factor.dim] = along
+    moved: dict[Var, Expr] = {old: new for old, new in axes.items()}
+    return TensorLoad(word, tuple(substitute(index, moved) for index in indices),
+                      factor.load.location)
+
+
+def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
+    """The sum that a stage is, before any of its loops over it was changed."""
+    reduce = stage.compute.body[0]
+    if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
+        raise ScheduleError(
+            f"{where}: {stage.name} is no te.sum without where= and init=; only the terms of a sum "
+            "are put together"
+        )
+    if axis not in set(reduce.axis) or not is_const(axis.dom.min, 0):
+        axes = ", ".join(each.name for each in reduce.axis)
+        raise ScheduleError(
+            f"{where}: expected an axis of the sum, from 0 on; {stage.name} adds up over {axes}"
+        )
+    if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
+        raise ScheduleError(
+            f"{where}: reduction axis {missing[0]} was split or fused already; call into_dots "
+            "first and split the axes of the sum that it returns"
+        )
+    return reduce
+
+
+def _is_plain_sum(reduce: Reduce) -> bool:
+    (result, *more), lhs, rhs = reduce.combiner.result, reduce.combiner.lhs, reduce.combiner.rhs
+    is_sum = not more and isinstance(result, Binary) and result.op is BinOp.ADD and {
+        result.a, result.b} == {lhs[0], rhs[0]}
+    condition = reduce.condition
+    is_whole = isinstance(condition, Const) and condition.value is True
+    return is_sum and is_whole and not reduce.init
+
+
+def _factors(
+    state: State, reduce: Reduce, axis: IterVar, types: tuple[str, str], where: str
+) -> tuple[_Factor, _Factor]:
+    """Both factors of the products, whose types hold them and whose sums have the right type."""
+    source = reduce.source[0]
+    if not isinstance(source, Binary) or source.op is not BinOp.MUL:
+        raise ScheduleError(f"{where}: `{source}` is no product of two elements")
+    found = [
+        _factor(_element(state, side), axis, kind, where)
+        for side, kind in zip((source.a, source.b), types, strict=True)
+    ]
+    first, second = found
+    if dot_type(first.kind, second.kind) != source.dtype:
+        raise ScheduleError(
+            f"{where}: te.dot of {first.kind} and {second.kind} gives no {source.dtype}, in which "
+            "the products are added up"
+        )
+    if first.is_moved and second.is_moved:
+        raise ScheduleError(
+            f"{where}: {first.kind} and {second.kind} move both factors by 128; give one of them "
+            "its own type"
+        )
+    return first, second
+
+
+def _element(state: State, value: Expr) -> Expr:
+    """What a factor reads: without casts, through stages that are computed inline."""
+    while True:
+        if isinstance(value, Cast):
+            value = value.value
+            continue
+        stage = state.find(value.tensor.op) if isinstance(value, TensorLoad) else None
+        if stage is None or not isinstance(stage.attach, Inline):
+            return value
+        (inside, *more) = stage.compute.body
+        if more or not isinstance(_element(state, inside), TensorLoad):
+            return value
+        assert isinstance(value, TensorLoad)
+        moved: dict[Var, Expr] = dict(zip(stage.compute.axis, value.indices, strict=True))
+        value = substitute(inside, moved)
+
+
+def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
+    if not isinstance(value, TensorLoad):
+        raise ScheduleError(f"{where}: `{value}` is no element of a tensor")
+    dtype, held = value.dtype, DType(kind)
+    group = 32 // held.bits
+    if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
+        raise ScheduleError(
+            f"{where}: {kind} is no vector of 32 bits that holds what {value.tensor.name} has, "
+            f"{dtype}"
+        )
+    dims = [k for k, index in enumerate(value.indices) if index is axis]
+    used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]
+    if len(dims) != 1 or used != dims:
+        raise ScheduleError(f"{where}: {axis.name} is not just one index of `{value}`")
+    return _Factor(value, dims[0], held)
+
+
+def _words(factor: _Factor, axis: IterVar) -> Tensor:
+    """Neighbours along the axis in 32 bits, the first in the lowest."""
+    source, dim, group = factor.load.tensor, factor.dim, factor.kind.lanes
+    shape = list(source.shape)
+    shape[dim] = ceil_div(axis.extent, group)
+
+    def word(*axes: IterVar) -> Expr:
+        numbers: list[Expr] = []
+        for k in range(group):
+            place: list[Expr] = list(axes)
+            place[dim] = axes[dim] * group + k
+            number = _held(factor, source(*place))
+            if k and not is_const(axis.extent % group, 0):
+                number = if_then_else(place[dim] < axis.extent, number, const(0, number.dtype))
+            numbers.append(number)
+        whole = reinterpret("int32", joined(numbers))
+        return whole ^ const(_MOVED, "int32") if factor.is_moved else whole
+
+    return compute(tuple(shape), word, name=f"{source.name}_dots")
+
+
+def _held(factor: _Factor, value: Expr) -> Expr:
+    """A number in a type of as many bits as the vector has for each."""
+    bits = factor.kind.bits
+    return value if value.dtype.bits == bits else cast(f"int{bits}", value)

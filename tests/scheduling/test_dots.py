@@ -1,0 +1,182 @@
+"""into_dots: neighbouring terms of a sum of products become dot products, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.ir.dtype import DType
+from tecomp.scheduling.replay import replay
+
+KINDS = [
+    ("int8", "int8", "uint8x4", "int8x4"),
+    ("int8", "int8", "int8x4", "uint8x4"),
+    ("int8", "int8", "int8x4", "int8x4"),
+    ("int8", "int8", "int16x2", "int16x2"),
+    ("uint8", "int8", "uint8x4", "int8x4"),
+    ("int8", "uint8", "int8x4", "uint8x4"),
+    ("uint8", "uint8", "int8x4", "uint8x4"),
+    ("uint8", "uint8", "uint8x4", "int8x4"),
+    ("int16", "uint8", "int16x2", "int16x2"),
+    ("bfloat16", "bfloat16", "bfloat16x2", "bfloat16x2"),
+]
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
+    random = np.random.default_rng(seed)
+    if dtype == "bfloat16":
+        return random.integers(-8, 9, shape).astype(ml_dtypes.bfloat16)
+    kind = np.iinfo(dtype)
+    return random.integers(kind.min, kind.max, shape, dtype, endpoint=True)
+
+
+def product(m: te.Expr | int, k: te.Expr | int, n: te.Expr | int, a: str, b: str) -> te.Tensor:
+    total = "float32" if a == "bfloat16" else "int32"
+    A, B = te.placeholder((m, k), a, "A"), te.placeholder((k, n), b, "B")
+    r = te.reduce_axis((0, k), name="k")
+    return te.compute(
+        (m, n), lambda i, j: te.sum(te.cast(A[i, r], total) * te.cast(B[r, j], total), axis=r),
+        name="C",
+    )
+
+
+@pytest.mark.parametrize("depth", [1, 3, 8, 9])
+@pytest.mark.parametrize(("a", "b", "first", "second"), KINDS)
+def test_sums_are_those_of_the_terms(
+    a: str, b: str, first: str, second: str, depth: int
+) -> None:
+    C = product(5, depth, 6, a, b)
+    s = te.create_schedule(C)
+    made = s.into_dots(C, s[C].op.reduce_axis[0], first, second)
+    args = [*s[made[1]].op.input_tensors, *s[made[2]].op.input_tensors, C]
+    x, y = numbers((5, depth), a, 1), numbers((depth, 6), b, 2)
+    wide = np.float64 if a == "bfloat16" else np.int64
+    expected = x.astype(wide) @ y.astype(wide)
+    kernel = tecomp.build(s, args, check_bounds=True)
+    c = np.zeros((5, 6), DType(str(C.dtype)).numpy)
+
+    kernel(x, y, c)
+
+    np.testing.assert_allclose(c.astype(wide), expected, rtol=1e-6)
+    for name in ("nest", "flatten_buffer", "pack_reads", "simplify"):
+        c[:] = 0
+        is_flat = name != "nest"
+        arrays = [v.reshape(-1) if is_flat else v for v in (x, y, c)]
+        tecomp.evaluate(kernel.lowered.functions[name], arrays)
+        np.testing.assert_allclose(c.astype(wide), expected, rtol=1e-6, err_msg=name)
+    again = replay(s.trace.to_json(), C)
+    assert str(again.trace) == str(s.trace)
+    assert str(tecomp.lower(again, args)) == str(kernel.lowered.functions["simplify"])
+
+
+def test_sizes_known_at_the_call() -> None:
+    m, k, n = te.var("m"), te.var("k"), te.var("n")
+    C = product(m, k, n, "int8", "int8")
+    s = te.create_schedule(C)
+    _, first, second, _ = s.into_dots(C, s[C].op.reduce_axis[0], "uint8x4", "int8x4")
+    args = [*s[first].op.input_tensors, *s[second].op.input_tensors, C]
+    kernel = tecomp.build(s, args, check_bounds=True)
+    for depth in (0, 1, 4, 7):
+        x, y = numbers((3, depth), "int8", 1), numbers((depth, 5), "int8", 2)
+        c = np.ones((3, 5), np.int32)
+        kernel(x, y, c)
+        np.testing.assert_array_equal(c, x.astype(int) @ y.astype(int))
+
+
+def test_windows_and_what_is_computed_inline() -> None:
+    X, W = te.placeholder((7, 6), "int8", "X"), te.placeholder((3, 6, 5), "int8", "W")
+    wide = te.compute((7, 6), lambda y, c: te.cast(X[y, c], "int32"), name="X_wide")
+    r, c = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 6), name="c")
+    Y = te.compute(
+        (5, 5), lambda y, k: te.sum(wide[y + r, c] * te.cast(W[r, c, k], "int32"), axis=[r, c]),
+        name="Y",
+    )
+    s = te.create_schedule(Y)
+    s[wide].compute_inline()
+    s.into_dots(Y, c, "uint8x4", "int8x4")
+    x, w = numbers((7, 6), "int8", 1), numbers((3, 6, 5), "int8", 2)
+    y = np.zeros((5, 5), np.int32)
+
+    tecomp.build(s, [X, W, Y], check_bounds=True)(x, w, y)
+
+    windows = np.stack([x[i : i + 3] for i in range(5)]).astype(int)
+    np.testing.assert_array_equal(y, np.einsum("yrc,rck->yk", windows, w.astype(int)))
+
+
+A, B = te.placeholder((4, 8), "int8", "A"), te.placeholder((8, 4), "int8", "B")
+F = te.placeholder((4, 8), "float32", "F")
+k = te.reduce_axis((0, 8), name="k")
+late = te.reduce_axis((2, 8), name="late")
+
+
+def wide(x: te.Expr) -> te.Expr:
+    return te.cast(x, "int32")
+
+
+REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str, str]] = [
+    (lambda i, j: wide(A[i, j]), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
+     "together"),
+    (lambda i, j: te.max(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
+     "together"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k, where=k > i), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
+     "together"),
+    (lambda i, j: te.sum(wide(A[i, late]) * wide(B[late, j]), axis=late), late, "int8x4", "int8x4",
+     "s.into_dots(C, late): expected an axis of the sum, from 0 on; C adds up over late"),
+    (lambda i, j: te.sum(wide(A[i, k]) + wide(B[k, j]), axis=k), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): `cast(\"int32\", A[i, k]) + cast(\"int32\", B[k, j])` is no product of two "
+     "elements"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(k), axis=k), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): `k` is no element of a tensor"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(B[7 - k, j]), axis=k), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): k is not just one index of `B[int32(7) - k, j]`"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "bfloat16x2", "bfloat16x2",
+     "s.into_dots(C, k): bfloat16x2 is no vector of 32 bits that holds what A has, int8"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x8", "int8x8",
+     "s.into_dots(C, k): int8x8 is no vector of 32 bits that holds what A has, int8"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x4", "int16x2",
+     "s.into_dots(C, k): te.dot of int8x4 and int16x2 gives no int32, in which the products are "
+     "added up"),
+    (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "uint8x4", "uint8x4",
+     "s.into_dots(C, k): uint8x4 and uint8x4 move both factors by 128; give one of them its own "
+     "type"),
+    (lambda i, j: te.sum(F[i, k] * F[j, k], axis=k), k, "bfloat16x2", "bfloat16x2",
+     "s.into_dots(C, k): bfloat16x2 is no vector of 32 bits that holds what F has, float32"),
+]
+
+
+@pytest.mark.parametrize(("body", "axis", "first", "second", "message"), REFUSED)
+def test_what_is_no_such_sum_is_refused(
+    body: Callable[[te.Expr, te.Expr], te.Expr], axis: te.IterVar, first: str, second: str,
+    message: str,
+) -> None:
+    C = te.compute((4, 4), body, name="C")
+    s = te.create_schedule(C)
+    before = s.state
+
+    with pytest.raises(tecomp.ScheduleError) as caught:
+        s.into_dots(C, axis, first, second)
+    assert caught.value.message == message
+    assert s.state is before
+
+
+def test_a_sum_whose_loop_was_cut_is_refused() -> None:
+    C = product(4, 8, 4, "int8", "int8")
+    s = te.create_schedule(C)
+    (axis,) = s[C].op.reduce_axis
+    s[C].split(axis, factor=4)
+
+    with pytest.raises(tecomp.ScheduleError) as caught:
+        s.into_dots(C, axis, "uint8x4", "int8x4")
+    assert caught.value.message == (
+        "s.into_dots(C, k): reduction axis k was split or fused already; call into_dots first and "
+        "split the axes of the sum that it returns"
+    )
