@@ -11,3 +11,197 @@ from tecomp.compute.intrinsics import joined
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import INT64, DType
+from tecomp.ir.expr import BufferLoad, Const, Expr, Var, as_expr, cast, const, index_value
+from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    Stmt,
+    seq,
+)
+
+_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
+          "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand as the statements of an intrinsic see it: indexed as in its definition.
+
+    Where the elements lie, with which strides and in which layout, is decided by the schedule that
+    uses the intrinsic.
+
+    Attributes:
+        buffer: stands for the memory.
+    """
+
+    buffer: Buffer
+
+    @property
+    def name(self) -> str:
+        """What the definition calls it."""
+        return self.buffer.name
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tile."""
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.buffer.dtype
+
+    @property
+    def scope(self) -> str:
+        """The memory that it has to be in; empty if any will do."""
+        return self.buffer.scope
+
+    def __getitem__(self, indices: object) -> Expr:
+        """The element at `indices`."""
+        return BufferLoad(self.buffer, self._place(indices))
+
+    def vload(self, begin: object, dtype: str) -> Expr:
+        """As many elements as `dtype` has lanes, along the last axis from `begin`, as one value.
+
+        They are what a function such as `te.dot` takes at once, and the schedule has to lay them
+        side by side.
+
+        Raises:
+            TypeMismatchError: `dtype` is no vector of 2, 4, 8, ... of this operand's elements.
+        """
+        kind = DType(dtype)
+        if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
+            raise TypeMismatchError(
+                f"operand {self.name}.vload: {dtype} is no vector of 2, 4, 8, ... {self.dtype}"
+            )
+        *outer, last = self._place(begin)
+        parts: list[Expr] = [self[(*outer, last + k)] for k in range(kind.lanes)]
+        return joined(parts)
+
+    def store(self, indices: object, value: Value) -> Stmt:
+        """The statement that stores `value`, converted to the type of an element."""
+        stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
+            value, self.dtype)
+        if isinstance(stored, Const):
+            stored = const(stored.value, self.dtype)
+        return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
+
+    def _place(self, indices: object) -> tuple[Expr, ...]:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.shape):
+            raise DefinitionError(
+                f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
+                f"{len(given)} indices; write one for each"
+            )
+        return tuple(index_value(index) for index in given)
+
+
+def for_range(
+    begin: Value, end: Value, body: Callable[[Var], Stmt], name: str = "i", kind: str = "serial"
+) -> Stmt:
+    """A loop from `begin` to before `end`; `body` gives its statement for the variable.
+
+    Args:
+        begin: first value.
+        end: after the last value.
+        body: called once.
+        name: of the variable.
+        kind: `serial`, `parallel`, `vectorized` or `unrolled`.
+
+    Raises:
+        DefinitionError: there is no such kind.
+    """
+    if kind not in _KINDS:
+        raise DefinitionError(
+            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
+        )
+    first, last = (index_value(_index(n)) for n in (begin, end))
+    var = Var(name, INT64)
+    return For(var, first, last - first, _KINDS[kind], body(var))
+
+
+def stmt_seq(*statements: Stmt) -> Stmt:
+    """The statements one after another."""
+    return seq(*statements)
+
+
+def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
+    """The statement `then` where a condition holds, and `otherwise` where it does not.
+
+    Raises:
+        TypeMismatchError: the condition is no condition.
+    """
+    asked = value_of(condition)
+    if not asked.dtype.is_bool:
+        raise TypeMismatchError(
+            f"te.if_stmt: the condition is {asked}, of type {asked.dtype}; write a comparison"
+        )
+    return IfThenElse(asked, then, otherwise)
+
+
+def allocate(
+    shape: Extent | Sequence[Extent],
+    dtype: str,
+    body: Callable[[Operand], Stmt],
+    name: str = "buffer",
+    scope: str = "local",
+) -> Stmt:
+    """Memory that exists during the statement that `body` gives for it; its contents are undefined.
+
+    Args:
+        shape: extents, in elements.
+        dtype: type of an element.
+        body: called once, with the memory.
+        name: of the memory.
+        scope: which memory it is in.
+    """
+    name = name_of(name, "te.allocate")
+    where = f"te.allocate {name}"
+    buffer = Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope)
+    return Allocate(buffer, body(Operand(buffer)))
+
+
+def _index(value: Value) -> Any:
+    return value if isinstance(value, int) else value_of(value)
+
+
+def check_statement(
+    statement: Stmt,
+    buffers: Sequence[Buffer],
+    known_variables: Iterable[Var],
+    where: str,
+    cure: str,
+) -> None:
+    """A statement that a user made touches its operands and what it allocates, and no more.
+
+    Args:
+        statement: what to look at.
+        buffers: stand for the operands.
+        known_variables: those that it may use.
+        where: the call, for messages.
+        cure: what to do about a variable that it may not use.
+
+    Raises:
+        DefinitionError: it uses something else.
+    """
+    known = {buffer.data for buffer in buffers}
+    made = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")
+            and hasattr(node, "buffer")}  # fmt: skip
+    for node in walk(statement):
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
+            raise DefinitionError(
+                f"{where}: fcompute uses {node.buffer.name}, which is no operand; use those "
+                "that it is given"
+            )
+    allowed = set(known_variables)
+    for var in free_variables(statement):
+        if var not in allowed:
+            raise DefinitionError(
+                f"{where}: fcompute uses the variable {var.name}, which nothing binds; {cure}"
+            )
