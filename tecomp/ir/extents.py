@@ -63,6 +63,14 @@ def ceil_div(extent: Extent, divisor: Extent) -> Extent:
     return binary(BinOp.FLOORDIV, index_value(extent) + (divisor - 1), divisor)
 
 
+def divisor(extent: Extent) -> Extent:
+    """What an index is divided by to count in digits of `extent` values, of which 0 are none.
+
+    An expression that is 0 when it is computed gives 0.
+    """
+    return max(extent, 1) if isinstance(extent, int) else extent
+
+
 def round_up(size: int, multiple: int) -> int:
     """The least multiple of a number that is not below `size`.
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr, Var, index_value
+from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import domain_ranges
@@ -187,13 +188,20 @@ def frame_of(
 
 
 def _in_sizes(program: Program, relation: Relation) -> Relation:
-    """A relation with a symbolic factor in terms of the function's sizes."""
+    """A relation with a symbolic factor in terms of the function's sizes; it is 1 at least."""
     if not isinstance(relation, Split):
         return relation
     factor, nparts = (
-        None if n is None else program.extent(n) for n in (relation.factor, relation.nparts)
+        n if n is None or isinstance(n, int) else _from_one_on(program, program.extent(n))
+        for n in (relation.factor, relation.nparts)
     )
     return replace(relation, factor=factor, nparts=nparts)
+
+
+def _from_one_on(program: Program, count: Extent) -> Extent:
+    ranges: Ranges = {n: (0, None) for n in program.symbolic_extents if isinstance(n, Var)}
+    short = simplify(binary(BinOp.MAX, index_value(count), Const(1)), ranges)
+    return int(short.value) if isinstance(short, Const) else short
 
 
 def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:

@@ -17,6 +17,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Const, Expr, Var, index_value
+from tecomp.ir.extents import divisor
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import Extent, ForKind, Stmt
 from tecomp.lowering.boxed import guarded
@@ -259,7 +260,7 @@ def walk(
 def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
     """What the parts of a fused loop are."""
     found: list[Expr] = []
-    for extent in reversed(extents[1:]):
+    for extent in map(divisor, reversed(extents[1:])):
         found.append(fused % extent)
         fused = fused // extent
     return [fused, *reversed(found)]

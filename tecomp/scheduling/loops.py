@@ -39,7 +39,8 @@ def split(
 
     Where the factor does not divide the extent, the last outer iteration is shorter. With
     `nparts` the outer loop gets that many iterations, and the factor follows. Neither loop gets
-    more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1.
+    more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1. A number
+    that depends on sizes and is below 1 when it is computed counts as 1.
 
     Returns:
         The new state; the outer and the inner loop.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.expr import Const, Expr, index_value
-from tecomp.ir.extents import ceil_div
+from tecomp.ir.extents import ceil_div, divisor
 from tecomp.ir.stmt import Extent
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
@@ -87,7 +87,7 @@ def recover(
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
                 rest = values[fused]
                 for part in reversed(parts[1:]):
-                    extent = frames[part].extent
+                    extent = divisor(frames[part].extent)
                     values[part] = rest % extent
                     rest = rest // extent
                 if parts:
@@ -161,8 +161,7 @@ def split_factor(relation: Split, extent: Extent) -> Extent:
     if relation.factor is not None:
         return relation.factor
     assert relation.nparts is not None
-    factor = ceil_div(extent, relation.nparts)
-    return max(factor, 1) if isinstance(factor, int) else factor
+    return divisor(ceil_div(extent, relation.nparts))
 
 
 def split_extents(
@@ -176,8 +175,7 @@ def split_extents(
     if factor is not None:
         return ceil_div(extent, factor), _shorter(factor, extent)
     assert nparts is not None
-    inner = ceil_div(extent, nparts)
-    return _shorter(nparts, extent), max(inner, 1) if isinstance(inner, int) else inner
+    return _shorter(nparts, extent), divisor(ceil_div(extent, nparts))
 
 
 def _shorter(count: Extent, extent: Extent) -> Extent:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import Tensor
@@ -106,6 +107,9 @@ SYMBOLIC: dict[str, Callable[[Schedule], object]] = {
     "cache of tiles": cached_in_tiles,
     "layout": lambda s: s[SC].transform_layout(lambda i, j: [j // 4, i, j % 4]),
     "symbolic factor": lambda s: s[SC].split(sj, factor=n + 1),
+    "factor that may be 0": lambda s: s[SC].split(sj, factor=n // 2),
+    "factor that may be less": lambda s: s[SC].split(sj, factor=n - m),
+    "parts of which there may be none": lambda s: s[SC].split(sj, nparts=n // 4),
 }
 
 
@@ -120,6 +124,23 @@ def test_symbolic_sizes(schedule: str, shape: tuple[int, int], run: Any) -> None
     run(s, [S, SC], a, c)
 
     np.testing.assert_array_equal(c, 2 * a + 2 * a[::-1])
+
+
+@pytest.mark.parametrize("place", [lambda j: j, lambda j: j ^ 0], ids=["affine", "not affine"])
+def test_nothing_to_reduce_in_a_fused_loop(place: Callable[[Any], Any]) -> None:
+    A = te.placeholder((3,), name="A")
+    none = te.reduce_axis((2, 2), name="none")
+    C = te.compute((3, 5), lambda i, j: te.sum(A[none] * 2.0, axis=none), name="C")
+    s = te.create_schedule(C)
+    _, inner = s[C].transform_layout(lambda i, j: [i, place(j)])
+    s[C].split(s[C].fuse(inner, none), factor=3)
+    kernel = tecomp.build(s, [A, C])
+    c = kernel.empty(C)
+    c[...] = np.nan
+
+    kernel(np.ones(3, np.float32), c)
+
+    assert np.array_equal(kernel.unpack(C, c), np.zeros((3, 5), np.float32))
 
 
 def test_sizes_of_several_tensors_in_one_shape(run: Any) -> None:
