@@ -66,10 +66,12 @@ class Store:
             return None
         path = self._path(key)
         try:
-            with path.open("rb") as file:
-                read, state = file.read(), os.fstat(file.fileno())
-                if state.st_uid != os.geteuid():
+            # Nobody may be at the other end of a pipe, and a device never ends.
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+                state = os.fstat(file.fileno())
+                if state.st_uid != os.geteuid() or not stat.S_ISREG(state.st_mode):
                     return None
+                read = file.read()
                 if time.time() - state.st_mtime > _HOUR:
                     os.utime(path)
         except OSError:

@@ -7,15 +7,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.ir.expr import Expr, Like, as_expr
+from tecomp.ir.nodes import COMPARABLE
+from tecomp.ir.numpy_calls import called
 
 
 class Arithmetic:
     """Python's operators for a class that can say which expression it stands for."""
 
     __slots__ = ()
-
-    # NumPy scalars on the left leave the operator to us, as they do for expressions.
-    __array_ufunc__ = None
 
     def as_expr(self) -> Expr:
         """The expression that this stands for.
@@ -24,6 +23,13 @@ class Arithmetic:
             TypeMismatchError: it stands for many values and not for one.
         """
         raise NotImplementedError
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+    ) -> Expr:
+        """As of expressions."""
+        made: Expr = called(ufunc, method, inputs, options)(*map(value_of, inputs))
+        return made
 
     def astype(self, dtype: str) -> Expr:
         """The value converted to `dtype`."""
@@ -121,12 +127,12 @@ class Arithmetic:
         return self.as_expr() >= value_of(other)
 
     def __eq__(self, other: object) -> Any:  # a condition, as for expressions
-        if not isinstance(other, Expr | bool | int | float | np.generic):
+        if not isinstance(other, COMPARABLE):
             return NotImplemented
         return self.as_expr() == other
 
     def __ne__(self, other: object) -> Any:
-        if not isinstance(other, Expr | bool | int | float | np.generic):
+        if not isinstance(other, COMPARABLE):
             return NotImplemented
         return self.as_expr() != other
 

@@ -8,6 +8,7 @@ towards minus infinity, as in Python and isl.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
+from tecomp.ir.numpy_calls import called, is_subscript
 from tecomp.ir.operators import (
     BITS,
     LEVELS,
@@ -37,10 +39,43 @@ class Expr(Printed):
 
     __slots__ = ()
 
-    # NumPy scalars on the left leave the operator to us, and so keep their type.
-    __array_ufunc__: ClassVar[None] = None
-
     dtype: DType
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+    ) -> Expr:
+        """NumPy scalars on the left keep their type in an operator; other functions are refused."""
+        made: Expr = called(ufunc, method, inputs, options)(*map(as_expr, inputs))
+        return made
+
+    def __index__(self) -> int:
+        """The value of a literal.
+
+        Raises:
+            DefinitionError: it has none yet.
+        """
+        if isinstance(self, Const) and self.dtype.is_integer:
+            return int(self.value)
+        raise self._has_no_value()
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray[Any, Any]:
+        """An array of this one object, as for any that NumPy does not know.
+
+        Raises:
+            DefinitionError: an array is indexed with it. NumPy hides errors of `__index__`.
+        """
+        if is_subscript(sys._getframe(1)):
+            raise self._has_no_value()
+        array = np.empty((), object)
+        array[()] = self
+        return array
+
+    def _has_no_value(self) -> DefinitionError:
+        return DefinitionError(
+            f"`{self}` has a value only when the kernel runs, and cannot count or index things "
+            "before; to read an array at it, make the array an input: X = te.placeholder("
+            "array.shape, str(array.dtype)), and write X[...]"
+        )
 
     def __add__(self, other: Like) -> Expr:
         return binary(BinOp.ADD, self, other)
@@ -140,14 +175,14 @@ class Expr(Printed):
         return compare(CmpOp.GE, self, other)
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        if not isinstance(other, Expr | bool | int | float | np.generic):
+        if not isinstance(other, COMPARABLE):
             return NotImplemented
-        return compare(CmpOp.EQ, self, as_expr(other))
+        return compare(CmpOp.EQ, self, other)
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        if not isinstance(other, Expr | bool | int | float | np.generic):
+        if not isinstance(other, COMPARABLE):
             return NotImplemented
-        return compare(CmpOp.NE, self, as_expr(other))
+        return compare(CmpOp.NE, self, other)
 
     def equal(self, other: Like) -> Expr:
         """`self == other` as a condition."""
@@ -331,7 +366,11 @@ class Broadcast(Expr):
         return ("broadcast(", *operands((self.value, self.lanes)), ")")
 
 
-def as_expr(value: Like, dtype: DType | None = None) -> Expr:
+# An array is refused in words; of other things Python says that they are not equal.
+COMPARABLE = (Expr, bool, int, float, np.generic, np.ndarray)
+
+
+def as_expr(value: Like | np.ndarray[Any, Any], dtype: DType | None = None) -> Expr:
     """`value` as a node.
 
     A Python int becomes int32 (int64 or uint64 where it does not fit), a float float32, a bool
@@ -351,6 +390,13 @@ def as_expr(value: Like, dtype: DType | None = None) -> Expr:
     if isinstance(value, float):
         # What float32 cannot hold may meet a float64 yet.
         return Const(value, FLOAT32) if dtype is None else const(value, dtype)
+    if isinstance(value, np.ndarray):
+        if value.ndim == 0:
+            return as_expr(value[()], dtype)
+        raise TypeMismatchError(
+            f"expected an expression or a number, got an array of shape {value.shape}; make it an "
+            f'input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]'
+        )
     # An object that stands for a variable, such as a tensor of no axes, says so itself.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
@@ -406,7 +452,9 @@ def _cast_literal(node: Const, dtype: DType) -> Const | None:
         return None
 
 
-def match_types(a: Like, b: Like, what: str) -> tuple[Expr, Expr]:
+def match_types(
+    a: Like, b: Like | np.ndarray[Any, Any], what: str
+) -> tuple[Expr, Expr]:
     """Both operands converted to their common type.
 
     A literal is converted from its exact value, so `x + 0.1` with a float64 `x` adds 0.1 and not
@@ -479,7 +527,7 @@ def divided(op: BinOp, a: Like, b: Like) -> Expr:
     return made
 
 
-def compare(op: CmpOp, a: Like, b: Like) -> Expr:
+def compare(op: CmpOp, a: Like, b: Like | np.ndarray[Any, Any]) -> Expr:
     """`a op b` as a truth value, the operands brought to one type."""
     x, y = match_types(a, b, f"`{op.value}`")
     return Compare(op, x, y)

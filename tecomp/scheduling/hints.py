@@ -9,6 +9,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
+from tecomp.ir.expr import Expr
 from tecomp.scheduling.place import consumers_below
 from tecomp.scheduling.pragma import check_pragma
 from tecomp.scheduling.state import Ahead, State, leaf_position
@@ -39,7 +40,8 @@ def prefetch(
         raise ScheduleError(
             f"{where}: {stage.name} does not read {tensor.name}; what it reads is {read}"
         )
-    if isinstance(offset, bool) or not hasattr(offset, "__index__") or offset.__index__() < 0:
+    is_count = hasattr(offset, "__index__") and not isinstance(offset, bool | Expr)
+    if not is_count or offset.__index__() < 0:
         raise ScheduleError(
             f"{where}: the offset is a number of iterations, 0 or more, got {offset!r}"
         )

@@ -10,7 +10,9 @@ from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent, ForKind, Range
+from tecomp.poly.affine import NotAffine, Space, condition
 from tecomp.scheduling.relations import split_extents
 from tecomp.scheduling.state import (
     Fuse,
@@ -30,6 +32,7 @@ def split(
     axis: IterVar,
     factor: Extent | None = None,
     nparts: Extent | None = None,
+    disable_predication: bool = False,
 ) -> tuple[State, tuple[IterVar, IterVar]]:
     """Cut a loop into two.
 
@@ -42,11 +45,14 @@ def split(
     more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1. A number
     that depends on sizes and is below 1 when it is computed counts as 1.
 
+    With `disable_predication` the parts have to be equally long, which is proved and not believed.
+
     Returns:
         The new state; the outer and the inner loop.
 
     Raises:
-        ScheduleError: both or none of factor and nparts, one below 1, or `axis` is no loop here.
+        ScheduleError: both or none of factor and nparts, one below 1, `axis` is no loop here, or
+            the parts are not known to be equally long where they have to be.
     """
     stage = state.stage(key)
     call = "split"
@@ -60,6 +66,12 @@ def split(
     else:
         nparts = _positive(nparts, "nparts", where)
     outer_extent, inner_extent = split_extents(axis.extent, factor, nparts)
+    if disable_predication and not _is_product(axis.extent, outer_extent, inner_extent):
+        raise ScheduleError(
+            f"{where}: disable_predication=True, but {axis.name} runs {axis.extent} times, which "
+            "are not known to be parts of one length; leave it out, and only the last part is "
+            "guarded, or choose a factor that divides the extent"
+        )
     outer = _derived(f"{axis.name}.outer", outer_extent, axis.kind)
     inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
@@ -255,7 +267,7 @@ def check_threads(
 def _positive(value: object, what: str, where: str) -> Extent:
     if isinstance(value, Expr) and value.dtype.is_integer:
         return value if not isinstance(value, Const) else _positive(value.value, what, where)
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool | Expr) or not hasattr(value, "__index__"):
         raise ScheduleError(f"{where}: {what} must be a positive integer, got {value!r}")
     number = value.__index__()
     if number < 1:
@@ -263,6 +275,17 @@ def _positive(value: object, what: str, where: str) -> Extent:
     if number >= 2**63:
         raise ScheduleError(f"{where}: {what} must be less than 2**63, got {number}")
     return int(number)
+
+
+def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
+    """Whether a loop of `extent` iterations has `outer` parts of `inner`, for all sizes."""
+    if isinstance(extent, int):
+        return isinstance(outer, int) and isinstance(inner, int) and extent == outer * inner
+    differs = index_value(extent) != index_value(outer) * index_value(inner)
+    try:
+        return bool(condition(differs, Space(tuple(free_variables(differs)))).is_empty())
+    except NotAffine:
+        return False
 
 
 def _derived(name: str, extent: Extent, kind: IterKind) -> IterVar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp.errors import ScheduleError
+from tecomp.ir.expr import Expr
 
 STEPS = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
@@ -39,7 +40,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
                 f"is True, got {value!r}; leave the mark out for a loop that LLVM may unroll"
             )
         return kind, 1
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
+    if isinstance(value, bool | Expr) or not hasattr(value, "__index__") or value.__index__() < 0:
         raise ScheduleError(
             f"{where}: {STEPS} is how many statements may be written out, 0 or more, got {value!r}"
         )

@@ -239,10 +239,19 @@ class Stage:
         return f"Stage({self._state.name}: {loops_})"
 
     def split(
-        self, parent: IterVar, factor: Extent | None = None, nparts: Extent | None = None
+        self,
+        parent: IterVar,
+        factor: Extent | None = None,
+        nparts: Extent | None = None,
+        disable_predication: bool = False,
     ) -> tuple[IterVar, IterVar]:
         """Cut a loop into an outer and an inner one; see `loops.split`."""
-        kwargs = {k: v for k, v in (("factor", factor), ("nparts", nparts)) if v is not None}
+        kwargs: dict[str, Any] = {
+            key: value for key, value in (("factor", factor), ("nparts", nparts))
+            if value is not None
+        }
+        if disable_predication:
+            kwargs["disable_predication"] = True
         made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
         return made
 

@@ -169,7 +169,7 @@ def test_a_tensor_of_no_axes_is_a_number(expr: Any, text: str) -> None:
         (S == 1, "S[()] == 1"),
         (S != 1, "S[()] != 1"),
         (i == S, 'S[()] == cast("int64", i)'),
-        (np.int64(1) == S, "S[()] == 1"),
+        (np.int64(1) == S, "1 == S[()]"),
     ],
 )
 def test_compared_with_a_number_it_is_a_condition(comparison: Any, text: str) -> None:

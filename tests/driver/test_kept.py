@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -332,6 +333,28 @@ def test_damaged_entries_are_made_again(damage: str, store: Store, counted: list
 
     assert counted == ["lower_all", "object_code", "link"] * 2
     assert {path: path.stat().st_size for path in store.folder.iterdir()} == sizes
+
+
+@pytest.mark.parametrize("thing", ["pipe", "folder", "device", "loop"])
+def test_other_things_in_the_place_of_an_entry(
+    thing: str, store: Store, counted: list[str]
+) -> None:
+    check(build(*program()))
+    forget()
+    for path in list(store.folder.iterdir()):
+        path.unlink()
+        match thing:
+            case "pipe":
+                os.mkfifo(path)
+            case "folder":
+                path.mkdir()
+            case "device":
+                path.symlink_to("/dev/zero")
+            case "loop":
+                path.symlink_to(path)
+    check(build(*program()))
+
+    assert counted == ["lower_all", "object_code", "link"] * 2
 
 
 def test_without_a_folder_everything_works(

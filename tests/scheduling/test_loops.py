@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.tensor import Tensor
@@ -86,13 +87,48 @@ def test_a_factor_longer_than_the_loop_is_cut_to_it() -> None:
     ],
 )
 def test_no_part_has_more_iterations_than_the_loop(
-    given: dict[str, int], extents: tuple[int, int]
+    given: dict[str, Any], extents: tuple[int, int]
 ) -> None:
     s, C = elementwise()
 
     outer, inner = s[C].split(C.op.axis[1], **given)
 
     assert (outer.extent, inner.extent) == extents
+
+
+n = te.var("n")
+
+
+@pytest.mark.parametrize(
+    ("extent", "given"),
+    [(12, {"factor": 4}), (12, {"nparts": 6}), (12, {"factor": 64}), (n * 4, {"factor": 4}),
+     ((n + 7) // 8 * 8, {"factor": 8}), (n, {"factor": 1})],
+)
+def test_parts_of_one_length_need_no_predicate(extent: Any, given: dict[str, Any]) -> None:
+    C = te.compute((extent,), lambda i: i + 1, name="C")
+    s = te.create_schedule(C)
+
+    s[C].split(C.op.axis[0], disable_predication=True, **given)
+
+    assert "min(" not in str(tecomp.lower(s, [C]))
+    assert "disable_predication=True" in s.trace.to_python()
+
+
+@pytest.mark.parametrize(
+    ("extent", "given"), [(12, {"factor": 5}), (12, {"nparts": 5}), (n, {"factor": 4})]
+)
+def test_a_promise_that_is_not_kept(extent: Any, given: dict[str, Any], refusal: Any) -> None:
+    C = te.compute((extent,), lambda i: i + 1, name="C")
+    s = te.create_schedule(C)
+
+    error = refusal(
+        s, lambda: s[C].split(C.op.axis[0], disable_predication=True, **given))
+
+    assert error.message == (
+        f"s[C].split(i): disable_predication=True, but i runs {extent} times, which are not known to "
+        "be parts of one length; leave it out, and only the last part is guarded, or choose a factor "
+        "that divides the extent"
+    )
 
 
 def test_parts_of_a_split_can_be_split() -> None:

@@ -1,0 +1,69 @@
+"""What NumPy's functions and arrays make of an expression: an operator, or an error that helps."""
+
+from __future__ import annotations
+
+import dis
+import operator
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import TypeMismatchError
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift, "right_shift": operator.rshift, "equal": operator.eq,
+    "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "negative": operator.neg,
+    "positive": operator.pos, "invert": operator.invert,
+}
+_SAME_NAME = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc fabs "
+    "hypot fmod power isnan isinf isfinite logical_not"
+)
+_IN_TE = {
+    **{name: f"te.{name}" for name in _SAME_NAME.split()},
+    **{f"arc{name}": f"te.a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "arctan2": "te.atan2",
+    "absolute": "te.abs", "float_power": "te.power", "rint": "te.nearbyint",
+    "bitwise_count": "te.popcount", "maximum": "te.max", "minimum": "te.min", "fmax": "te.max",
+    "fmin": "te.min", "logical_and": "te.all", "logical_or": "te.any", "square": "x * x",
+    "reciprocal": "1 / x",
+}
+
+
+def called(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The operator that a function of NumPy is for expressions.
+
+    Raises:
+        TypeMismatchError: it is none; it names what to write instead.
+    """
+    name = ufunc.__name__
+    if method == "__call__" and not options and name in _OPERATORS:
+        return _OPERATORS[name]
+    word = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
+    if method != "__call__":
+        instead = "reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis"
+    elif name in _IN_TE:
+        instead = f"write {_IN_TE[name]}"
+    elif name in _OPERATORS:
+        instead = "write the operator, without further arguments"
+    else:
+        instead = "make it of the operators and functions of te"
+    numbers = (np.ndarray, np.generic, int, float)
+    value = next(each for each in inputs if not isinstance(each, numbers))
+    raise TypeMismatchError(
+        f"{word} of `{value}`: NumPy computes with numbers that are there, and this has a value "
+        f"only when the kernel runs; {instead}"
+    )
+
+
+def is_subscript(frame: FrameType) -> bool:
+    """Whether what runs in a frame is `array[...]`: NumPy does not say what it makes arrays for."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("BINARY_SUBSCR")

@@ -1,0 +1,101 @@
+"""Expressions in the hands of NumPy: operators keep types, other things say what to write."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import te
+from tecomp.errors import TecompError
+
+A = te.placeholder((4, 4), name="A")
+S = te.placeholder((), "int16", name="S")
+i, j = te.var("i"), te.var("j")
+X: Any = A[i, j]
+LATER = ("NumPy computes with numbers that are there, and this has a value only when the kernel "
+         "runs")
+NO_INDEX = (
+    "`i` has a value only when the kernel runs, and cannot count or index things before; to read an "
+    "array at it, make the array an input: X = te.placeholder(array.shape, str(array.dtype)), and "
+    "write X[...]"
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (lambda: np.float32(2) * X, "float32(2.0) * A[i, j]"),
+        (lambda: np.float64(2) - X, 'float64(2.0) - cast("float64", A[i, j])'),
+        (lambda: np.int8(2) < S, "int16(2) < S[()]"),
+        (lambda: np.add(X, 1), "A[i, j] + float32(1.0)"),
+        (lambda: np.negative(i), "int32(0) - i"),
+        (lambda: X + np.array(1.5), 'cast("float64", A[i, j]) + float64(1.5)'),
+        (lambda: np.multiply.reduce(np.array([i, 4])), "i * int32(4)"),
+    ],
+)
+def test_operators(made: Callable[[], Any], text: str) -> None:
+    assert str(made()) == text
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: np.exp(X), f"np.exp of `A[i, j]`: {LATER}; write te.exp"),
+        (lambda: np.arcsin(X), f"np.arcsin of `A[i, j]`: {LATER}; write te.asin"),
+        (lambda: np.maximum(0, X), f"np.maximum of `A[i, j]`: {LATER}; write te.max"),
+        (lambda: np.float32(2) ** X, f"np.power of `A[i, j]`: {LATER}; write te.power"),
+        (lambda: np.cbrt(S), f"np.cbrt of `{S}`: {LATER}; make it of the operators and functions of "
+                             "te"),
+        (lambda: np.sum(X), f"np.add.reduce of `A[i, j]`: {LATER}; reduce with te.sum, te.prod, "
+                            "te.min or te.max over a te.reduce_axis"),
+        (lambda: np.add(X, 1, dtype="float64"),
+         f"np.add of `A[i, j]`: {LATER}; write the operator, without further arguments"),
+        (lambda: X * np.arange(3),
+         "expected an expression or a number, got an array of shape (3,); make it an input: X = "
+         'te.placeholder((3,), "int64"), and write X[...]'),
+        (lambda: np.arange(3) == X,
+         "expected an expression or a number, got an array of shape (3,); make it an input: X = "
+         'te.placeholder((3,), "int64"), and write X[...]'),
+        (lambda: np.arange(64)[i], NO_INDEX),
+        (lambda: np.zeros((3, 4))[0, i], NO_INDEX),
+        (lambda: [1, 2][i], NO_INDEX),
+        (lambda: range(i), NO_INDEX),
+    ],
+)
+def test_what_says_what_to_write(made: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TecompError) as caught:
+        made()
+
+    assert caught.value.message == message
+
+
+def test_literals_count_and_arrays_hold_expressions() -> None:
+    assert [1, 2, 3][te.const(1)] == 2
+    held = np.array([i, X])
+    assert held.dtype == object
+    assert held[0] is i
+    assert held[1] is X
+
+
+@pytest.mark.parametrize("name", [n for n in dir(np) if isinstance(getattr(np, n), np.ufunc)])
+def test_every_function_of_numpy_is_an_operator_or_refused(name: str) -> None:
+    ufunc = getattr(np, name)
+    whole = ufunc.__name__ in ("invert", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
+                               "right_shift")
+    given = [i if whole else X] * ufunc.nin
+    made: Any = None
+    told = f"np.{ufunc.__name__} of `A[i, j]`: {LATER}; "
+    with contextlib.suppress(TecompError):
+        made = ufunc(*given)
+    if made is None:
+        with pytest.raises(TecompError) as caught:
+            ufunc(*given)
+        assert caught.value.message.startswith(told)
+        word = caught.value.message.removeprefix(told)
+        assert not word.startswith("write te.") or hasattr(te, word.removeprefix("write te."))
+    else:
+        assert isinstance(made, te.Expr)
