@@ -331,7 +331,11 @@ class _Scheduler(Draws):
             if self.chance(40):
                 options["loops"] = "logical"
             if self.chance(40):
-                pad = self.pick(("7", "lambda *p: p[0] + 1", "lambda *p: p[-1]", "1"))
+                dtype = stage.op.output(0).dtype
+                pad = self.pick((
+                    "True" if dtype == "bool" else "7", f"lambda *p: (p[0] + 1).astype('{dtype}')",
+                    f"lambda *p: p[-1].astype('{dtype}')", "1",
+                ))
                 options["pad_value"] = eval(pad)
         if not self.attempt("transform_layout", stage.transform_layout, function_of(text),
                             **options):
