@@ -31,7 +31,8 @@ def plan(total: te.Tensor, target: Target) -> Plan:
     """The tile that wastes least of itself at the edges, among those that fit the registers.
 
     Sums, vectors and one single value have to fit. At least 8 sums are needed: as many as two
-    multipliers have under way.
+    multipliers have under way. Depthwise, both operands are vectors, and those of the image stay
+    for several taps: sums get half of the registers.
     """
     core = core_of(target)
     lanes = core.lanes(total.dtype)
@@ -50,7 +51,8 @@ def plan(total: te.Tensor, target: Target) -> Plan:
         if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
             # The only tile would be a part of one, with masks in its innermost loop.
             continue
-        for single in range(1, (core.vector_registers - 1 - vectors) // vectors + 1):
+        room = core.vector_registers // 2 if depthwise else core.vector_registers - 1 - vectors
+        for single in range(1, max(room // vectors, 1) + 1):
             if own is not None and own % (vectors * lanes):
                 continue
             used = _share(along, single) * _share(across, vectors * lanes)

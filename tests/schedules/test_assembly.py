@@ -120,6 +120,27 @@ def test_the_tile_of_a_convolution_has_no_spill_and_no_gather(cpu: str) -> None:
     assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
 
 
+@pytest.mark.parametrize("cpu", CORES)
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_sums_of_a_depthwise_convolution_stay_in_registers(
+    cpu: str, layout: conv2d.Layout, stride: int
+) -> None:
+    first = layout == "NCHW"
+    X = te.placeholder((1, 128, 56, 56) if first else (1, 56, 56, 128), name="X")
+    W = te.placeholder((128, 1, 3, 3) if first else (3, 3, 1, 128), name="W")
+    Y = conv2d.define(X, W, padding=1, stride=stride, groups=128, layout=layout)
+    func = tecomp.lower(conv2d.schedule(Y, target(cpu)), [X, W, Y])
+    loop = innermost(emit_assembly(func, triple="x86_64-linux-gnu", cpu=cpu), "vfmadd")
+    p = conv2d.plan(Y, target(cpu))
+
+    assert p.tile.rows * p.tile.vectors >= 8
+    assert sum(line.startswith("vfmadd") for line in loop) == 3 * p.tile.rows * p.tile.vectors
+    register = "%zmm" if CORES[cpu].vector_bytes == 64 else "%ymm"
+    spilled = [line for line in loop if "(%rsp" in line and register in line]
+    assert not [line for line in spilled if line.startswith("vmov")]
+
+
 @pytest.mark.parametrize(("size", "padding"), [(28, 1), (30, 0), (14, 1), (13, 1)])
 def test_rows_that_are_no_multiple_of_a_tile_have_no_masks(size: int, padding: int) -> None:
     X, W = te.placeholder((1, 16, size, size), name="X"), te.placeholder((16, 16, 3, 3), name="W")
