@@ -5,15 +5,18 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
+from threading import Lock
 from typing import Any
 
 from tecomp.codegen.emit import LOOP_WORK, PLAIN_LOOPS
 from tecomp.errors import InternalError
 
 Entry = Callable[[Any], int]
+
+_LINKED_BY_ONE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ def _target_machine(machine: Machine, effort: int = 2) -> Any:
 def _parsed(text: str, target_machine: Any) -> Any:
     llvm = _llvm()
     try:
-        module = llvm.parse_assembly(text)
+        # In a context of its own: constants and types stay as long as that.
+        module = llvm.parse_assembly(text, llvm.create_context())
         module.triple = target_machine.triple
         module.data_layout = str(target_machine.target_data)
         module.verify()
@@ -91,18 +95,49 @@ def _parsed(text: str, target_machine: Any) -> Any:
     return module
 
 
-def _optimised(text: str, target_machine: Any) -> Any:
+@dataclass(slots=True)
+class _Tools:
+    """What compiles for a machine; LLVM forgets some of it in memory whenever a new one is made.
+
+    Attributes:
+        target_machine: LLVM's code generator.
+        builders: what makes LLVM's pipelines, for modules with plain loops and for others.
+    """
+
+    target_machine: Any
+    builders: dict[bool, Any] = field(default_factory=dict)
+
+
+_IDLE: dict[tuple[Machine, int], list[_Tools]] = {}
+
+
+@contextmanager
+def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
+    """Tools that no other thread has until they are given back."""
+    idle = _IDLE.setdefault((machine, effort), [])
+    try:
+        tools = idle.pop()
+    except IndexError:
+        tools = _Tools(_target_machine(machine, effort))
+    yield tools
+    idle.append(tools)
+
+
+def _optimised(text: str, tools: _Tools) -> Any:
     """The module after the passes that pay: registers out of memory, and loops where marked.
 
     Vectors and unrolling are explicit by now: the passes that look for them cost most of the time
     and find nothing, but where the schedule left loops plain.
     """
-    module = _parsed(text, target_machine)
+    module = _parsed(text, tools.target_machine)
     is_plain = PLAIN_LOOPS in text
-    builder = _pass_builder(target_machine, is_plain=is_plain)
+    if is_plain not in tools.builders:
+        tools.builders[is_plain] = _pass_builder(tools.target_machine, is_plain=is_plain)
+    builder = tools.builders[is_plain]
     if is_plain:
         _keep_apart(module)
-        builder.getModulePassManager().run(module, builder)
+        with _disposed(builder.getModulePassManager()) as passes:
+            passes.run(module, builder)
     else:
         _tidied(module, text, builder)
     return module
@@ -131,22 +166,39 @@ def _tidied(module: Any, text: str, builder: Any) -> None:
     """Run the passes function by function."""
     llvm = _llvm()
     if "alwaysinline" in text:
-        inliner = llvm.create_new_module_pass_manager()
-        inliner.add_always_inliner_pass()
-        inliner.run(module, builder)
-    plain = llvm.create_new_function_pass_manager()
-    plain.add_sroa_pass()
-    loops = builder.getFunctionPassManager() if LOOP_WORK in text else plain
-    for function in module.functions:
-        if not function.is_declaration:
-            has_work = any(LOOP_WORK.encode() in attribute for attribute in function.attributes)
-            (loops if has_work else plain).run(function, builder)
+        with _disposed(llvm.create_new_module_pass_manager()) as inliner:
+            inliner.add_always_inliner_pass()
+            inliner.run(module, builder)
+    with (
+        _disposed(llvm.create_new_function_pass_manager()) as plain,
+        _disposed(builder.getFunctionPassManager()) if LOOP_WORK in text
+        else nullcontext(plain) as loops,
+    ):
+        plain.add_sroa_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                has_work = any(LOOP_WORK.encode() in each for each in function.attributes)
+                (loops if has_work else plain).run(function, builder)
+
+
+@contextmanager
+def _disposed(passes: Any) -> Iterator[Any]:
+    """A pass manager that is gone afterwards.
+
+    llvmlite frees none: the method that would is hidden by that of the base class, which does
+    nothing. A pipeline is 70 kB.
+    """
+    try:
+        yield passes
+    finally:
+        _llvm().newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
 
 
 def assembly(text: str, machine: Machine) -> str:
     """Assembly text of a module for `machine`."""
-    target_machine = _target_machine(machine)
-    return str(target_machine.emit_assembly(_optimised(text, target_machine)))
+    with _tools(machine) as tools:
+        return str(tools.target_machine.emit_assembly(_optimised(text, tools)))
 
 
 def object_code(text: str, effort: int = 2, machine: Machine | None = None) -> bytes:
@@ -160,14 +212,32 @@ def object_code(text: str, effort: int = 2, machine: Machine | None = None) -> b
     Raises:
         InternalError: LLVM refuses the module.
     """
-    target_machine = _target_machine(machine or host(), effort)
-    return bytes(target_machine.emit_object(_optimised(text, target_machine)))
+    with _tools(machine or host(), effort) as tools:
+        return bytes(tools.target_machine.emit_object(_optimised(text, tools)))
 
 
-@cache
-def _linker() -> tuple[Any, Iterator[int]]:
-    """The one linker of the process, and numbers that name what it links."""
-    return _llvm().create_lljit_compiler(_target_machine(host())), count()
+class _Linkers:
+    """The linker of the process, and numbers that name what it links.
+
+    A linker keeps 9 kB for all that it ever linked. So there is a new one now and then, and an old
+    one is gone with the last code that it has linked.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._linked = 0
+        self._current: Any = None
+
+    def next(self) -> tuple[Any, int]:
+        """A linker, and a number that no other call gets."""
+        with self._lock:
+            if self._linked % _LINKED_BY_ONE == 0:
+                self._current = _llvm().create_lljit_compiler(_target_machine(host()))
+            self._linked += 1
+            return self._current, self._linked
+
+
+_LINKERS = _Linkers()
 
 
 def link(image: bytes, entry: str) -> Linked:
@@ -176,10 +246,10 @@ def link(image: bytes, entry: str) -> Linked:
     Raises:
         InternalError: a function that it calls does not exist.
     """
-    compiler, numbers = _linker()
+    compiler, number = _LINKERS.next()
     builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
     try:
-        tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{next(numbers)}")
+        tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{number}")
     except RuntimeError as error:
         raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])

@@ -1,0 +1,55 @@
+"""What a process keeps of kernels that nobody holds any more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# Plain loops, vectors of functions, and threads; each program has numbers of its own. With the cache,
+# 256 kernels are kept in memory.
+PROGRAM = """
+import gc, os
+import numpy as np
+import tecomp
+from tecomp import te
+
+def pages():
+    with open("/proc/self/statm") as status:
+        return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def run(number):
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] * (number + 0.25), name="B")
+    C = te.compute((64,), lambda i: te.exp(B[i]) + number, name="C")
+    s = te.create_schedule(C.op)
+    outer, inner = s[C].split(C.op.axis[0], 16)
+    s[C].vectorize(inner)
+    if number % 2:
+        s[C].parallel(outer)
+    a, c = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    tecomp.build(s, [A, C])(a, c)
+    assert c[0] == number + 1
+
+sizes = []
+for number in range({first} + {count}):
+    if number in ({first}, {first} + {count} - 1):
+        gc.collect()
+        sizes.append(pages())
+    run(number)
+print((sizes[1] - sizes[0]) // {count})
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no such file")
+@pytest.mark.parametrize(("cache", "first"), [("off", 64), ("on", 320)])
+def test_kernels_that_nobody_holds_are_gone(cache: str, first: int, tmp_path: object) -> None:
+    environment = {**os.environ, "TECOMP_CACHE": cache, "TECOMP_CACHE_DIR": str(tmp_path)}
+    text = PROGRAM.format(first=first, count=96)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env=environment, check=True)
+
+    # isl's binding keeps 32 bytes of each set that it makes, some hundred of them for a program.
+    assert int(done.stdout) < 9000
