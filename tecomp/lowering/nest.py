@@ -392,6 +392,7 @@ class _Nests:
             loop = window.kept(definition, region)
             shape = self.program.shape(definition)
             bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
+            bounds = window.bounds(definition, region, bounds)
             if definition.is_argument:
                 check_passed(self.program, definition, region, scope)
             elif definition.stage.is_rolling:

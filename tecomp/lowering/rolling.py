@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
-from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.rewrite import fold, free_variables, walk
 from tecomp.ir.simplify import constant_upper_bound
 from tecomp.ir.stmt import (
     Buffer,
@@ -32,7 +33,8 @@ from tecomp.lowering.kinds import loop_kinds
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.scopes import Ranges
 from tecomp.lowering.storage import Indices, local_buffer, rebased
-from tecomp.poly.regions import Scope, of_earlier_iterations, without_gaps
+from tecomp.lowering.whole_tiles import Bounds
+from tecomp.poly.regions import Scope, of_earlier_iterations, windows_around, without_gaps
 from tecomp.scheduling.state import At, StageState
 
 
@@ -116,6 +118,33 @@ class Window:
         there = of_earlier_iterations(window, loop, self.scope)
         return None if window.intersect(there).is_empty() else loop
 
+    def bounds(self, definition: Definition, region: Region, bounds: Bounds) -> Bounds:
+        """`bounds`, or narrower ones where those cannot turn with the loop."""
+        loop = self.kept(definition, region)
+        if loop is None:
+            return bounds
+        points = self.needed(definition, region).points
+        shape = self.program.shape(definition)
+        return tuple(
+            self._turning(points, k, loop, interval, extent)
+            for k, (interval, extent) in enumerate(zip(bounds, shape, strict=True))
+        )
+
+    def _turning(
+        self, points: Any, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
+    ) -> tuple[Expr, Extent]:
+        """`interval` of one dimension, or a narrower one that moves on with the loop."""
+        start, most = interval
+        if loop in free_variables(start):
+            if _is_monotone(start, loop):
+                return interval
+            # Memory that stands still is for all that any iteration needs.
+            most = extent
+        for other in windows_around(points, dim, loop, self.scope):
+            if _is_monotone(other[0], loop) and not (isinstance(most, int) and other[1] >= most):
+                return other
+        return interval
+
     def _loop(self, definition: Definition) -> Var | None:
         attach = definition.stage.attach
         return self.loops.get(attach.axis) if isinstance(attach, At) else None
@@ -193,18 +222,25 @@ def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
 
 def _is_monotone(start: Expr, loop: Var) -> bool:
     """Whether `start` surely never turns back while `loop` counts."""
-    while start is not loop:
-        match start:
-            case Binary(BinOp.ADD | BinOp.SUB, a, b):
-                parts = [part for part in (a, b) if loop in free_variables(part)]
-                if len(parts) > 1:
-                    return False
-                start = parts[0]
-            case Binary(BinOp.MUL | BinOp.FLOORDIV, a, Const()):
-                start = a
-            case _:
-                return False
-    return True
+    return fold(start, lambda node, operands: _direction(node, operands, loop)) in (-1, 0, 1)
+
+
+def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
+    """Where an expression moves: on, back, not at all; None where that is not certain."""
+    match node:
+        case Binary(BinOp.ADD | BinOp.MIN | BinOp.MAX):
+            moves = {*operands} - {0}
+        case Binary(BinOp.SUB):
+            moves = {operands[0], None if operands[1] is None else -operands[1]} - {0}
+        case Binary(BinOp.MUL | BinOp.FLOORDIV, _, Const(c)):
+            moves = {operands[0]} - {0}
+            if c < 0:
+                moves = {None if move is None else -move for move in moves}
+        case _:
+            if node is loop:
+                return 1
+            moves = {None} if any(move != 0 for move in operands) else set()
+    return (moves.pop() if len(moves) == 1 else None) if moves else 0
 
 
 def _turning(

@@ -18,6 +18,8 @@ from tecomp.poly.express import to_expr
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
+_MOST_CASES = 6
+"""Cases of a case distinction of which each is tried for all."""
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,15 @@ def _between(points: isl.Set, dim: int) -> isl.Set:
 
 def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
     """All that `points` were in earlier iterations of `loop`."""
+    return _of_iterations(points, loop, scope, "other < now")
+
+
+def _of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.Set:
+    """All that `points` are in other iterations of `loop`."""
     position = scope.params.index(loop)
     known = points.intersect_params(scope.context).align_params(Space((), scope.params).isl)
     before = known.move_dims(_DIM, 0, _PARAM, position, 1).insert_dims(_DIM, 0, 1)
-    order = isl.Set.read_from_str(CONTEXT, "{ [now, earlier] : earlier < now }")
+    order = isl.Set.read_from_str(CONTEXT, f"{{ [now, other] : {which} }}")
     rest = before.dim(_DIM) - 2
     both = before.intersect(order.add_dims(_DIM, rest).align_params(before.get_space()))
     there = both.project_out(_DIM, 1, 1).move_dims(_PARAM, position, _DIM, 0, 1)
@@ -273,17 +280,34 @@ def box_around(
 
     The starts are affine in the loops around; the extents depend on the sizes alone. A start
     that would need a case distinction, because the region meets the tensor's edge, is
-    taken from `unclipped`, the region before it was cut at the edge.
+    taken from `unclipped`, the region before it was cut at the edge; or it is one of the cases,
+    if that is never behind the others.
     """
     known = points.intersect_params(scope.context)
-    return tuple(
-        _interval(known, k, scope)
-        # What is known may itself be a case distinction.
-        or _interval(points, k, scope)
-        or _interval(unclipped.intersect_params(scope.context), k, scope)
-        or (Const(0), whole)
-        for k, whole in enumerate(shape)
-    )
+    box: list[tuple[Expr, Extent]] = []
+    for k, whole in enumerate(shape):
+        box.append(
+            _interval(known, k, scope)
+            # What is known may itself be a case distinction.
+            or _interval(points, k, scope)
+            or _interval(unclipped.intersect_params(scope.context), k, scope)
+            or _around_cases(_at_single(known, box, scope), k, scope, whole)
+        )
+    return tuple(box)
+
+
+def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope) -> isl.Set:
+    """`points`, said to be at the one value of each dimension that has one.
+
+    Digits of a fused loop follow from those before, where isl would tell the values of these apart.
+    """
+    for k, (start, extent) in enumerate(box):
+        if extent == 1 and not isinstance(start, Const):
+            here = _point([start], scope.params)
+            after = points.dim(_DIM) - k - 1
+            points = points.intersect(here.insert_dims(_DIM, 0, k).insert_dims(_DIM, k + 1, after))
+    # Ends that follow from what is known would be cases, too.
+    return points.compute_divs().coalesce().gist_params(scope.context)
 
 
 def corner(points: isl.Set, scope: Scope) -> list[Expr]:
@@ -295,17 +319,85 @@ def corner(points: isl.Set, scope: Scope) -> list[Expr]:
 def _least(known: isl.Set, points: isl.Set, dim: int, scope: Scope) -> Expr:
     if (found := _interval(known, dim, scope) or _interval(points, dim, scope)) is not None:
         return found[0]
-    after = known.dim(_DIM) - dim - 1
-    line = known.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
+    line = _line(known, dim)
     if not line.dim_is_bounded(_DIM, 0):
         return Const(0)
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     return to_expr(low, scope.space(()).names)
 
 
-def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
+def _around_cases(
+    points: isl.Set, dim: int, scope: Scope, whole: Extent
+) -> tuple[Expr, Extent]:
+    """An interval where the least values take a case distinction: from one of the cases on.
+
+    The narrowest of them; that of all values at any time, or all of the axis, if none is narrower.
+    """
+    if (found := _interval(points, dim, scope)) is not None:
+        return found
+    line = _line(points, dim).intersect_params(scope.context)
+    best: tuple[Expr, Extent] = (Const(0), whole)
+    if not line.is_bounded():
+        return best
+    anywhere = line.project_out(_PARAM, 0, line.dim(_PARAM))
+    first, last = anywhere.dim_min_val(0), anywhere.dim_max_val(0)
+    width = None
+    if first.is_int() and last.is_int():
+        width = int(last.sub(first).to_python()) + 1
+        if not isinstance(whole, int) or width < whole:
+            best = (Const(int(first.to_python())), width)
+    for start in _starts(line, scope):
+        found = _from(start, line, scope)
+        if found is not None and isinstance(found[1], int) and (width is None or found[1] < width):
+            best, width = found, found[1]
+    return best
+
+
+def windows_around(
+    points: isl.Set, dim: int, loop: Var, scope: Scope
+) -> list[tuple[Expr, int]]:
+    """Intervals that hold `points` at all times and have no later ones before them.
+
+    Nothing before them is needed any more then. The narrowest first; those alone that are as long
+    at all times.
+    """
+    line = _line(points, dim).intersect_params(scope.context)
+    if not line.is_bounded():
+        return []
+    rest = _of_iterations(line, loop, scope, "other >= now")
+    least = rest.dim_min(0).gist_params(scope.context).coalesce()
+    found = (_from(start, line, scope) for start in [*_starts(rest, scope), least])
+    numbers = [(each[0], each[1]) for each in found if each and isinstance(each[1], int)]
+    return sorted(numbers, key=lambda interval: interval[1])
+
+
+def _starts(line: isl.Set, scope: Scope) -> list[isl.PwAff]:
+    """The cases of the least value that are never behind others, or those of two that are not."""
+    low = line.dim_min(0).gist_params(scope.context).coalesce()
+    # Elsewhere a case may be no whole number.
+    cases = [case.floor().to_pw_aff() for _, case in low.get_pieces()[:_MOST_CASES]]
+    singles = [case for case in cases if not case.is_cst() and _is_before(case, line)]
+    if singles:
+        return singles
+    pairs = (a.min(b) for k, a in enumerate(cases) for b in cases[:k])
+    return [pair for pair in pairs if not pair.is_cst() and _is_before(pair, line)]
+
+
+def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
+    """Whether no value is behind `start`."""
+    here: isl.Set = isl.Set.from_pw_aff(start).align_params(line.get_space())
+    order = isl.Map.read_from_str(CONTEXT, "{ [a] -> [b] : b >= a }")
+    return bool(line.is_subset(here.apply(order)))
+
+
+def _line(points: isl.Set, dim: int) -> isl.Set:
+    """The values in one dimension."""
     after = points.dim(_DIM) - dim - 1
-    line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
+    return points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
+
+
+def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
+    line = _line(points, dim)
     if line.is_empty():
         return Const(0), 0
     # Not `dim_is_bounded`, which is mistaken about remainders: `d0 % 32 == p0`.
@@ -318,7 +410,12 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     if low.n_piece() != 1:
         return None
     start = low.as_aff() if low.isa_aff() else low.get_pieces()[0][1]
-    width = line.dim_max(0).sub(start.to_pw_aff()).add_constant_val(1)
+    return _from(start.to_pw_aff(), line, scope)
+
+
+def _from(start: isl.PwAff, line: isl.Set, scope: Scope) -> tuple[Expr, Extent] | None:
+    """`start`, which is no value behind, and the extent that holds all values from there on."""
+    width = line.dim_max(0).sub(start).add_constant_val(1)
     if width.n_piece() == 1 and (only := width.get_pieces()[0][1]).is_cst():
         return to_expr(start, scope.space(()).names), int(only.get_constant_val().to_python())
     widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)

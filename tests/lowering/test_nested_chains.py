@@ -1,0 +1,50 @@
+"""Chains over long rows in one fused loop, each stage inside the next: memory for what is used."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+
+ROWS, LENGTH = 6, 100
+
+
+def chain(inner: int | None) -> tuple[te.Schedule, list[te.Tensor]]:
+    """A chain of three in chunks of 32; the first in chunks of the second, or its rows."""
+    A = te.placeholder((ROWS, LENGTH), name="A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute(A.shape, lambda i, j: B[i, j] + 1.0, name="C")
+    D = te.compute(A.shape, lambda i, j: C[i, j] * 3.0, name="D")
+    s = te.create_schedule(D)
+    chunk, _ = s[D].split(s[D].fuse(*D.op.axis), factor=32)
+    s[C].compute_at(s[D], chunk)
+    loop = C.op.axis[0]
+    if inner is not None:
+        loop, _ = s[C].split(s[C].fuse(*C.op.axis), factor=inner)
+    s[B].compute_at(s[C], loop)
+    return s, [A, D]
+
+
+@pytest.mark.parametrize(("inner", "rows"), [(None, 1), (8, 2)])
+def test_memory_is_for_rows_in_use(inner: int | None, rows: int) -> None:
+    """A chunk is in two rows at most, so there is memory for two."""
+    s, args = chain(inner)
+
+    text = str(tecomp.lower(s, args, stop_after="flatten_buffer"))
+
+    found = {name: int(n) for n, name in re.findall(r"Allocate\(.*\((\d+),\)\)\) as (\w+)", text)}
+    assert found == {"B": rows * LENGTH, "C": 2 * LENGTH}
+
+
+@pytest.mark.parametrize("inner", [None, 8])
+def test_chunks_have_the_numbers_of_the_chain(inner: int | None) -> None:
+    s, args = chain(inner)
+    a = np.random.default_rng(0).standard_normal((ROWS, LENGTH)).astype(np.float32)
+    d = np.zeros_like(a)
+    tecomp.build(s, args, check_bounds=True)(a, d)
+
+    np.testing.assert_allclose(d, (a * 2 + 1) * 3, rtol=1e-6)

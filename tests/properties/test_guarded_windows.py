@@ -1,0 +1,184 @@
+"""Rolling buffers under windows that are guarded at borders: the numbers, and the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tecomp
+from tecomp import te
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import Allocate
+from tests.strategies.arrays import Array
+from tests.strategies.draws import Draws
+
+KINDS = ("clamp", "zero", "mirror", "wrap")
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Where a window reads along one axis of `extent` elements.
+
+    Attributes:
+        kind: what stands for the elements beyond the ends.
+        extent: of what is read.
+        count: taps of the window.
+        stride: from window to window.
+        dilation: from tap to tap.
+        before: elements in front of the first one that the first window reaches.
+        after: elements behind the last one that the last window reaches.
+    """
+
+    kind: str
+    extent: int
+    count: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    @property
+    def reach(self) -> int:
+        """Elements from the first tap to the last."""
+        return (self.count - 1) * self.dilation + 1
+
+    @property
+    def windows(self) -> int:
+        """How many there are."""
+        return (self.extent + self.before + self.after - self.reach) // self.stride + 1
+
+    def at(self, window: Any, tap: Any) -> Any:
+        """The element that would be read."""
+        return window * self.stride + tap * self.dilation - self.before
+
+    def read(self, at: te.Expr) -> te.Expr:
+        """The element that is."""
+        last = self.extent - 1
+        if self.kind == "clamp":
+            return te.max(te.min(at, last), 0)
+        if self.kind == "mirror":
+            inside: te.Expr = te.if_then_else(at > last, 2 * last - at, at)
+            return te.if_then_else(at < 0, 0 - at, inside)
+        return (at + self.extent) % self.extent if self.kind == "wrap" else at
+
+    def guard(self, at: te.Expr) -> te.Expr:
+        """Whether there is one."""
+        return te.all(at >= 0, at < self.extent)
+
+    def most(self) -> int:
+        """The longest range from what is still needed to what is needed now."""
+        rows = np.arange(self.extent)[:, None]
+        wide = padded(rows + 1, self, Taps("zero", 1, 1, 1, 1, 0, 0))[:, 0] - 1
+        reads = [wide[self.at(window, np.arange(self.count)) + self.before]
+                 for window in range(self.windows)]  # fmt: skip
+        reads = [found[found >= 0] for found in reads]
+        return max(
+            int(found.max() - np.concatenate(reads[k:]).min() + 1)
+            for k, found in enumerate(reads) if found.size
+        )
+
+
+def padded(a: Array, rows: Taps, columns: Taps) -> Array:
+    """`a` with what stands for the elements beyond its ends."""
+    for axis, taps in enumerate((rows, columns)):
+        width = [(0, 0), (0, 0)]
+        width[axis] = (taps.before, taps.after)
+        mode = {"clamp": "edge", "mirror": "reflect", "wrap": "wrap"}.get(taps.kind, "constant")
+        a = np.pad(a, width, mode)  # type: ignore[call-overload]
+    return a
+
+
+@st.composite
+def windows(draw: Any, kinds: tuple[str, ...] = KINDS) -> Taps:
+    d = Draws(draw)
+    extent = d.number(3, 12)
+    count, dilation = d.number(2, 4), d.number(1, 2)
+    reach = (count - 1) * dilation + 1
+    before, after = (d.number(0, min(extent - 1, 4)) for _ in range(2))
+    after = max(after, min(reach + 2 - extent - before, extent - 1))
+    stride = d.number(1, min(reach - 1, 3))
+    return Taps(d.pick(kinds), extent, count, stride, dilation, before, after)
+
+
+def program(rows: Taps, columns: Taps, along: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    """Sums over windows of `2 * A`, of which what the last one needed is kept."""
+    A = te.placeholder((rows.extent, columns.extent), dtype="int32", name="A")
+    P = te.compute(A.shape, lambda y, x: A[y, x] * 2, name="P")
+
+    def window(y: te.Expr, x: te.Expr) -> te.Expr:
+        total: te.Expr = te.const(0, "int32")
+        for k in range(rows.count):
+            for l in range(columns.count):  # noqa: E741  (a tap of the other axis)
+                at = rows.at(y, k), columns.at(x, l)
+                value: te.Expr = P[rows.read(at[0]), columns.read(at[1])]
+                guards = [t.guard(place) for t, place in zip((rows, columns), at, strict=True)
+                          if t.kind == "zero"]  # fmt: skip
+                if guards:
+                    value = te.if_then_else(te.all(*guards), value, 0)
+                total = total + value * (k * 4 + l + 1)
+        return total
+
+    C = te.compute((rows.windows, columns.windows), window, name="C")
+    s = te.create_schedule(C)
+    s[P].compute_at(s[C], C.op.axis[along])
+    s[P].rolling_buffer()
+    return s, [A, C]
+
+
+def held(s: te.Schedule, args: list[te.Tensor]) -> int:
+    """Elements of memory for what is kept."""
+    func = tecomp.lower(s, args, stop_after="flatten_buffer")
+    return max(
+        prod(int(str(n)) for n in node.buffer.shape)
+        for node in walk(func.body) if isinstance(node, Allocate)
+    )
+
+
+def check(rows: Taps, columns: Taps, along: int) -> None:
+    s, args = program(rows, columns, along)
+    a = np.random.default_rng(0).integers(-9, 9, (rows.extent, columns.extent)).astype("int32")
+    wide = padded(a, rows, columns).astype(np.int64)
+    wanted = np.zeros((rows.windows, columns.windows), np.int64)
+    for k in range(rows.count):
+        for l in range(columns.count):  # noqa: E741  (a tap of the other axis)
+            part = wide[k * rows.dilation :: rows.stride, l * columns.dilation :: columns.stride]
+            wanted += 2 * (k * 4 + l + 1) * part[: rows.windows, : columns.windows]
+    found = np.zeros(wanted.shape, "int32")
+    tecomp.build(s, args, check_bounds=True)(a, found)
+    np.testing.assert_array_equal(found, wanted)
+
+
+POINT = Taps("clamp", 7, 1, 1, 1, 0, 0)
+
+
+@given(windows())
+def test_rows_are_kept_under_guards(rows: Taps) -> None:
+    if rows.windows < 2:
+        return
+    s, args = program(rows, POINT, 0)
+    check(rows, POINT, 0)
+    if rows.windows < 4:
+        return  # too few to tell where they move
+    # There is room for what a window hangs over in front of the border.
+    assert held(s, args) <= (rows.most() + rows.before) * 7
+
+
+@given(windows(), windows(), st.integers(0, 1))
+def test_windows_of_two_dimensions(rows: Taps, columns: Taps, along: int) -> None:
+    if min(rows.windows, columns.windows) < 2:
+        return
+    check(rows, columns, along)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("clamp", 3), ("zero", 3), ("mirror", 3)])
+def test_three_rows_are_kept_of_many(kind: str, rows: int) -> None:
+    taps = Taps(kind, 30, 3, 1, 1, 1, 1)
+    s, args = program(taps, POINT, 0)
+
+    assert held(s, args) == rows * 7
