@@ -418,9 +418,7 @@ def const(value: Scalar, dtype: str | None = None) -> Expr:
         TypeMismatchError: the type cannot hold the value.
     """
     if dtype is None:
-        made = as_expr(value)
-        return Const(literal(made.value, made.dtype), made.dtype) if isinstance(
-            made, Const) else made
+        return as_expr(value)
     kind = DType(dtype)
     scalar = kind.scalar
     node = Const(literal(value, scalar), scalar)

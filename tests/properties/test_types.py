@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.errors import TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import SCALARS, DType, promote
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Expr, integer_range
@@ -144,7 +144,13 @@ def test_every_operator_of_literals(name: str) -> None:
                 continue
             with np.errstate(all="ignore"):
                 u, v = x.astype(common.numpy), np.full(x.shape, held)
-                wanted += [reference(u, v), reference(v, u)]
-            bodies += [lambda a, op=op, value=value: op(a, value),
-                       lambda a, op=op, value=value: op(value, a)]
+                left, right = reference(u, v), reference(v, u)
+            wanted.append(right)
+            bodies.append(lambda a, op=op, value=value: op(value, a))
+            if op in (operator.floordiv, operator.mod) and value == 0 and not common.is_float:
+                with pytest.raises(DefinitionError, match="is divided by 0"):
+                    op(te.placeholder((1,), name)[0], value)
+                continue
+            wanted.append(left)
+            bodies.append(lambda a, op=op, value=value: op(a, value))
     check([x], bodies, wanted)
