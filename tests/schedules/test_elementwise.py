@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import tecomp
 from tecomp import te
@@ -103,3 +104,30 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     assert str(error.value) == (
         "shapes (4, 5), (4,) do not broadcast: axis -1 has extents 4, 5; make them equal, or 1"
     )
+
+
+@pytest.mark.parametrize("fp_contract", [True, False])
+@pytest.mark.parametrize("most", [1e-3, 1.0, 6.0, 100.0, 1e38])
+def test_gelu_is_the_share_below(most: float, fp_contract: bool) -> None:
+    n = 100_000
+    X = te.placeholder((n,), name="X")
+    Y = elementwise.define(activations.gelu, X)
+    target = tecomp.Target.load("cpu")
+    kernel = tecomp.build(elementwise.schedule(Y, target), [X, Y], fp_contract=fp_contract)
+    x, y = np.linspace(-most, most, n).astype(np.float32), np.empty(n, np.float32)
+    kernel(x, y)
+    wide = x.astype(np.float64)
+
+    np.testing.assert_array_less(np.abs(y - wide * ndtr(wide)), 3e-7 * np.abs(wide) + 1e-45)
+    np.testing.assert_array_equal(y[x < -5.7], 0)
+    np.testing.assert_array_equal(y[x > 5.7], x[x > 5.7])
+
+
+def test_gelu_of_what_is_no_number() -> None:
+    X = te.placeholder((4,), name="X")
+    Y = elementwise.define(activations.gelu, X)
+    x = np.array([np.nan, np.inf, -0.0, 0.0], np.float32)
+    result = run(Y, [X], [x], tecomp.Target.load("cpu"))
+
+    np.testing.assert_array_equal(result, x)
+    np.testing.assert_array_equal(np.signbit(result[2:]), [True, False])
