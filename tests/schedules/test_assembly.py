@@ -120,6 +120,28 @@ def test_the_tile_of_a_convolution_has_no_spill_and_no_gather(cpu: str) -> None:
     assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(("dtype", "word"), [("int8", "vpdpbusd"), ("bfloat16", "vdpbf16ps")])
+def test_a_convolution_of_narrow_numbers_adds_up_several_at_once(
+    dtype: str, word: str, layout: conv2d.Layout
+) -> None:
+    first = layout == "NCHW"
+    X = te.placeholder((1, 64, 28, 28) if first else (1, 28, 28, 64), dtype, name="X")
+    W = te.placeholder((64, 64, 3, 3) if first else (3, 3, 64, 64), dtype, name="W")
+    total = "float32" if dtype == "bfloat16" else "int32"
+    Y = conv2d.define(X, W, padding=1, layout=layout, out_dtype=total)
+    func = tecomp.lower(conv2d.schedule(Y, target("znver4")), [X, W, Y])
+    text = emit_assembly(func, triple="x86_64-linux-gnu", cpu="znver4")
+    loop = innermost(text, word)
+    p = conv2d.plan(Y, target("znver4"))
+
+    products = [line for line in loop if line.startswith(word)]
+    assert products
+    assert len(products) % (p.tile.rows * p.tile.vectors) == 0
+    assert all("%zmm" in line for line in products)
+    assert not [line for line in loop if "(%rsp" in line or "vpxor" in line or "vpsub" in line]
+
+
 @pytest.mark.parametrize("cpu", CORES)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("stride", [1, 2])

@@ -114,6 +114,45 @@ def test_narrow_floats_are_rounded_once(
               groups=groups, dtype=dtype, rtol=1.01 * 2.0**-digits)
 
 
+QUICK = tecomp.Target(
+    "quick", "a core that adds up products of bytes and of bfloat16 at once", CPU.memories,
+    tecomp.Core(1, 32, 16, (2**12, 2**14), dots=("uint8*int8", "bfloat16*bfloat16")),
+)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("target", [QUICK, SMALL], ids=["quick", "small"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("bfloat16", "bfloat16")],
+)
+def test_sums_wider_than_the_factors(
+    first: str, second: str, target: tecomp.Target, layout: conv2d.Layout
+) -> None:
+    total = "float32" if first == "bfloat16" else "int32"
+    random, is_first = np.random.default_rng(0), layout == "NCHW"
+    for image, taps, options in (
+        ((1, 8, 9, 8), (3, 3, 8, 17), {"padding": 1}),
+        ((2, 7, 13, 3), (3, 3, 3, 7), {"padding": 1, "stride": 2}),
+        ((1, 9, 10, 5), (1, 1, 5, 35), {}),
+        ((1, 9, 7, 6), (3, 2, 3, 8), {"groups": 2, "dilation": 2}),
+    ):
+        x, w = random.integers(0, 99, image), random.integers(0, 99, taps)
+        x, w = x - (0 if first == "uint8" else 50), w - (0 if second == "uint8" else 50)
+        form = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, **options}
+        expected = reference(x, w, **form)
+        if is_first:
+            x, w, expected = (
+                x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), expected.transpose(0, 3, 1, 2))
+        x, w = (np.ascontiguousarray(v).astype(DType(kind).numpy)
+                for v, kind in ((x, first), (w, second)))
+        X, W = te.placeholder(x.shape, first, "X"), te.placeholder(w.shape, second, "W")
+        Y = conv2d.define(X, W, out_dtype=total, layout=layout, **options)
+        y = np.zeros(expected.shape, total)
+        tecomp.build(conv2d.schedule(Y, target), [X, W, Y], check_bounds=True)(x, w, y)
+        np.testing.assert_array_equal(y, expected)
+
+
 def test_a_tile_that_fits_the_image_is_chosen() -> None:
     X, W = te.placeholder((1, 14, 14, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
     wide = tecomp.Target("wide", "", CPU.memories, tecomp.Core(1, 64, 32, (2**15, 2**20)))
