@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, overload
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
-from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.nodes import MOST_OPERATIONS, distinct_nodes, operations
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
@@ -91,7 +91,7 @@ def compute(
 
     Raises:
         DefinitionError: the function does not fit the shape, or the element is no element-wise
-            expression and no reduction.
+            expression and no reduction, or has too many operations.
         TypeMismatchError: the function gives something else than expressions.
 
     Example:
@@ -108,6 +108,7 @@ def compute(
         make_axis(n, 0, extent, IterKind.DATA) for n, extent in zip(names, extents, strict=True)
     )
     body = _body(fcompute(*axis), where)
+    _check_size(body, where)
     _check_reductions(body, where)
     _check_axes(body, axis, where)
     values = MappingProxyType(dict(attrs or {}))
@@ -239,6 +240,21 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
         made = value_of(value)
         body.append(const(made.value, made.dtype) if isinstance(made, Const) else made)
     return tuple(body)
+
+
+def _check_size(body: tuple[Expr, ...], where: str) -> None:
+    """An expression is not too large to be compiled.
+
+    Raises:
+        DefinitionError: it is.
+    """
+    count = operations(*body)
+    if count > MOST_OPERATIONS:
+        raise DefinitionError(
+            f"{where}: the element has {count} operations, each shared part counted where it is "
+            f"used, and {MOST_OPERATIONS} are the most that one expression can have; make shared "
+            "parts, or parts of a long sum, te.computes of their own"
+        )
 
 
 def _check_reductions(body: tuple[Expr, ...], where: str) -> None:

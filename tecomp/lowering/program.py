@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
-from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.nodes import MOST_OPERATIONS, distinct_nodes, operations
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
@@ -327,7 +327,10 @@ def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
     for stage in state:
         if not isinstance(stage.op, ComputeOp):
             continue
-        body = tuple(bottom_up(value, rule) for value in stage.op.body) if inline else stage.op.body
+        body = stage.op.body
+        if inline:
+            body = tuple(bottom_up(value, rule) for value in body)
+            _check_size(stage, body)
         if isinstance(stage.op, ScanOp):
             starts[stage.key] = tuple(bottom_up(value, rule) for value in stage.op.start)
         if isinstance(stage.attach, Inline):
@@ -335,6 +338,16 @@ def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
         else:
             bodies[stage.key] = body
     return bodies, starts
+
+
+def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
+    count = operations(*body)
+    if count > MOST_OPERATIONS:
+        raise LowerError(
+            f"lower: {stage.name} has {count} operations with the inlined stages written out where "
+            f"they are read, and {MOST_OPERATIONS} are the most that one expression can have; "
+            "inline fewer of them"
+        )
 
 
 def _buffer(

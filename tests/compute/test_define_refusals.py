@@ -314,3 +314,44 @@ def test_varargs_names_that_do_not_fit() -> None:
 )
 def test_other_refusals(action: Callable[[], object], message: str) -> None:
     assert refusal(action) == message
+
+
+def squared(times: int) -> Callable[[Any], Any]:
+    """`x * x + 1` of itself, so often."""
+
+    def element(i: Any) -> Any:
+        x = te.placeholder((4,), name="A")[i]
+        for _ in range(times):
+            x = x * x + 1.0
+        return x
+
+    return element
+
+
+def added(terms: int) -> Callable[[Any], Any]:
+    def element(i: Any) -> Any:
+        read = te.placeholder((4,), name="A")[i]
+        total = read
+        for _ in range(terms):
+            total = total + read
+        return total
+
+    return element
+
+
+@pytest.mark.parametrize(
+    ("fcompute", "count"),
+    [(squared(20), 2 * (2**20 - 1)), (squared(1000), 2 * (2**1000 - 1)), (added(20000), 20000),
+     (added(8193), 8193)],
+)
+def test_more_operations_than_can_be_compiled(fcompute: Callable[[Any], Any], count: int) -> None:
+    assert refusal(lambda: te.compute((4,), fcompute, name="B")) == (
+        f"te.compute B: the element has {count} operations, each shared part counted where it is "
+        "used, and 8192 are the most that one expression can have; make shared parts, or parts of a "
+        "long sum, te.computes of their own"
+    )
+
+
+def test_as_many_operations_as_can_be_compiled() -> None:
+    assert te.compute((4,), squared(12), name="B").shape == (4,)
+    assert te.compute((4,), added(8192), name="B").shape == (4,)

@@ -276,6 +276,24 @@ def test_refused(case: str, nest: Any) -> None:
     assert caught.value.message == message
 
 
+def test_more_operations_than_can_be_compiled(nest: Any) -> None:
+    X = te.placeholder((N,), name="X")
+    made = [te.compute((N,), lambda i: X[i] * X[i] + 1.0, name="P0")]
+    for k in range(1, 20):
+        made.append(te.compute((N,), lambda i: made[-1][i] * made[-1][i] + 1.0, name=f"P{k}"))
+    s = te.create_schedule(made[-1])
+    for stage in made[:-1]:
+        s[stage].compute_inline()
+
+    with pytest.raises(LowerError) as caught:
+        nest(s, [X, made[-1]])
+
+    assert caught.value.message == (
+        "lower: P12 has 16382 operations with the inlined stages written out where they are read, "
+        "and 8192 are the most that one expression can have; inline fewer of them"
+    )
+
+
 OTHER = te.placeholder((N, N), name="OTHER")
 T = te.compute((N,), lambda i: (A[i, 0], A[i, 1]), name="T")
 S = te.compute((N,), lambda i: T[0][i] + T[1][i], name="S")
