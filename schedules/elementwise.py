@@ -134,7 +134,7 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> Non
         along = stage.fuse(*stage.op.axis[-count:])
         del rows[len(rows) + 1 - count :]
     elif count > 1 and is_short(last, lanes_of(output, last, target)):
-        along, unit = stage.fuse(rows.pop(), last), int(str(last.extent))
+        along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
     lanes = lanes_of(output, along, target)
     lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
     most = max(elements_at_hand(output, target), unit * lanes)

@@ -102,8 +102,8 @@ def _channels_of_group(total: te.Tensor) -> int | None:
 
 
 def _share(extent: int | te.Expr, size: int) -> float:
-    """How much of the tiles along an axis is inside it."""
-    return extent / round_up(extent, size) if isinstance(extent, int) else 1.0
+    """How much of the tiles along an axis is inside it; all where there are none."""
+    return extent / round_up(extent, size) if isinstance(extent, int) and extent else 1.0
 
 
 def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:

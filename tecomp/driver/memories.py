@@ -163,13 +163,17 @@ def _distinct(func: PrimFunc) -> PrimFunc:
     read = parse(str(func))
     pairs = list(zip((*read.sizes, *read.params), (*func.sizes, *func.params), strict=True))
     sizes = {new: old for new, old in pairs if isinstance(new, Var) and isinstance(old, Var)}
-    data = {new.data: old.data for new, old in pairs
-            if isinstance(new, Buffer) and isinstance(old, Buffer)}
-    body = map_buffers(
-        replace_variables(read.body, sizes),
-        lambda buffer: replace(buffer, data=data.get(buffer.data, buffer.data)),
-    )
-    return replace(func, body=body)
+    given = {new.data: (new, old) for new, old in pairs
+             if isinstance(new, Buffer) and isinstance(old, Buffer)}
+
+    def known(buffer: Buffer) -> Buffer:
+        if buffer.data not in given:
+            return buffer
+        # A parameter keeps its very shape; a view of its memory has one of its own.
+        new, old = given[buffer.data]
+        return old if buffer is new else replace(buffer, data=old.data)
+
+    return replace(func, body=replace_variables(map_buffers(read.body, known), sizes))
 
 
 def _shapes(lowered: Lowered) -> dict[Var, Shape]:

@@ -25,7 +25,7 @@ from tecomp.scheduling.relations import (
     made_from,
     recover,
 )
-from tecomp.scheduling.state import Relation, Split, Transform, is_data, is_reduction
+from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_data, is_reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,9 @@ class StageFrame:
         """What `leaves` and fused axes can be at `points`, inside loops with `values`."""
         loops = {**values, **{leaf: index_value(leaf) for leaf in leaves}}
         sums = add_up(self.relations, self.frames, loops)
-        if sums is None or not all(axis in sums.values for axis in axes):
+        # A loop that was fused of none belongs to no axis, and runs once.
+        single = (r.fused for r in self.relations if isinstance(r, Fuse) and not r.parts)
+        if sums is None or not all(axis in sums.values for axis in (*axes, *single)):
             return None
         space = scope.space((*leaves, *sums.parts))
         roots = [self.frames[axis].base + sums.values[axis] for axis in axes]

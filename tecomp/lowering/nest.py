@@ -211,7 +211,10 @@ class _Nests:
             frame = frame_of(self.program, definition, bounds, points, scope)
             return frame, points, (points, axes)
         later = later_steps(definition, points, scope)
-        bounds = box_around(later, later, scope, shape)
+        steps, *_ = box_around(later, later, scope, shape)
+        # There are places where there are no later steps: those of the first ones.
+        _, *places = box_around(points, points, scope, shape)
+        bounds = (steps, *places)
         frame = frame_of(self.program, definition, bounds, later, scope)
         check_order(self.program, definition, frame, later, scope)
         return frame, later, (without_first(points), axes[1:])

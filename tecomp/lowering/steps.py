@@ -56,6 +56,9 @@ def in_steps(state: State, states: States) -> State:
     """`state` with what reads the state of a scan computed in each of its steps.
 
     That is the root for such stages: they are computed once a step.
+
+    Raises:
+        LowerError: one was given a place outside of the scan.
     """
     for key, stages in step_stages(state, states).items():
         steps = [leaf for leaf in state.stage(key).leaves if is_scan(leaf)]
@@ -63,4 +66,22 @@ def in_steps(state: State, states: States) -> State:
             stage = state.stage(inside)
             if isinstance(stage.attach, AtRoot):
                 state = state.update(replace(stage, attach=At(key, steps[-1])))
+        for inside in stages:
+            _check_inside(state, inside, key)
     return state
+
+
+def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
+    """A stage that steps are computed from is inside the loops of the scan."""
+    stage = around = state.stage(inside)
+    while isinstance(around.attach, At):
+        if around.attach.stage is scan:
+            return
+        around = state.stage(around.attach.stage)
+    if isinstance(stage.attach, At):
+        name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
+        raise LowerError(
+            f"s[{stage.name}].compute_at(s[{of}], {stage.attach.axis.name}): {stage.name} reads "
+            f"the state of {name}, so it is computed in each of its steps; compute it inside "
+            f"{name}, or at the root, which means the same"
+        )

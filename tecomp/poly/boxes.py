@@ -9,7 +9,7 @@ from math import gcd
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.extents import plus, simplified
+from tecomp.ir.extents import plus, simplified, times
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import Ranges, bounds, simplify
 from tecomp.ir.stmt import Extent, Range
@@ -32,16 +32,29 @@ def box_of(
         LayoutError: no bounds of a result are known.
     """
     inner = tuple(Var(axis.name) for axis in axes)
+    starts = [_named(part.min, outer) for part in region]
+    meant = {start: part.min for start, part in zip(starts, region, strict=True)
+             if isinstance(start, Var) and start is not part.min}
+    limits = {**outer, **{var: bounds(start, outer) for var, start in meant.items()}}
     shifted = {
-        axis: simplify(binary(BinOp.ADD, part.min, var), outer)
-        for axis, var, part in zip(axes, inner, region, strict=True)
+        axis: simplify(binary(BinOp.ADD, start, var), limits)
+        for axis, var, start in zip(axes, inner, starts, strict=True)
     }
     sizes = tuple(simplified(part.extent) for part in region)
     found = []
     for expr in exprs:
-        low, extent = _values_of(substitute(expr, shifted), inner, sizes, outer)
+        low, extent = _values_of(substitute(expr, shifted), inner, sizes, limits)
+        low, extent = substitute(low, meant), substitute(index_value(extent), meant)
         found.append(Range(simplify(low, outer), index_value(simplified(extent))))
     return tuple(found)
+
+
+def _named(start: Expr, outer: Ranges) -> Expr:
+    """`start`, or a variable for it where it is divided by what is no number."""
+    variables = tuple(free_variables(start))
+    limits = [bounds(var, outer) for var in variables]
+    form = Reader({var: k for k, var in enumerate(variables)}, limits).form(start)
+    return Var("start") if form is None else start
 
 
 def _values_of(
@@ -94,8 +107,8 @@ class _Window:
             if width is None:
                 symbolic.append((part, n))
                 continue
-            extent = plus(extent, abs(n) * width)
-            low = _plus(low, n, first if n > 0 else _plus(first, width, Const(1, INT64)))
+            extent = plus(extent, times(width, abs(n)))
+            low = _plus(low, n, first if n > 0 else _plus(first, 1, index_value(width)))
         if not symbolic:
             return low, extent
         # Inner indices count from 0, so these do too.
@@ -113,29 +126,33 @@ class _Window:
             return None, None
         return Const(low, INT64), None if high is None else high - low
 
-    def _across(self, part: Part) -> tuple[Expr | None, int | None]:
+    def _across(self, part: Part) -> tuple[Expr | None, Extent | None]:
         """Start and width of a quotient or remainder in which both kinds of variables meet."""
         assert isinstance(part, Opaque)
         low, high = self.reader.part_range(part)
         anywhere = None if low is None or high is None else high - low
         if part.op is BinOp.FLOORDIV:
             window = self._quotient(part.parts[0], part.number)
-            if window is not None and (anywhere is None or window[1] < anywhere):
+            if window is not None and (anywhere is None or _is_less(window[1], anywhere)):
                 return window
         return (None, None) if low is None or anywhere is None else (Const(low, INT64), anywhere)
 
-    def _quotient(self, form: Form, divisor: int) -> tuple[Expr, int] | None:
+    def _quotient(self, form: Form, divisor: int) -> tuple[Expr, Extent] | None:
         fixed = [(p, n) for p, n in form.terms if not self._touches_inside(p)]
         moving = Form(0, tuple((p, n) for p, n in form.terms if self._touches_inside(p)))
         low, high = self.reader.range(moving)
-        if low is None or high is None:
+        last: Extent | None = high
+        if high is None and all(self._is_inside(part) for part, _ in moving.terms):
+            total = count(moving, self.sizes)
+            last = None if total is None else plus(total, -1)
+        if low is None or last is None:
             return None
         start = Form(form.const + low, tuple(fixed))
         # The start is this much more than a multiple of the divisor, at most.
         step = gcd(divisor, *(n for _, n in fixed))
         furthest = divisor - step + start.const % step
         whole = binary(BinOp.FLOORDIV, self._written(start), Const(divisor, INT64))
-        return whole, (furthest + high - low) // divisor
+        return whole, plus(last, furthest - low) // divisor
 
     def _touches_inside(self, part: Part) -> bool:
         return any(axis < self.n_inner for axis in Form(0, ((part, 1),)).axes)
@@ -158,6 +175,10 @@ class _Window:
         if len(operands) == 1:
             operands.append(Const(part.number, INT64))
         return binary(part.op, *operands)
+
+
+def _is_less(a: Extent, b: int) -> bool:
+    return isinstance(a, int) and a < b
 
 
 def _plus(total: Expr, factor: int, term: Expr) -> Expr:

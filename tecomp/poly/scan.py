@@ -6,7 +6,7 @@ Where part of the points is isolated (the full tiles, say), it gets loops of its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import islpy as isl
 
@@ -50,20 +50,57 @@ def scan(
         return _chosen(points, space, body, kinds, threads, isolated, context)
     if isolated is None and (box := ends_of(points, space, context)) is not None:
         return box_loops(box, points, space, body, kinds or {}, threads or {})
-    tree, copies = _generated(points, isolated, context)
-    if not _is_visited(points, copies, context):
-        # What isl knows of the quotients in a set depends on how it was made; of some it leaves
-        # points out. As they are printed they are all given by their definitions.
-        tree, copies = _generated(isl.Set.read_from_str(CONTEXT, str(points)), isolated, context)
-        if not _is_visited(points, copies, context):
-            raise InternalError(f"the loops that isl makes for {points} leave out some of them")
+    made = _visiting(points, isolated, context)
+    if made is None:
+        return _tested(points, space, body, kinds, threads, context)
+    tree, copies = made
     return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
 
 
-def _generated(
-    points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
-) -> tuple[isl.AstNode, list[isl.Set]]:
-    """The AST that isl makes, and the points that each copy of the statement in it is for."""
+Ast: TypeAlias = tuple[isl.AstNode, list[isl.Set]]
+"""What isl makes, and the points that each copy of the statement in it is for."""
+
+
+def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
+    """The AST for all points; None where isl gives up or leaves some out.
+
+    What isl knows of the quotients in a set depends on how it was made; with some it does either.
+    As they are printed they are all given by their definitions.
+    """
+    for is_printed in (False, True):
+        form = isl.Set.read_from_str(CONTEXT, str(points)) if is_printed else points
+        try:
+            tree, copies = _generated(form, isolated, context)
+        except isl.Error:
+            continue
+        if _is_visited(points, copies, context):
+            return tree, copies
+    return None
+
+
+def _tested(
+    points: isl.Set,
+    space: Space,
+    body: Body,
+    kinds: Mapping[Any, ForKind] | None,
+    threads: Mapping[Any, str] | None,
+    context: isl.Set | None,
+) -> Stmt:
+    """Loops over a hull without quotients, and a condition inside for those in `points`."""
+    hull = points.remove_divs().simple_hull().to_set()
+    if hull.plain_is_equal(points) or not hull.is_bounded():
+        raise InternalError(f"the loops that isl makes for {points} leave out some of them")
+
+    def tested(values: Mapping[Var, Expr], copy: isl.Set) -> Stmt:
+        del copy
+        here = {f"d{k}": values[dim] for k, dim in enumerate(space.dims)}
+        condition = set_to_condition(points.gist(hull), {**space.names, **here})
+        return IfThenElse(condition, body(values, points))
+
+    return scan(hull, space, tested, kinds=kinds, threads=threads, context=context)
+
+
+def _generated(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast:
     statement = points.set_tuple_name("S")
     identity = isl.MultiPwAff.identity(statement.get_space().map_from_set())
     order = isl.MultiUnionPwAff.from_multi_pw_aff(identity.reset_tuple_id(isl.dim_type.out))

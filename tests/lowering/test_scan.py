@@ -483,3 +483,18 @@ def test_a_rule_that_reads_no_state() -> None:
     x = whole_numbers(STEPS, WIDTH)
 
     check(te.create_schedule(free), [X, free], [x], np.concatenate([x[:1], x[1:] * 2]))
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_a_rule_is_not_computed_outside_of_its_scan(is_beside: bool) -> None:
+    last = te.compute((WIDTH,), lambda i: S[STEPS - 1, i], name="last")
+    s = te.create_schedule(last.op)
+    (i,) = last.op.axis
+    s[rule].compute_at(s[last], i)
+    if is_beside:
+        s[S].compute_at(s[last], i)
+
+    assert refused(s, [X, last]) == (
+        "s[rule].compute_at(s[last], i): rule reads the state of S, so it is computed in each of "
+        "its steps; compute it inside S, or at the root, which means the same"
+    )

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import islpy
+import numpy as np
 import pytest
 
 import tecomp.poly.scan as scan_module
 from tecomp.errors import InternalError
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import SeqStmt
+from tecomp.ir.dtype import INT32
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Const, Var
+from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
 from tecomp.poly.affine import Space
+from tecomp.poly.context import CONTEXT
 from tecomp.poly.scan import scan
 
 
@@ -63,3 +67,35 @@ def test_loops_that_leave_points_out_are_made_again_or_refused(
     assert str(scan(triangle, space, lambda point, copy: SeqStmt(()))) == (
         "for i in range(1, extent=3):\n    for j in range(i):\n        pass"
     )
+
+
+LEFT_OUT = (
+    "[p0, p1] -> { [d0, d1, d2] : p1 >= 0 and 0 <= d1 <= 4 and 0 <= d2 <= 2 and "
+    "2*floor((-d0 + d1 + 3d2)/6) >= -1 - 2d0 + d2 and "
+    "6*floor((-d0 + d1 + 3d2)/6) >= -15 + 3p1 - d0 + d1 + 3d2 and "
+    "6*floor((-d0 + d1 + 3d2)/6) <= -3 - d0 + d1 + 3d2 and "
+    "6*floor((-d0 + d1 + 3d2)/6) <= -4 + p0 - 6d0 + 2d2 }"
+)
+
+
+@pytest.mark.parametrize(("p0", "p1"), [(0, 0), (7, 0), (13, 2), (20, 4)])
+def test_points_that_isl_makes_no_loops_for_are_found_in_a_hull(p0: int, p1: int) -> None:
+    d0, d1, d2, *sizes = (Var(name) for name in ("d0", "d1", "d2", "p0", "p1"))
+    points = islpy.Set.read_from_str(CONTEXT, LEFT_OUT)
+    seen = Buffer("seen", (8, 8, 8), INT32)
+
+    loops = scan(
+        points, Space((d0, d1, d2), tuple(sizes)),
+        lambda at, _: BufferStore(seen, Const(1, INT32), (at[d0] + 1, at[d1], at[d2])),
+    )
+
+    func = PrimFunc("main", (*sizes, seen), loops)
+    found = np.zeros((8, 8, 8), np.int32)
+    evaluate(func, [p0, p1, found])
+    wanted = np.zeros_like(found)
+    for a, b, c in np.ndindex(wanted.shape):
+        floor = (1 - a + b + 3 * c) // 6
+        inside = -1 - 2 * (a - 1) + c <= 2 * floor and b <= 4 and c <= 2
+        low, high = 3 * p1 - 15 - (a - 1) + b + 3 * c, min(b + 3 * c - a - 2, p0 - 6 * a + 2 + 2 * c)
+        wanted[a, b, c] = inside and low <= 6 * floor <= high
+    np.testing.assert_array_equal(found, wanted)
