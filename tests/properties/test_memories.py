@@ -14,7 +14,7 @@ from tecomp.driver.sizes import in_numbers
 from tecomp.errors import CapacityError, TargetError
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine import Target
-from tests.properties.test_programs import Sizes, bindings, check_numbers
+from tests.strategies.agreement import Sizes, bindings, check_numbers
 from tests.strategies.schedules import Case, cases
 
 CPU = Target.load("cpu")

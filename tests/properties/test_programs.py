@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 from hypothesis import given, note, settings
-from numpy.typing import NDArray
 
 from tecomp import te
 from tecomp.codegen.call import Kernel
-from tecomp.compute.tensor import Tensor
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Var
 from tecomp.ir.parser import parse
-from tecomp.ir.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
-from tests.strategies.arrays import Guarded, assert_equal, garbage
-from tests.strategies.layouts import function_of, pack, unpack
-from tests.strategies.reference import Tensors, compute, number
+from tests.strategies.agreement import bindings, check_numbers
 from tests.strategies.schedules import Case, cases
 
-Array: TypeAlias = NDArray[Any]
-Sizes: TypeAlias = "Mapping[Var, int]"
 
-
-@settings(max_examples=4 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples // 2)
 @given(cases())
 def test_every_stage_computes_what_the_definition_says(case: Case) -> None:
     kernel = case.build()
@@ -37,7 +24,8 @@ def test_every_stage_computes_what_the_definition_says(case: Case) -> None:
     for func in kernel.lowered.functions.values():
         assert parse(str(func)) == func
     check_replay(case, kernel)
-    bounded = Kernel(kernel.func, kernel.signature, check_bounds=True)
+    lowered = kernel.lowered
+    bounded = Kernel(lowered.final, lowered.signature.params, check_bounds=True)
     for sizes in bindings(case):
         check_numbers(case, kernel, bounded, sizes)
 
@@ -54,110 +42,3 @@ def check_replay(case: Case, kernel: ScheduledKernel) -> None:
     ]
     for schedule in replayed:
         assert str(lower_all(schedule, case.args).final) == str(kernel.func)
-
-
-def bindings(case: Case) -> Iterator[Sizes]:
-    """Values for the size variables."""
-    variables = [case.names[name] for name in case.program.sizes]
-    for values in zip(*case.program.sizes.values(), strict=True) if variables else [()]:
-        yield dict(zip(variables, values, strict=True))
-
-
-def check_numbers(case: Case, kernel: ScheduledKernel, bounded: Kernel, sizes: Sizes) -> None:
-    """The interpreter after every pass, and both kernels, give the numbers of the definition."""
-    inputs = {tensor.op: random_input(case, tensor, sizes) for tensor in case.inputs}
-    wanted = compute([tensor.op for tensor in case.outputs], inputs, sizes)
-    run = _Run(case, kernel, sizes, wanted)
-    before = None
-    for name, func in kernel.lowered.functions.items():
-        if func == before:
-            continue
-        before = func
-        note(f"interpreting after {name}, sizes {sizes}")
-        run.interpret(func, logical=name == "nest", padded=name not in ("nest", STORED))
-    note(f"running the kernel, sizes {sizes}")
-    run.call(kernel)
-    note(f"running the kernel with check_bounds, sizes {sizes}")
-    run.call(bounded)
-
-
-STORED = "apply_buffer_transforms"
-
-
-def random_input(case: Case, tensor: Tensor, sizes: Sizes) -> Array:
-    low, high = case.program.inputs[tensor.name]
-    rng = np.random.default_rng(zlib.crc32(tensor.name.encode()))
-    shape = [number(extent, sizes) for extent in tensor.shape]
-    return rng.integers(low, high, shape, endpoint=True).astype(tensor.dtype.numpy)
-
-
-class _Run:
-    """One set of arrays."""
-
-    def __init__(
-        self, case: Case, kernel: ScheduledKernel, sizes: Sizes, wanted: Tensors
-    ) -> None:
-        self.case = case
-        self.sizes = sizes
-        self.wanted = wanted
-        self.signature = kernel.lowered.signature.params
-
-    def interpret(self, func: PrimFunc, *, logical: bool, padded: bool) -> None:
-        stored = self.arguments(logical=logical)
-        flat = [
-            x if isinstance(x, int) else x.reshape(self.shape(param, func.params))
-            for x, param in zip(stored, func.params, strict=True)
-        ]
-        evaluate(func, flat)
-        self.check(stored, logical=logical, padded=padded)
-
-    def call(self, kernel: Kernel) -> None:
-        stored = self.arguments(logical=False)
-        guarded = [x if isinstance(x, int) else Guarded(x) for x in stored]
-        kernel(*(g.array if isinstance(g, Guarded) else g for g in guarded))
-        for x, guard in zip(stored, guarded, strict=True):
-            if isinstance(guard, Guarded):
-                guard.check()
-                x[...] = guard.array
-        self.check(stored, logical=False, padded=True)
-
-    def shape(self, param: Any, params: tuple[Any, ...]) -> list[int]:
-        values = [size for size in params if isinstance(size, Var)]
-        known = dict(zip(values, self.sizes.values(), strict=True))
-        return [number(extent, known) for extent in param.shape]
-
-    def arguments(self, *, logical: bool) -> list[Any]:
-        """Arrays as callers pass them; places without an element, and outputs, hold garbage."""
-        found: list[Any] = []
-        for arg, param in zip(self.case.args, self.signature, strict=True):
-            if isinstance(arg, Var):
-                found.append(self.sizes[arg])
-                continue
-            assert isinstance(param, Buffer)
-            value = self.wanted[arg.op, arg.value_index]
-            shape = value.shape if logical else self.shape(param, self.signature)
-            array = garbage(shape, value.dtype)
-            if arg.name in self.case.program.inputs:
-                pack([] if logical else self.case.maps.get(arg.op, []), value, array)
-            found.append(array)
-        return found
-
-    def check(self, arrays: list[Any], *, logical: bool, padded: bool) -> None:
-        for arg, array in zip(self.case.args, arrays, strict=True):
-            if isinstance(arg, Var):
-                continue
-            maps = [] if logical else self.case.maps.get(arg.op, [])
-            value = self.wanted[arg.op, arg.value_index]
-            assert_equal(unpack(maps, array, value.shape), value, arg.name)
-            if maps and padded and arg.op in self.case.pads:
-                self.check_padding(arg, array, maps)
-
-    def check_padding(self, tensor: Tensor, array: Array, maps: list[str]) -> None:
-        value = self.wanted[tensor.op, tensor.value_index]
-        expected = garbage(array.shape, array.dtype)
-        grid = np.indices(array.shape)
-        text = self.case.pads[tensor.op]
-        pad = np.asarray(function_of(text)(*grid) if "lambda" in text else eval(text))
-        expected[...] = pad != 0 if array.dtype == bool else pad.astype(array.dtype)
-        pack(maps, value, expected)
-        assert_equal(array, expected, f"{tensor.name} with its padding")

@@ -30,6 +30,7 @@ class _Plain:
     """What extents use of `te`, for numbers."""
 
     max = max
+    min = min
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Expressions(Indices):
         tensors: what can be read.
         inputs: for each placeholder the least and the greatest value of an element.
         sizes: values for the size variables.
+        parts: for extents that are sums, the two summands.
         count: of names.
     """
 
@@ -57,6 +59,7 @@ class Expressions(Indices):
     tensors: list[Known] = field(default_factory=list)
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    parts: dict[str, tuple[Extent, Extent]] = field(default_factory=dict)
     count: int = 0
 
     def fresh(self, letter: str) -> str:
@@ -65,18 +68,32 @@ class Expressions(Indices):
         return f"{letter}{self.count}"
 
     def extent(self) -> Extent:
-        if self.sizes and self.chance(40):
+        if self.sizes and self.chance(60):
             return self.pick((*self.sizes, self._of_sizes()))
         return 0 if self.chance(3) else self.pick(SIZES)
 
     def _of_sizes(self) -> str:
         """An extent that follows from sizes."""
         first, second = self.pick(list(self.sizes)), self.pick(list(self.sizes))
+        if self.chance(50):
+            others: tuple[Extent, ...] = (second, 1, first, f"({first} * 2)", second, 3)
+            return self._sum(first, self.pick(others))
         return self.pick((
-            f"({first} + 1)", f"({first} * 2)", f"(({first} + 3) // 4)", f"({first} * {second})",
-            f"({first} + {second})", f"(({first} + 3) // 4 * 4)", f"te.max({first} - 2, 0)",
-            f"({first} * {second} // 2)",
+            f"(({first} + 3) // 4)", f"({first} * {second})", f"({first} // 2 * 2)",
+            f"({first} // 2)", f"(({first} + 3) // 4 * 4)", f"te.max({first} - 2, 0)",
+            f"({first} * {second} // 2)", f"(({first} + {second}) // 2)", f"te.min({first}, 4)",
+            f"te.max({first}, {second})", f"(({first} + {second}) * 2)",
         ))
+
+    def _sum(self, first: str, second: Extent) -> str:
+        """The extent of something that has two parts."""
+        double, triple = (first, first), (first, f"({first} * 2)")
+        if (first, second) in (double, triple) and self.chance(50):
+            text = f"({first} * {2 if second == first else 3})"
+        else:
+            text = f"({first} + {second})"
+        self.parts[text] = first, second
+        return text
 
     def shape(self) -> tuple[Extent, ...]:
         if self.tensors and self.chance(40):
@@ -100,6 +117,8 @@ class Expressions(Indices):
 
     def read(self, axes: Sequence[Axis], *, gather: bool = True) -> Value:
         """An element of a tensor that exists, or of a new placeholder that fits the indices."""
+        if axes and self.chance(12):
+            return self._concatenated(axes)
         if not self.tensors or (len(self.inputs) < 5 and self.chance(35)):
             return self._read_new(axes)
         tensor = self.pick(self.tensors)
@@ -112,6 +131,10 @@ class Expressions(Indices):
                 same = [a for a in axes if a.extent == extent]
                 index = self.index(same if same and self.chance(60) else axes)
                 indices.append(self._inside(index, extent, guards))
+        return self._guarded(tensor, indices, guards)
+
+    def _guarded(self, tensor: Known, indices: Sequence[str], guards: Sequence[str]) -> Value:
+        """A read where the guards hold, and another value elsewhere."""
         text = f"{tensor.name}[{', '.join(indices) or '()'}]"
         if not guards:
             return Value(text, *tensor.value.range)
@@ -120,6 +143,34 @@ class Expressions(Indices):
         return Value(f"te.if_then_else({condition}, {text}, {other.text})",
                      tensor.value.dtype, min(tensor.value.low, other.low),
                      max(tensor.value.high, other.high))
+
+    def _concatenated(self, axes: Sequence[Axis]) -> Value:
+        """Parts of two tensors, one behind the other along an axis."""
+        axis = self.pick(axes)
+        cut, rest = self._parts(axis.extent)
+        around = [a for a in self.shuffled(axes) if a is axis or self.chance(50)]
+        if self.points([a.extent for a in around]) > 3 * MOST_ELEMENTS:
+            around = [axis]
+        one = self.placeholder(tuple(cut if a is axis else a.extent for a in around))
+        other = one
+        if cut != rest or self.chance(40):
+            behind = tuple(rest if a is axis else a.extent for a in around)
+            other = self.placeholder(behind, one.value.dtype)
+        there = [f"{a.name} - {cut}" if a is axis else a.name for a in around]
+        here = f"{one.name}[{', '.join(a.name for a in around)}]"
+        behind_it = f"{other.name}[{', '.join(there)}]"
+        texts = (f"< {cut}, {here}, {behind_it}", f">= {cut}, {behind_it}, {here}")
+        return Value(f"te.if_then_else({axis.name} {self.pick(texts)})", one.value.dtype,
+                     min(one.value.low, other.value.low), max(one.value.high, other.value.high))
+
+    def _parts(self, extent: Extent) -> tuple[Extent, Extent]:
+        """Two extents with this sum."""
+        if isinstance(extent, int):
+            cut = self.number(0, extent)
+            return cut, extent - cut
+        if extent in self.parts:
+            return self.parts[extent]
+        return f"({extent} // 2)", f"(({extent} + 1) // 2)"
 
     def _inside(self, index: Index, extent: Extent, guards: list[str]) -> str:
         if index.whole == extent:
@@ -161,12 +212,13 @@ class Expressions(Indices):
         """A placeholder just as large as the indices need, or a little larger."""
         indices: list[str] = []
         shape: list[Extent] = []
+        guards: list[str] = []
         for _ in range(self.pick((2, 1, 2, 3, 1, 0))):
             index = self.index(axes)
             text, extent = index.text, index.whole
             if isinstance(extent, str) and self.chance(20):
                 step = self.number(0, 2)
-                text, extent = f"{text} + {step}", f"{extent} + 2"
+                text, extent = f"{text} + {step}", f"({extent} + 2)"
             if index.low is not None and index.high is not None and (
                 extent is None or self.chance(30)
             ):
@@ -174,16 +226,16 @@ class Expressions(Indices):
                 text = f"{text} + {start}" if start else text
                 extent = index.high + start + 1 + self.pick((0, 0, 1, 3))
             if extent is None:
-                continue
+                extent = self.extent()
+                text = self._inside(index, extent, guards)
             if self.points((*shape, extent)) > 3 * MOST_ELEMENTS:
                 break
             indices.append(text)
             shape.append(extent)
-        tensor = self.placeholder(tuple(shape))
-        return Value(f"{tensor.name}[{', '.join(indices) or '()'}]", *tensor.value.range)
+        return self._guarded(self.placeholder(tuple(shape)), indices, guards)
 
-    def placeholder(self, shape: tuple[Extent, ...]) -> Known:
-        dtype = self.pick(TYPES)
+    def placeholder(self, shape: tuple[Extent, ...], dtype: str | None = None) -> Known:
+        dtype = dtype or self.pick(TYPES)
         low = -4 if dtype.startswith(("int", "float", "bfloat")) else 0
         high = 1 if dtype == "bool" else 4
         if dtype in INTEGERS and self.chance(50):
@@ -198,11 +250,12 @@ class Expressions(Indices):
     def leaf(self, axes: Sequence[Axis]) -> Value:
         if self.chance(8):
             return literal(self.number(0, 4), self.pick(TYPES))
-        counted = [a for a in axes if isinstance(a.extent, int)]
-        if counted and self.chance(8):
-            axis = self.pick(counted)
+        if axes and self.chance(8):
+            axis = self.pick(axes)
+            last = max(self.points([axis.extent]) - 1, 0)
             # Not the bare name: te.max(x, axis) of a reduction axis is a reduction.
-            return as_type(Value(f"({axis.name} + 0)", "int32", 0, axis.last), self.pick(TYPES))
+            counted = Value(f'te.cast({axis.name} + 0, "int32")', "int32", 0, last)
+            return as_type(counted, self.pick(TYPES))
         return self.read(axes)
 
     def condition(self, axes: Sequence[Axis], depth: int) -> Value:

@@ -50,13 +50,12 @@ class Indices(Draws):
             value = self.number(0, 3)
             return Index(str(value), value, value)
         axis = self.pick(axes)
-        if isinstance(axis.extent, str):
-            return self._symbolic(axis)
-        if self.chance(25):
-            other = self.pick(axes)
-            if not isinstance(other.extent, str):
+        if len(axes) > 1 and self.chance(25):
+            other = self.pick([a for a in axes if a is not axis])
+            if isinstance(axis.extent, int) and isinstance(other.extent, int):
                 return self._of_two(axis, other)
-        return self._of_one(axis)
+            return self._symbolic_two(axis, other)
+        return self._symbolic(axis) if isinstance(axis.extent, str) else self._of_one(axis)
 
     def _of_one(self, axis: Axis) -> Index:
         name, last = axis.name, axis.last
@@ -80,21 +79,50 @@ class Indices(Draws):
 
     def _of_two(self, axis: Axis, other: Axis) -> Index:
         most = axis.last + other.last
-        match self.number(0, 2):
+        match self.number(0, 3):
             case 0:
                 return Index(f"{axis.name} + {other.name}", 0, most)
             case 1:
                 return Index(f"{axis.name} - {other.name} + {other.last}", 0, most)
+            case 2:
+                stride, dilation, border = self._window()
+                return Index(f"{axis.name} * {stride} + {other.name} * {dilation} - {border}",
+                             -border, axis.last * stride + other.last * dilation - border)
         return Index(f"{axis.name} * 2 + {other.name}", 0, axis.last + most)
 
+    def _window(self) -> tuple[int, int, int]:
+        """Stride, dilation, and how many places of the border are in front."""
+        return self.number(1, 3), self.number(1, 3), self.number(0, 2)
+
     def _symbolic(self, axis: Axis) -> Index:
-        match self.number(0, 5):
+        name, extent = axis.name, axis.extent
+        match self.number(0, 7):
             case 0:
-                return Index(f"{axis.name} - 1")
+                return Index(f"{name} - 1")
             case 1:
-                return Index(f"{axis.extent} - 1 - {axis.name}", whole=axis.extent)
+                return Index(f"{extent} - 1 - {name}", whole=extent)
             case 2:
-                return Index(f"{axis.name} // 2", whole=axis.extent)
+                return Index(f"{name} // 2", whole=extent)
             case 3:
-                return Index(f"{axis.name} + 1")
-        return Index(axis.name, whole=axis.extent)
+                return Index(f"{name} + 1")
+            case 4:
+                step = self.number(2, 3)
+                return Index(f"{name} * {step}", whole=f"({extent} * {step})")
+            case 5:
+                step = self.number(2, 4)
+                return Index(f"{name} % {step}", 0, step - 1)
+        return Index(name, whole=extent)
+
+    def _symbolic_two(self, axis: Axis, other: Axis) -> Index:
+        a, b, rows, columns = axis.name, other.name, axis.extent, other.extent
+        match self.number(0, 4):
+            case 0:
+                return Index(f"{a} + {b}", whole=f"({rows} + {columns})")
+            case 1:
+                return Index(f"{a} - {b} + {columns} - 1", whole=f"({rows} + {columns})")
+            case 2:
+                return Index(f"{a} * {columns} + {b}", whole=f"({rows} * {columns})")
+        stride, dilation, border = self._window()
+        most = f"({rows} * {stride} + {columns} * {dilation})"
+        text = f"{a} * {stride} + {b} * {dilation}"
+        return Index(f"{text} - {border}") if border else Index(text, whole=most)

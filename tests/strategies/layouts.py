@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tecomp import te
-from tests.strategies.draws import Draw, Draws
+from tests.strategies.draws import Dice, Draw, Draws
 
 Array: TypeAlias = NDArray[Any]
 
@@ -39,11 +39,11 @@ class _Maker(Draws):
             self._split(self.pick(self.results))
         elif kind == 5 and len(self.results) < 5:
             self.results.insert(self.number(0, len(self.results)), _Result("0", 1))
-        elif known and kind == 6:
-            self._shift(self.pick(known))
-        elif len(known) >= 2 and kind >= 7:
-            first = self.pick(known)
-            second = self.pick([r for r in known if r is not first])
+        elif self.results and kind == 6:
+            self._shift(self.pick(self.results))
+        elif len(self.results) >= 2 and known and kind >= 7:
+            second = self.pick(known)
+            first = self.pick([r for r in self.results if r is not second])
             (self._fuse, self._skew, self._swizzle)[kind - 7](first, second)
 
     def _split(self, result: _Result) -> None:
@@ -55,41 +55,39 @@ class _Maker(Draws):
         self.results.insert(at, inner)
 
     def _shift(self, result: _Result) -> None:
-        assert result.extent
-        extent, text = result.extent, result.text
+        extent, text, step = result.extent, result.text, self.number(1, 3)
         match self.number(0, 2):
-            case 0:
+            case 0 if extent:
                 result.text = f"{extent - 1} - ({text})"
-            case 1:
-                result.text = f"({text} + {self.number(1, 3)}) % {extent}"
-            case 2:
-                step = self.number(1, 3)
-                result.text, result.extent = f"({text} + {step})", extent + step
+            case 1 if extent:
+                result.text = f"({text} + {step}) % {extent}"
+            case _:
+                result.text, result.extent = f"({text} + {step})", extent and extent + step
 
     def _fuse(self, first: _Result, second: _Result) -> None:
-        assert first.extent
         assert second.extent
         first.text = f"({first.text}) * {second.extent} + ({second.text})"
-        first.extent *= second.extent
+        first.extent = first.extent and first.extent * second.extent
         self.results = [r for r in self.results if r is not second]
 
     def _skew(self, first: _Result, second: _Result) -> None:
-        assert first.extent
         assert second.extent
         first.text = f"({first.text}) + ({second.text})"
-        first.extent += second.extent - 1
+        first.extent = first.extent and first.extent + second.extent - 1
 
     def _swizzle(self, first: _Result, second: _Result) -> None:
-        assert first.extent
-        first.text = f"(({first.text}) ^ (({second.text}) % 4))"
-        first.extent = -(-first.extent // 4) * 4
+        if first.extent:
+            first.text = f"(({first.text}) ^ (({second.text}) % 4))"
+            first.extent = -(-first.extent // 4) * 4
 
 
-def draw_layout(draw: Draw, shape: Sequence[int | None], *, separated: bool | None = None) -> str:
+def draw_layout(
+    draw: Draw | Dice, shape: Sequence[int | None], *, separated: bool | None = None
+) -> str:
     """A map for a tensor of `shape` (None: not known), as the text of a function.
 
     Args:
-        draw: hypothesis's.
+        draw: what makes choices.
         shape: extents.
         separated: whether the places get two physical axes; None to let it be drawn.
     """

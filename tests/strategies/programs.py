@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from hypothesis import strategies as st
-
 from tecomp import te
-from tests.strategies.draws import Draw
+from tests.strategies.draws import Dice, Draw
 from tests.strategies.expressions import (
     MOST_TERMS,
     Expressions,
@@ -44,6 +43,15 @@ argmax = te.comm_reducer(
     lambda index, value: [te.max_value(index), te.min_value(value)],
     name="argmax",
 )"""
+PAIRS = MappingProxyType({
+    "argmax": ARGMAX,
+    "both": """\
+both = te.comm_reducer(
+    lambda x, y: [te.max(x[0], y[0]), x[1] + y[1]],
+    lambda t0, t1: [te.min_value(t0), te.const(0, t1)],
+    name="both",
+)""",
+})
 
 
 @dataclass(frozen=True)
@@ -75,13 +83,13 @@ class Maker(Expressions):
     def stage(self) -> None:
         shape = self.shape()
         axes = [Axis(self.fresh("i"), extent) for extent in shape]
-        match self.number(0, 9):
+        match self.number(0, 10):
             case 0 | 1 | 2 | 3:
                 self._elementwise(shape, axes)
             case 4 | 5 | 6 | 7 | 8:
                 self._reduction(shape, axes)
-            case 9:
-                self.pick((self._argmax, self._two_outputs, self._scan))(shape, axes)
+            case 9 | 10:
+                self.pick((self._several, self._two_outputs, self._scan))(shape, axes)
 
     def _elementwise(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
         value = self.expr(axes, self.number(1, 3))
@@ -134,26 +142,38 @@ class Maker(Expressions):
         text = f"te.{kind}({value.text}, axis=[{names}]{where}{init})"
         self._define(shape, axes, text, (Value("", value.dtype, low, high),))
 
-    def _argmax(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
-        if ARGMAX not in self.lines:
-            self.lines.append(ARGMAX)
-        reduced = self._reduce_axes(shape)[-1]
-        value = tamed(self.expr([*axes, reduced], 1))
+    def _several(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
+        """A reduction of pairs."""
+        name = self.pick(tuple(PAIRS))
+        if PAIRS[name] not in self.lines:
+            self.lines.append(PAIRS[name])
+        reduced = self._reduce_axes(shape)
+        over = [*axes, *reduced]
+        value = tamed(self.expr(over, 1))
         if value.dtype == "bool":
             value = as_type(value, "int8")
-        text = f"argmax(({reduced.name}, {value.text}), axis={reduced.variable})"
-        bounds = full_range(value.dtype)
-        results = Value("", "int32", *full_range("int32")), Value("", value.dtype, *bounds)
+        if name == "argmax":
+            first = Value(f'te.cast({reduced[-1].name}, "int32")', *_whole("int32"))
+            reduced = reduced[-1:]
+            value = tamed(as_type(self.expr([*axes, *reduced], 1), value.dtype))
+            results = first, Value("", *_whole(value.dtype))
+        else:
+            first = tamed(as_type(self.expr(over, 1), "int32"))
+            value = as_type(value, self.pick(("int32", "int64", "int16")))
+            results = Value("", *_whole("int32")), Value("", *_whole(value.dtype))
+        where = f", where={self.condition([*axes, *reduced], 1).text}" if self.chance(25) else ""
+        variables = ", ".join(axis.variable for axis in reduced)
+        text = f"{name}(({first.text}, {value.text}), axis=[{variables}]{where})"
         self._define(shape, axes, text, results)
 
     def _scan(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
         """A recurrence over the first axis; steps are clipped, so that values stay small."""
-        if not shape or not isinstance(shape[0], int) or shape[0] < 1:
+        if not shape or shape[0] == 0:
             return self._elementwise(shape, axes)
         dtype = self.pick(("int32", "float32", "int8"))
         name, (time, *places) = self.fresh("S"), axes
-        first = self.number(1, min(2, shape[0]))
-        start = as_type(tamed(self.expr(axes, 1)), dtype)
+        first = 1 if shape[0] == 1 else self.number(1, 2)
+        start = as_type(tamed(self.expr([Axis(time.name, first), *places], 1)), dtype)
         back = self.number(1, first)
         at = [place.name for place in places]
         if places and self.chance(30):
@@ -194,6 +214,10 @@ class Maker(Expressions):
         self.tensors += [Known(n, shape, v) for n, v in zip(names, values, strict=True)]
 
 
+def _whole(dtype: str) -> tuple[str, float, float]:
+    return dtype, *full_range(dtype)
+
+
 def _reduced(kind: str, value: Value, terms: int) -> tuple[Value, float, float]:
     """What to reduce, and the bounds of the result."""
     least, most = full_range(value.dtype)
@@ -227,16 +251,18 @@ def _with_start(
     return min(low, start.low), start.high
 
 
-@st.composite
-def programs(draw: Draw, *, most_stages: int = 5) -> Program:
-    """Computations of up to `most_stages` stages."""
+def draw_program(draw: Draw | Dice, *, most_stages: int = 5) -> Program:
+    """A computation of up to `most_stages` stages."""
     maker = Maker(draw)
-    if maker.chance(30):
+    if maker.chance(70):
+        dtype = "int64" if maker.chance(15) else "int32"
         for name in ("n", "m")[: maker.number(1, 2)]:
-            values = [maker.pick((3, 2, 5, 8, 7, 1, 11, 0)) for _ in range(2)]
-            maker.sizes[name] = tuple(values)
-            maker.lines.append(f'{name} = te.var("{name}")')
-    for _ in range(maker.number(1, most_stages)):
+            maker.sizes[name] = (
+                maker.pick((3, 2, 5, 8, 7, 11)), maker.pick((1, 0, 4)),
+                maker.pick((6, 3, 1, 0, 10, 2)),
+            )
+            maker.lines.append(f'{name} = te.var("{name}", "{dtype}")')
+    for _ in range(min(maker.pick((1, 2, 3, 1, 2, 5)), most_stages)):
         maker.stage()
     body = "\n".join(maker.lines)
     computed = [t.name for t in maker.tensors if t.name not in maker.inputs]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import event, reject
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 from tecomp import te
 from tecomp.compute.axis import IterKind, IterVar
@@ -16,11 +17,13 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import LayoutError, LowerError, ScheduleError, TecompError
+from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.scheduling.place import consumers_below
+from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage
-from tests.strategies.draws import Draw, Draws
+from tests.strategies.draws import Dice, Draw, Draws, event
 from tests.strategies.layouts import draw_layout, function_of
-from tests.strategies.programs import Program, programs
+from tests.strategies.programs import Program, draw_program
 
 # Refusals that the documentation of a primitive announces. Any other error is a failure.
 REFUSED_CALLS = (
@@ -46,28 +49,32 @@ REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
     r"^s\[(?P<stage>\S+)\]\.compute_at: \S+ is passed by the caller, but the stage .* only a part",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): init= of \S+ reads \S+ before the loops of the",
+    r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads the state of",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): the start of \S+ reads \S+ before the loops over",
     r"iterations .* both write .*, which the caller passes; compute (?P<stage>\S+) at the root",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
 )
-# Refusals of hints about loops, which say nothing about what is computed, and of orders.
+# Refusals of hints about loops, which say nothing about what is computed.
 REFUSED_HINTS = (
+    r"^s\[\S+\]\.(?P<hint>prefetch)\(.*\): nothing inside that loop reads",
+    r"^s\[\S+\]\.(?P<hint>prefetch)\(.*\): \S+ is computed inside that loop",
+    r"^s\[\S+\]\.(?P<hint>prefetch)\(.*\): the iterations of \S+ run at once",
+    r"^s\[\S+\]\.(?P<hint>double_buffer): \S+ is not computed inside a loop",
+    r"^s\[\S+\]\.(?P<hint>double_buffer): the caller passes the memory",
+    r"^s\[\S+\]\.(?P<hint>double_buffer): the iterations of \S+ of \S+ run at the same time",
+    r"^s\[\S+\]\.(?P<hint>double_buffer): \S+ cannot be computed an iteration ahead: it reads",
+    r"^s\[\S+\]\.(?P<hint>rolling_buffer): \S+ is not computed inside a loop",
+    r"^s\[\S+\]\.(?P<hint>rolling_buffer): the caller passes the memory",
+    r"^s\[\S+\]\.(?P<hint>rolling_buffer): the iterations of \S+ of \S+ run at the same time",
+    r"^s\[\S+\]\.(?P<hint>rolling_buffer): \S+ has a double buffer too",
+    r"^s\[\S+\]\.(?P<hint>rolling_buffer): the layout of \S+ has a pad_value",
+    r"^s\[\S+\]\.(?P<hint>rolling_buffer): no two iterations of",
+)
+# Refusals of orders of loops that do not compute what others read.
+REFUSED_ORDERS = (
     r"^s\[\S+\]: iteration \(.*\) reads \S+\[.*\] before its loops compute that",
     r"iteration \(.*\) reads \S+\[.*\], which another one computes at the same time",
-    r"^s\[\S+\]\.prefetch\(.*\): nothing inside that loop reads",
-    r"^s\[\S+\]\.prefetch\(.*\): \S+ is computed inside that loop",
-    r"^s\[\S+\]\.prefetch\(.*\): the iterations of \S+ run at once",
-    r"^s\[\S+\]\.double_buffer: \S+ is not computed inside a loop",
-    r"^s\[\S+\]\.double_buffer: the caller passes the memory",
-    r"^s\[\S+\]\.double_buffer: the iterations of \S+ of \S+ run at the same time",
-    r"^s\[\S+\]\.double_buffer: \S+ cannot be computed an iteration ahead: it reads",
-    r"^s\[\S+\]\.rolling_buffer: \S+ is not computed inside a loop",
-    r"^s\[\S+\]\.rolling_buffer: the caller passes the memory",
-    r"^s\[\S+\]\.rolling_buffer: the iterations of \S+ of \S+ run at the same time",
-    r"^s\[\S+\]\.rolling_buffer: \S+ has a double buffer too",
-    r"^s\[\S+\]\.rolling_buffer: the layout of \S+ has a pad_value",
-    r"^s\[\S+\]\.rolling_buffer: no two iterations of",
 )
 
 
@@ -111,24 +118,47 @@ class Case:
         return [*sizes, *self.inputs, *self.outputs]
 
     def build(self) -> ScheduledKernel:
-        """Compile; stages that cannot be where they are put are computed at the root."""
+        """Compile; what is refused is taken back."""
+        self.lower()
+        return build(self.schedule, self.args)
+
+    def lower(self) -> Lowered:
+        """The function after each pass; what is refused is taken back."""
         while True:
             try:
-                return build(self.schedule, self.args)
+                return lower_all(self.schedule, self.args)
             except LowerError as error:
-                found = _matching(error, REFUSED_PLACES)
-                if found is None:
-                    if _matching(error, REFUSED_HINTS) is not None:
-                        reject()
-                    raise
-                event(f"moved to the root: {found.re.pattern}")
-                # Stages may share a name; all of them move.
-                before = self.schedule.state
-                for stage in self.schedule.stages:
-                    if stage.op.name == found["stage"]:
-                        stage.compute_root()
-                if self.schedule.state == before:
-                    raise
+                self._mend(error)
+
+    def _mend(self, error: LowerError) -> None:
+        """Take back what was refused."""
+        if (found := _matching(error, REFUSED_PLACES)) is not None:
+            event(f"moved to the root: {found.re.pattern}")
+            # Stages may share a name; all of them move.
+            before = self.schedule.state
+            for stage in self.schedule.stages:
+                if stage.op.name == found["stage"]:
+                    stage.compute_root()
+            if self.schedule.state == before:
+                raise error
+        elif (found := _matching(error, REFUSED_HINTS)) is not None:
+            event(f"taken back: {found.re.pattern}")
+            self.schedule = self._without(found["hint"])
+        elif _matching(error, REFUSED_ORDERS) is not None:
+            raise UnsatisfiedAssumption(error.message)
+        else:
+            raise error
+
+    def _without(self, hint: str) -> Schedule:
+        """The schedule without calls of a primitive that returns nothing."""
+        trace = json.loads(self.schedule.trace.to_json())
+        needs, steps = [], []
+        for step in trace["steps"]:
+            needs += step["needs"]
+            if step["call"] != hint:
+                steps.append({**step, "needs": needs})
+                needs = []
+        return replay(json.dumps({**trace, "steps": steps}), list(self.schedule.outputs))
 
     def text(self) -> str:
         """Python text of the program and the schedule."""
@@ -385,10 +415,9 @@ def _reads(schedule: Schedule, reader: Stage, tensor: Tensor) -> bool:
     )
 
 
-@st.composite
-def cases(draw: Draw, *, most_steps: int = 16) -> Case:
-    """Programs with a schedule of up to `most_steps` calls."""
-    program = draw(programs())
+def draw_case(draw: Draw | Dice, *, most_steps: int = 16) -> Case:
+    """A program with a schedule of up to `most_steps` calls."""
+    program = draw_program(draw)
     names = program.define()
     outputs = dict.fromkeys(names[name].op for name in program.outputs)
     case = Case(program, names, te.create_schedule(list(outputs)))
@@ -397,3 +426,9 @@ def cases(draw: Draw, *, most_steps: int = 16) -> Case:
     for k in range(scheduler.number(6, most_steps)):
         scheduler.step(early=k < early)
     return case
+
+
+@st.composite
+def cases(draw: Draw, *, most_steps: int = 16) -> Case:
+    """Programs with a schedule of up to `most_steps` calls."""
+    return draw_case(draw, most_steps=most_steps)

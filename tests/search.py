@@ -1,0 +1,232 @@
+"""A long search for programs that go wrong: `python -m tests.search --help`.
+
+Every seed makes one program, as in `tests/properties/test_programs.py` and `test_operators.py`. Wrong numbers, errors that
+no documentation announces, crashes and programs that take too long are printed, each with its seed;
+`--reduce SEED` looks for a smaller program that goes wrong in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+
+from hypothesis.errors import UnsatisfiedAssumption
+
+from tecomp import TecompError
+from tecomp.driver.build import build
+from tests.strategies.agreement import bindings, check_ends
+from tests.strategies.draws import Dice
+from tests.strategies.operators import draw_operation
+from tests.strategies.schedules import draw_case
+
+os.environ["TECOMP_CACHE"] = "off"
+FORK = multiprocessing.get_context("fork")
+BATCH = 400  # programs in one process, whose memory is then given back
+PASSED, REFUSED, WRONG = "passed", "refused", "wrong"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one program: passed, refused, or wrong, with a text."""
+
+    kind: str
+    text: str = ""
+    program: str = ""
+    rolled: Sequence[int] = ()
+
+    @property
+    def sort(self) -> str:
+        """The text without the names and numbers of one program."""
+        first = self.text.strip().split("\n")[0]
+        return re.sub(r"\b[a-zA-Z_]\w*\d\w*\b|\d+", "#", first)[:90]
+
+
+def try_program(dice: Dice) -> Outcome:
+    """Draw a program, compile it, and compare its numbers with those of its definition."""
+    program = ""
+    try:
+        case = draw_case(dice)
+        program = case.text()
+        lowered = case.lower()
+        program = case.text()
+        # Most faults are in lowering, and machine code takes the longest to make.
+        kernel = build(case.schedule, case.args) if dice.below(3) == 0 else None
+        for sizes in bindings(case):
+            check_ends(case, lowered, kernel, sizes)
+    except UnsatisfiedAssumption as error:
+        return Outcome(REFUSED, str(error), program, dice.rolled)
+    except Exception as error:
+        return _wrong(error, program, dice)
+    return Outcome(PASSED)
+
+
+def _try_all(
+    kind: str, dice: Sequence[Dice], results: Connection, seconds: float, log: str
+) -> None:
+    warnings.simplefilter("ignore")
+    with open(log, "w", encoding="utf-8") as stacks:
+        faulthandler.enable(stacks)
+        for one in dice:
+            faulthandler.dump_traceback_later(seconds, exit=True, file=stacks)
+            results.send((one.seed, KINDS[kind](one)))
+        faulthandler.cancel_dump_traceback_later()
+    os._exit(0)
+
+
+def try_operation(dice: Dice) -> Outcome:
+    """Draw a call of an operator of the library, build it, and compare it with NumPy."""
+    program = ""
+    try:
+        operation = draw_operation(dice)
+        program = operation.text
+        operation.check()
+    except Exception as error:
+        if isinstance(error, ValueError) and not isinstance(error, TecompError):
+            return Outcome(REFUSED, str(error), program, dice.rolled)
+        return _wrong(error, program, dice)
+    return Outcome(PASSED)
+
+
+def _wrong(error: Exception, program: str, dice: Dice) -> Outcome:
+    text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+    return Outcome(WRONG, text, program, dice.rolled)
+
+
+KINDS = {"programs": try_program, "operators": try_operation}
+
+
+@dataclass
+class _Worker:
+    """A process that tries one program after another."""
+
+    kind: str
+    dice: list[Dice]
+    seconds: float
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.results, there = FORK.Pipe(duplex=False)
+        handle, self.log = tempfile.mkstemp()
+        os.close(handle)
+        self.process = FORK.Process(
+            target=_try_all, args=(self.kind, self.dice, there, self.seconds, self.log)
+        )
+        self.process.start()
+        there.close()
+
+    def ended(self) -> Outcome | None:
+        """What became of the program with which the process ended before its time."""
+        self.process.join()
+        with open(self.log, encoding="utf-8") as log:
+            stack = log.read()
+        os.unlink(self.log)
+        if self.done == len(self.dice):
+            return None
+        self.done += 1
+        slow, code = f"no end in {self.seconds:g} s", f"exit code {self.process.exitcode}"
+        return Outcome(WRONG, f"{slow if 'Timeout' in stack else code}\n{stack}")
+
+
+def search(
+    kind: str, seeds: Sequence[int], processes: int, seconds: float
+) -> Iterator[tuple[int | None, Outcome]]:
+    """Each seed with what became of its program, in the order in which they are done."""
+    dice = [Dice(seed=seed) for seed in seeds]
+    batches = [dice[k : k + BATCH] for k in range(0, len(dice), BATCH)]
+    workers: dict[Connection, _Worker] = {}
+    while batches or workers:
+        while batches and len(workers) < processes:
+            worker = _Worker(kind, batches.pop(0), seconds)
+            workers[worker.results] = worker
+        for results in [ready for ready in wait(list(workers)) if isinstance(ready, Connection)]:
+            worker = workers[results]
+            try:
+                seed, outcome = results.recv()
+                worker.done += 1
+                yield seed, outcome
+            except EOFError:
+                if (outcome := worker.ended()) is not None:
+                    yield worker.dice[worker.done - 1].seed, outcome
+                del workers[results]
+                if left := worker.dice[worker.done :]:
+                    batches.insert(0, left)
+
+
+def _apart(kind: str, dice: Dice, seconds: float) -> Outcome:
+    """What becomes of a program, tried in a process of its own."""
+    worker = _Worker(kind, [dice], seconds)
+    try:
+        outcome: Outcome = worker.results.recv()[1]
+    except EOFError:
+        outcome = worker.ended() or Outcome(PASSED)
+    return outcome
+
+
+def reduce(kind: str, seed: int, seconds: float, budget: float) -> Outcome:
+    """A smaller program that goes wrong as that of a seed does.
+
+    The numbers that a program is made of are left out in ranges, or replaced by 0.
+    """
+    end = time.monotonic() + budget
+    outcome = _apart(kind, Dice(seed=seed), seconds)
+    best, size = outcome.rolled, max(len(outcome.rolled) // 2, 1)
+    while size:
+        at = 0
+        while at < len(best) and time.monotonic() < end:
+            part = best[at : at + size]
+            for instead in ([], [0] * len(part)):
+                if instead == part:
+                    continue
+                smaller = [*best[:at], *instead, *best[at + size :]]
+                tried = _apart(kind, Dice(smaller), seconds)
+                if tried.kind == WRONG and tried.sort == outcome.sort:
+                    best, outcome = smaller, tried
+                    break
+            else:
+                at += size
+        size //= 2
+    return outcome
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description="search for random programs that go wrong")
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=1000, help="how many programs")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one program")
+    parser.add_argument("--reduce", type=int, metavar="SEED", help="show a smaller such program")
+    given = parser.parse_args()
+    if given.reduce is not None:
+        outcome = reduce(given.kind, given.reduce, given.timeout, budget=120)
+        sys.exit(f"{outcome.program}\n{outcome.text}")
+    begin, counts, sorts = time.monotonic(), Counter[str](), Counter[str]()
+    seeds = range(given.seed, given.seed + given.count)
+    for seed, outcome in search(given.kind, [*seeds], given.processes, given.timeout):
+        counts[outcome.kind] += 1
+        if outcome.kind == PASSED:
+            continue
+        sorts[f"{outcome.kind}: {outcome.sort}"] += 1
+        if outcome.kind == WRONG:
+            print(f"== seed {seed}\n{outcome.program}\n{outcome.text}\n", flush=True)
+    for sort, count in sorts.most_common():
+        print(f"{count:6} {sort}")
+    print(f"{dict(counts)} in {time.monotonic() - begin:.0f} s, seeds {seeds.start} to {seeds.stop - 1}")
+    sys.exit(1 if counts[WRONG] else 0)
+
+
+if __name__ == "__main__":
+    main()
