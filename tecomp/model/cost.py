@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter as Totals
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import PrimFunc
@@ -17,10 +18,13 @@ from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
 from tecomp.model.exchange import Sources, exchanges, link_between
 from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
-from tecomp.model.report import CoreWork, Direction, Occupancy, Part, Report, Traffic, Transfers
+from tecomp.model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of
+from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of, sources_of
+from tecomp.model.timeline import Part
 from tecomp.model.units import cycles_of
+
+_After: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,12 @@ class _Worker:
     operations: int = 0
     tiles: Totals[str] = field(default_factory=Totals)
     computing: float = 0.0
-    parts: dict[tuple[int, str, str], float] = field(default_factory=dict)
+    parts: dict[tuple[int, int, str, str], float] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
 
-    def takes(self, statement: int, name: str, resource: str, cycles: float) -> None:
-        """Note that a statement needs a resource for so long."""
-        key = statement, name, resource
+    def takes(self, statement: int, step: int, name: str, resource: str, cycles: float) -> None:
+        """Note that a step of a statement, see `Part`, needs a resource for so long."""
+        key = statement, step, name, resource
         self.parts[key] = self.parts.get(key, 0.0) + cycles
 
     def awaits(self, resource: str, cycles: float) -> None:
@@ -214,7 +218,8 @@ class _Model:
             self.chip[resource] = self.chip.get(resource, 0.0) + cycles
             return
         name = (site.target or site.buffer).name
-        self._worker(core).takes(site.statement, name, resource, cycles)
+        step = 2 if site.direction == "write" else 0
+        self._worker(core).takes(site.statement, step, name, resource, cycles)
 
     def compute(self, work: Work) -> None:
         """Add what one statement computes."""
@@ -226,7 +231,7 @@ class _Model:
                 worker.operations += count * times
                 cycles += count * times * self._cycles(name, dtype)
             worker.computing += cycles
-            worker.takes(work.statement, work.name, "compute", cycles)
+            worker.takes(work.statement, 1, work.name, "compute", cycles)
 
     def tile(self, work: TileWork) -> None:
         """Add what an operation of the machine takes of its unit."""
@@ -237,7 +242,7 @@ class _Model:
             if work.unit is not None:
                 cycles = times * cycles_of(work.operation, work.unit)
                 worker.computing += cycles
-                worker.takes(work.statement, name, f"{work.unit.name} unit", cycles)
+                worker.takes(work.statement, 1, name, f"{work.unit.name} unit", cycles)
 
     def _cycles(self, name: str, dtype: str) -> float:
         """Of one operation on one element."""
@@ -252,9 +257,10 @@ class _Model:
     def report(self, program: Program) -> Report:
         """What was added up."""
         order = sorted(self.workers)
+        after = sources_of(self.sites)
         return Report(
             program.name, self.target.name, self.sites.axes, self.target.cores,
-            tuple(_core_work(core, self.workers[core]) for core in order),
+            tuple(_core_work(core, self.workers[core], after) for core in order),
             tuple(self._traffic(order)),
             tuple(Transfers(name, each.bytes, each.transfers, each.bursts, each.hops)
                   for name, each in self.links.items()),
@@ -290,12 +296,13 @@ def _moved(accesses: Accesses, size: int, memory: Memory) -> int:
     return max(accesses.count * size, accesses.blocks * block if block else 0)
 
 
-def _core_work(core: Core, worker: _Worker) -> CoreWork:
+def _core_work(core: Core, worker: _Worker, after: Mapping[int, _After]) -> CoreWork:
     cycles: dict[str, float] = {}
     parts = []
-    for (_, name, resource), each in sorted(worker.parts.items(), key=lambda item: item[0][0]):
+    for key, each in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
+        statement, step, name, resource = key
         cycles[resource] = cycles.get(resource, 0.0) + each
-        parts.append(Part(name, resource, each))
+        parts.append(Part(name, resource, each, statement, step, after.get(statement, ())))
     return CoreWork(
         core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
         sum(worker.waits.values()), tuple(parts),

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tecomp.model.timeline import SLICES, Event, Part, timeline
+
 Direction = Literal["read", "write"]
 
 
@@ -67,21 +69,6 @@ class Occupancy:
     peak_bytes: int
     usable_bytes: int | None
     padding_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one statement does on one core, by the resource that it takes.
-
-    Attributes:
-        name: of the buffer that it writes, or of what it reads for a condition.
-        resource: `compute`, a link, or a memory with a direction.
-        cycles: that it takes of the resource.
-    """
-
-    name: str
-    resource: str
-    cycles: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,26 +176,30 @@ class Report:
     def trace(self) -> str:
         """The modelled timeline as a trace that chrome://tracing and Perfetto open.
 
-        Each core has a row for each of its resources. In the model resources work at the same time,
-        so the parts of one are one after another from the start. Without a clock a cycle is shown
-        as a microsecond.
+        Each core has a row for each of its resources. Resources work at the same time, but nothing
+        begins before what it takes data from has ended; a part of the program is shown as slices,
+        as its rounds are. Without a clock a cycle is shown as a microsecond.
         """
         scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
         events: list[dict[str, Any]] = []
+        known: dict[tuple[Part, ...], tuple[Event, ...]] = {}
         for process, core in enumerate(self.cores):
             name = "core " + ",".join(map(str, core.core)) if self.axes else "core"
             events.append(_named("process_name", process, 0, name))
             rows = {resource: row for row, resource in enumerate(core.cycles)}
             for resource, row in rows.items():
                 events.append(_named("thread_name", process, row, resource))
-            clock = dict.fromkeys(rows, core.latency)
-            for part in core.parts:
+            if core.parts not in known:
+                known[core.parts] = timeline(core.parts)
+            for event in known[core.parts]:
+                part = core.parts[event.part]
                 events.append({
                     "ph": "X", "name": part.name, "cat": part.resource, "pid": process,
-                    "tid": rows[part.resource], "ts": clock[part.resource] * scale,
-                    "dur": part.cycles * scale, "args": {"cycles": part.cycles},
+                    "tid": rows[part.resource], "ts": (core.latency + event.start) * scale,
+                    "dur": (event.end - event.start) * scale,
+                    "args": {"cycles": part.cycles / SLICES, "statement": part.statement,
+                             "slice": event.slice},
                 })
-                clock[part.resource] += part.cycles
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
 
     def __str__(self) -> str:

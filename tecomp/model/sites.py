@@ -121,6 +121,37 @@ def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
                  tuple(finder.axes), tuple(dict.fromkeys(finder.unknown)))
 
 
+def sources_of(sites: Sites) -> dict[int, tuple[tuple[int, int], ...]]:
+    """For each statement those before it that write what it reads, and how many rounds they share.
+
+    Rounds are those of the loops that both are in, but for loops that are bound to cores.
+    """
+    loops: dict[int, tuple[Round, ...]] = {}
+    writers: dict[Var, dict[int, None]] = {}
+    found: dict[int, dict[int, int]] = {}
+    for site in sorted(sites.sites, key=lambda site: (site.statement, site.direction)):
+        around = tuple(frame for frame in site.frames if isinstance(frame, Round))
+        loops.setdefault(site.statement, around)
+        if site.direction == "write":
+            writers.setdefault(site.buffer.data, {}).setdefault(site.statement)
+            continue
+        for writer in writers.get(site.buffer.data, ()):
+            if writer != site.statement:
+                rounds = _shared_rounds(loops[writer], around)
+                found.setdefault(site.statement, {})[writer] = rounds
+    return {statement: tuple(each.items()) for statement, each in found.items()}
+
+
+def _shared_rounds(a: tuple[Round, ...], b: tuple[Round, ...]) -> int:
+    rounds = 1
+    for x, y in zip(a, b, strict=False):
+        if x.var is not y.var:
+            break
+        if not x.thread:
+            rounds *= max(int(x.extent.value), 1) if isinstance(x.extent, Const) else 1
+    return rounds
+
+
 class _Finder:
     """Walks over statements in program order."""
 
@@ -132,6 +163,8 @@ class _Finder:
         self.axes: dict[str, None] = {}
         self.unknown: list[str] = []
         self.count = 0
+        self.statement = 0
+        self.owners: dict[int, int] = {}
         self.alone: set[int] = set()
 
     def run(self, root: Stmt) -> None:
@@ -140,8 +173,15 @@ class _Finder:
         todo: list[_Inside] = [(root, (), {})]
         while todo:
             node, frames, values = todo.pop()
-            self.count += 1
-            todo += reversed(self._inner(node, frames, values))
+            owner = self.owners.get(id(node))
+            if owner is None:
+                self.count += 1
+            self.statement = owner or self.count
+            inner = self._inner(node, frames, values)
+            if owner is not None or isinstance(node, TensorOp):
+                # What an operation of the machine touches is a part of that statement.
+                self.owners.update((id(child), self.statement) for child, _, _ in inner)
+            todo += reversed(inner)
 
     def _inner(
         self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]
@@ -206,13 +246,13 @@ class _Finder:
         self._reads(parts, frames, node.buffer, tuple(parts[1:]), is_copy=is_copy(parts[0]))
         indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
         self.sites.append(
-            Site("write", node.buffer, indices, (*frames, *lanes), self.count, node.buffer))
+            Site("write", node.buffer, indices, (*frames, *lanes), self.statement, node.buffer))
         self._computed(node.value, frames, values, node.buffer.name)
 
     def _operation(self, node: TensorOp, frames: tuple[Frame, ...]) -> Stmt:
         """What counts in its place."""
         unit = unit_of(node, self.engine)
-        self.tiles.append(TileWork(node, unit, frames, self.count))
+        self.tiles.append(TileWork(node, unit, frames, self.statement))
         return node.body if unit is None else node.operands
 
     def _touched(self, node: Touch, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> None:
@@ -223,7 +263,7 @@ class _Finder:
             return
         around = frames if place.predicate is None else (*frames, *self._where(place.predicate))
         self.sites.append(
-            Site("write", place.buffer, place.indices, around, self.count, place.buffer))
+            Site("write", place.buffer, place.indices, around, self.statement, place.buffer))
 
     def _computed(
         self, value: Expr, frames: tuple[Frame, ...], values: dict[Var, Expr], name: str
@@ -234,7 +274,7 @@ class _Finder:
             return self._where(substitute(condition, values))
 
         for around, counts in operations(value, frames, where):
-            self.works.append(Work(tuple(sorted(counts.items())), around, self.count, name))
+            self.works.append(Work(tuple(sorted(counts.items())), around, self.statement, name))
 
     def _statements(self, node: Stmt, inside: list[int]) -> int:
         """How many statements count as accesses; notes loops around one alone."""
@@ -270,7 +310,7 @@ class _Finder:
                         around = (*around, *self._where(predicate))
                     known, lanes = _scalars(tuple(map(self._known, indices)))
                     self.sites.append(Site(
-                        "read", buffer, known, (*around, *lanes), self.count, target, place,
+                        "read", buffer, known, (*around, *lanes), self.statement, target, place,
                         is_copy))
                     todo += [(index, around) for index in indices]
                 case _:

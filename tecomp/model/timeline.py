@@ -1,0 +1,106 @@
+"""When each resource of a core does what: nothing begins before what it takes data from has ended.
+
+A statement inside of loops works while others in the same loops do: what one round has computed is
+stored while the next is computed. So each part is cut into slices, as rounds are; a slice waits for
+the slices of the same rounds of what it takes data from, and for the slice before it. Where two
+statements share no loop, the second one waits for all of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+SLICES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one statement does on one core, by the resource that it takes.
+
+    Attributes:
+        name: of the buffer that it writes, or of what it reads for a condition.
+        resource: `compute`, a link, or a memory with a direction.
+        cycles: that it takes of the resource.
+        statement: number of the statement, in program order.
+        step: of a statement: 0 reads, 1 computes, 2 writes.
+        after: statements that it takes data from, each with the rounds of the loops that both are
+            in.
+    """
+
+    name: str
+    resource: str
+    cycles: float
+    statement: int
+    step: int
+    after: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A slice of a part: which part, by its number, which slice, and when, in cycles."""
+
+    part: int
+    slice: int
+    start: float
+    end: float
+
+
+def timeline(parts: Sequence[Part]) -> tuple[Event, ...]:
+    """The slices of all parts of a core, in the order in which they begin.
+
+    >>> load = Part("A.lx", "link", 8.0, 0, 0)
+    >>> add = Part("B", "compute", 16.0, 1, 1, ((0, 8),))
+    >>> [(event.part, event.start) for event in timeline([load, add])][:4]
+    [(0, 0.0), (0, 1.0), (1, 1.0), (0, 2.0)]
+    """
+    waits = [_waits(parts, k) for k in range(len(parts))]
+    ends: dict[tuple[int, int], float] = {}
+    following = [0] * len(parts)
+    free: dict[str, float] = {}
+    found: list[Event] = []
+    while len(found) < SLICES * len(parts):
+        best: tuple[float, int] | None = None
+        for k, part in enumerate(parts):
+            piece = following[k]
+            if piece == SLICES:
+                continue
+            needed = [ends.get(each) for each in waits[k][piece]]
+            if None in needed:
+                continue
+            start = max([free.get(part.resource, 0.0), *(n for n in needed if n is not None)])
+            if best is None or start < best[0]:
+                best = start, k
+        assert best is not None  # statements wait for earlier ones only
+        start, k = best
+        end = start + parts[k].cycles / SLICES
+        found.append(Event(k, following[k], start, end))
+        ends[k, following[k]] = free[parts[k].resource] = end
+        following[k] += 1
+    return tuple(found)
+
+
+def _waits(parts: Sequence[Part], k: int) -> list[list[tuple[int, int]]]:
+    """For each slice of a part, the slices that have to end before."""
+    part = parts[k]
+    rounds: Mapping[int, int] = dict(part.after)
+    found: list[list[tuple[int, int]]] = []
+    for piece in range(SLICES):
+        needed = [(k, piece - 1)] if piece else []
+        for other, before in enumerate(parts):
+            if before.statement == part.statement and before.step < part.step:
+                needed.append((other, piece))
+            elif before.statement in rounds and before.statement < part.statement:
+                needed.append((other, last_slice(piece, rounds[before.statement])))
+        found.append(needed)
+    return found
+
+
+def last_slice(piece: int, rounds: int) -> int:
+    """The last slice of a statement with a share in the rounds that slice `piece` of another has.
+
+    >>> last_slice(2, 1), last_slice(2, 8), last_slice(2, 2)
+    (7, 2, 3)
+    """
+    done = -(-(piece + 1) * rounds // SLICES)
+    return -(-done * SLICES // rounds) - 1

@@ -1,0 +1,139 @@
+"""The order in time of what a report shows: data are moved and computed before they are used."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tecomp
+from tecomp import te
+from tecomp.demo.device import filtered_on
+from tecomp.driver.build import ScheduledKernel
+from tecomp.ir.expr import BufferLoad
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import BufferStore
+from tecomp.ir.tensor_op import Touch
+from tecomp.model.timeline import SLICES, Part, last_slice, timeline
+
+MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
+_NEARLY = 1e-6
+
+
+def demo(name: str) -> ScheduledKernel:
+    target = tecomp.Target.load(name)
+    program = filtered_on(target, 64, 64, 16)
+    if program is None:
+        pytest.skip("the demo has no program of its own for this machine")
+    return tecomp.build(program.schedule, program.args, target=target)
+
+
+def chain(name: str, *, is_nested: bool) -> ScheduledKernel:
+    """A product of rows that were doubled, on one core; the copies move by rows, or all at once."""
+    target = tecomp.Target.load(name)
+    far = next(m.name for m in target.memories.values() if m.scope == "chip")
+    near = next(m.name for m in target.memories.values() if m.scope == "core")
+    A = te.placeholder((64, 64), "float32", name="A")
+    B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((64, 64), lambda i, j: te.exp(B[i, j]) + B[i, j], name="C")
+    s = te.create_schedule(C.op)
+    s[A].set_scope(far)
+    s[C].set_scope(far)
+    s[B].set_scope(near)
+    rows, out = s.cache_read(A, near, [B]), s.cache_write(C, near)
+    if is_nested:
+        outer, _ = s[C].split(C.op.axis[0], 8)
+        for tensor in (rows, B, out):
+            s[tensor].compute_at(s[C], outer)
+    return tecomp.build(s, [A, C], target=target)
+
+
+def sources(kernel: ScheduledKernel) -> dict[str, list[set[str]]]:
+    """For each buffer and each statement that writes it, in order, what that reads."""
+    func = kernel.lowered.functions["flatten_buffer"]
+    found: dict[str, list[set[str]]] = defaultdict(list)
+    for node in walk(func.body):
+        assert not isinstance(node, Touch)
+        if isinstance(node, BufferStore):
+            read = {part.buffer.name for part in walk(node.value) if isinstance(part, BufferLoad)}
+            found[node.buffer.name].append(read - {node.buffer.name})
+    return found
+
+
+def moments(kernel: ScheduledKernel) -> Iterator[dict[tuple[str, int], list[dict[str, Any]]]]:
+    """For each core the events by buffer and slice."""
+    events = json.loads(kernel.report().trace())["traceEvents"]
+    cores: dict[int, dict[tuple[str, int], list[dict[str, Any]]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            core = cores.setdefault(event["pid"], defaultdict(list))
+            core[event["name"], event["args"]["slice"]].append(event)
+    yield from cores.values()
+
+
+def check(kernel: ScheduledKernel) -> None:
+    inputs = sources(kernel)
+    for core in moments(kernel):
+        for (name, piece), events in core.items():
+            by_statement: dict[int, list[dict[str, Any]]] = defaultdict(list)
+            for event in events:
+                by_statement[event["args"]["statement"]].append(event)
+            # The first of several only sets a sum to 0, which may take nothing.
+            last = sorted(by_statement, reverse=True)
+            for number, read in zip(last, inputs[name][::-1], strict=False):
+                mine = by_statement[number]
+                start = min(event["ts"] for event in mine)
+                for source in read:
+                    assert _end(core.get((source, piece), ())) <= start + _NEARLY
+                for event in mine:
+                    if event["cat"].endswith(" write"):
+                        before = [e for e in mine if not e["cat"].endswith(" write")]
+                        assert _end(before) <= event["ts"] + _NEARLY
+
+
+def _end(events: Iterable[dict[str, Any]]) -> float:
+    return max((float(event["ts"] + event["dur"]) for event in events), default=0.0)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_demo_is_causal(name: str) -> None:
+    check(demo(name))
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("name", [name for name in MACHINES if not name.endswith("2d")])
+def test_chains_are_causal(name: str, *, is_nested: bool) -> None:
+    check(chain(name, is_nested=is_nested))
+
+
+@pytest.mark.parametrize(("rounds", "end"), [(1, 24.0), (2, 20.0), (8, 17.0), (64, 17.0)])
+def test_rounds_of_one_loop_overlap(rounds: int, end: float) -> None:
+    """A copy goes on while what came before is computed with; in loops apart it ends before."""
+    parts = [Part("A.lx", "link", 8.0, 0, 0), Part("B", "compute", 16.0, 1, 1, ((0, rounds),))]
+
+    assert max(event.end for event in timeline(parts)) == end
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from((1, 2, 3, 8, 50)),
+                          st.integers(0, 7), st.integers(1, 9)), min_size=1, max_size=6))
+def test_slices_follow_what_they_wait_for(drawn: list[tuple[int, int, int, int, int]]) -> None:
+    parts = [
+        Part(f"T{k}", f"r{resource}", float(cycles), k, step,
+             ((source % k, rounds),) if k else ())
+        for k, (resource, step, rounds, source, cycles) in enumerate(drawn)
+    ]
+    when = {(event.part, event.slice): event for event in timeline(parts)}
+
+    assert len(when) == SLICES * len(parts)
+    for (k, piece), event in when.items():
+        for source, rounds in parts[k].after:
+            assert when[source, last_slice(piece, rounds)].end <= event.start
+    for resource in {part.resource for part in parts}:
+        mine = sorted((e.start, e.end) for e in when.values() if parts[e.part].resource == resource)
+        assert all(a[1] <= b[0] for a, b in pairwise(mine))
