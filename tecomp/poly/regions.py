@@ -302,7 +302,7 @@ def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope
     Digits of a fused loop follow from those before, where isl would tell the values of these apart.
     """
     for k, (start, extent) in enumerate(box):
-        if extent == 1 and not isinstance(start, Const):
+        if isinstance(extent, int) and extent == 1 and not isinstance(start, Const):
             here = _point([start], scope.params)
             after = points.dim(_DIM) - k - 1
             points = points.intersect(here.insert_dims(_DIM, 0, k).insert_dims(_DIM, k + 1, after))
