@@ -11,6 +11,8 @@ from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, pr
 
 _ROWS = 4
 """Rows of a block where it is open how long they are."""
+_LOAD = 0.5
+"""What a load beside the products takes of the time of one."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ def plan(total: te.Tensor, target: Target) -> Plan:
                 continue
             used = _share(along, single) * _share(across, vectors * lanes)
             # Each step loads `single` values, and vectors that come from farther away: twice
-            # their price. From some number of products a load on, the multipliers are the limit.
+            # their price. The products hide a part of that.
             work = single * vectors / (single + 2 * vectors)
-            score = used * min(single * vectors / 8, 1.0) * min(work, 1.5)
+            score = used * min(single * vectors / 8, 1.0) / (1 + _LOAD / work)
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen

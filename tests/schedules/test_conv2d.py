@@ -162,6 +162,19 @@ def test_a_tile_that_fits_the_image_is_chosen() -> None:
     assert 8 <= p.tile.rows * p.tile.vectors <= 32 - p.tile.vectors - 1
 
 
+@pytest.mark.parametrize(("lanes", "registers"), [(8, 16), (16, 32)])
+def test_little_of_a_tile_lies_beyond_odd_channels(lanes: int, registers: int) -> None:
+    core = tecomp.Core(1, 4 * lanes, registers, (2**15, 2**20))
+    for channels in (34, 74, 100, 167):
+        X = te.placeholder((1, 28, 28, 64), name="X")
+        W = te.placeholder((3, 3, 64, channels), name="W")
+        p = conv2d.plan(conv2d.define(X, W, padding=1), tecomp.Target("t", "", {}, core))
+        computed = -(-channels // p.tile.columns) * p.tile.columns
+
+        assert computed <= -(-channels // lanes) * lanes * 1.2
+        assert p.tile.rows * p.tile.vectors >= 8
+
+
 def test_images_of_a_size_known_at_the_call() -> None:
     h, w = te.var("h"), te.var("w")
     X, W = te.placeholder((1, h, w, 3), name="X"), te.placeholder((3, 3, 3, 8), name="W")
