@@ -7,7 +7,7 @@ cache lines, and in stretches of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -23,9 +23,9 @@ from tecomp.driver.copy_moves import (
     times,
 )
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
 from tecomp.ir.extents import ceil_div, round_up
-from tecomp.ir.stmt import Allocate, Buffer, For, ForKind, Let, Stmt, seq
+from tecomp.ir.stmt import Allocate, Buffer, For, ForKind, Let, Prefetch, Stmt, seq
 
 LINE_BYTES = 64
 ROW_BLOCK_BYTES = 1024
@@ -33,7 +33,10 @@ ROW_BLOCK_BYTES = 1024
 SQUARE_BLOCK_BYTES = 256
 """Of a row of either memory in a block where squares are turned: the block stays in the cache."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
-_TILE_ROW_BYTES = 1024
+_TILE_ROW_BYTES, _TILE_COLUMN_BYTES = 1024, 512
+"""Of a row of the result, and of one of the source, in a tile that is turned in the cache."""
+_ALIAS_BYTES = 4096
+"""Rows that are a multiple of it apart share their places in the first cache."""
 _LEAST_STREAM_BYTES = 1024
 """Of the result in one stretch, where it is stored past the caches."""
 _MOST_STEP = 4
@@ -195,12 +198,32 @@ def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
         return _staged(box, row, column)
     granules = tuple(side if k in (row, column) else 1 for k in range(len(box.dims)))
 
+    is_tile = box.memories.result.scope == "local"
+
     def move(source: Expr, result: Expr) -> Stmt:
-        return move_square(box.dims[row], box.dims[column], side, source, result, box.memories)
+        moved = move_square(box.dims[row], box.dims[column], side, source, result, box.memories)
+        return seq(*_requests(box, row, side, source), moved) if is_tile else moved
 
     # Lines of the result are filled one by one; if that is a tile, lines of the source are read so.
-    last = (row, column) if box.memories.result.scope == "local" else (column, row)
-    return _Plan(box, granules, _by_result(box.dims, *last), SQUARE_BLOCK_BYTES, move)
+    last = (row, column) if is_tile else (column, row)
+    block_bytes = _TILE_COLUMN_BYTES if is_tile else SQUARE_BLOCK_BYTES
+    return _Plan(box, granules, _by_result(box.dims, *last), block_bytes, move)
+
+
+def _requests(box: Box, row: int, side: int, source: Expr) -> Iterator[Stmt]:
+    """Asks for the lines of the square below: no cache fetches ahead from one row to another.
+
+    Where rows share their places in the first cache, these would drive out each other.
+    """
+    step, memory = box.dims[row].source, box.memories.source
+    if not isinstance(memory, Buffer) or step < 0 or step * memory.dtype.bytes % _ALIAS_BYTES == 0:
+        return
+    (places,) = memory.shape
+    assert isinstance(places, int)
+    last = index_value(places - 1 - (side - 1) * step)
+    below = binary(BinOp.MIN, plus(source, index_value(side * step)), last)
+    for k in range(side):
+        yield Prefetch(BufferLoad(memory, (plus(below, index_value(k * step)),)))
 
 
 def _staged(box: Box, row: int, column: int) -> _Plan:
@@ -212,7 +235,7 @@ def _staged(box: Box, row: int, column: int) -> _Plan:
     along, across = box.dims[row], box.dims[column]
     rows = min(along.count, _TILE_ROW_BYTES // memories.width)
     columns = min(
-        across.count, SQUARE_BLOCK_BYTES // memories.width,
+        across.count, _TILE_COLUMN_BYTES // memories.width,
         max(memories.tile_bytes // _TILE_ROW_BYTES, 1),
     )
     tile = Buffer("tile", (rows * columns,), memories.result.dtype, "local")

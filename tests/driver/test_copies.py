@@ -127,6 +127,35 @@ def test_the_loops_of_sticks(golden: Callable[[object], None]) -> None:
     golden(copy.function(CORE))
 
 
+@pytest.mark.parametrize(
+    ("columns", "dtype", "requests"),
+    [(2000, "float64", 4), (2048, "float64", 0), (4000, "float16", 16), (4096, "float16", 0),
+     (3000, "float32", 8), (3072, "float32", 0)],
+)
+def test_rows_below_are_asked_for_unless_they_share_their_places_in_the_cache(
+    columns: int, dtype: str, requests: int
+) -> None:
+    shape = (4_000_000 // columns, columns)
+    copy = Copy(shape, DType(dtype), side(ROWS, shape), side(COLUMNS, shape))
+    text = str(copy.function(CORE))
+    asked = text.count("prefetch(")
+
+    assert (asked if "scope=\"local\"" in text else None) == requests
+
+
+def test_requests_stay_inside_of_the_source() -> None:
+    """The interpreter refuses what lies outside."""
+    shape = (270, 37)
+    copy = Copy(shape, DType("float32"), side(ROWS, shape), side(COLUMNS, shape))
+    func = copy.function(Core(1, 32, 16, (4096, 16384)))
+    array = np.arange(270 * 37, dtype="float32")
+    result = np.zeros_like(array)
+    evaluate(func, [array, result])
+
+    assert "prefetch(" in str(func)
+    np.testing.assert_array_equal(result.reshape(37, 270), array.reshape(shape).T)
+
+
 def test_the_loops_of_a_transpose(golden: Callable[[object], None]) -> None:
     shape = (1000, 2000)
     copy = Copy(shape, DType("float64"), side(ROWS, shape), side(COLUMNS, shape))
