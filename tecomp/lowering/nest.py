@@ -42,7 +42,14 @@ from tecomp.lowering.fused import parts_of
 from tecomp.lowering.initial import initialise
 from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.opaque import check_inputs, opaque
-from tecomp.lowering.opened import Groups, are_boxes, is_plain, opened, walk
+from tecomp.lowering.opened import (
+    Groups,
+    are_boxes,
+    around_symbolic_tiles,
+    is_plain,
+    opened,
+    walk,
+)
 from tecomp.lowering.passed import check_passed, check_written
 from tecomp.lowering.prefetch import fetch_ahead
 from tecomp.lowering.producer import Producer, memory_of, realized
@@ -150,6 +157,7 @@ class _Nests:
         )
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
+        frame, looped, start = self._frame(definition, region, scope)
         operation = tensorizer(self.program, definition)
         # A loop over cores stays one loop: tails are inside of it.
         bound = grid_axes(stage)
@@ -157,10 +165,9 @@ class _Nests:
         open_from = {stage.leaves.index(group.parts[0]): group for group in groups}
         ends = {k + len(group.parts) for k, group in open_from.items()}
         cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
-                       *(k for k in open_from if k), *ends,
+                       *(k for k in open_from if k), *ends, *around_symbolic_tiles(stage, frame),
                        *([] if operation is None else [operation.position]),
                        *([] if first_reduction is None else [first_reduction])})
-        frame, looped, start = self._frame(definition, region, scope)
         if groups and all(is_plain(group, frame) for group in groups):
             return self._as_scheduled(definition, region, memory, scope)
         body = StageBody(self.program, definition, self.checker.checks)

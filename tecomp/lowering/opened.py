@@ -26,8 +26,10 @@ from tecomp.lowering.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.program import Program
 from tecomp.poly.regions import Scope, first_dims, fix, full_tiles, image
 from tecomp.poly.scan import scan
-from tecomp.scheduling.relations import Frame, derive_frames, recover
+from tecomp.scheduling.relations import Frame, derive_frames, made_from, recover
 from tecomp.scheduling.state import At, Fuse, Relation, Split, StageState, Transform, is_reduction
+
+_TILES = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,15 +314,29 @@ def around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
     return walking[-1] if walking and len(walking) < len(leaves) else 0
 
 
+def around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
+    """The same for the loops of an axis of symbolic extent, if these are the outermost ones."""
+    splits = [r for r in stage.relations if isinstance(r, Split)]
+    made = {axis for split in splits for axis in (split.outer, split.inner)}
+    for root in (split.parent for split in splits if split.parent not in made):
+        if isinstance(frame.frames[root].extent, int):
+            continue
+        own = {leaf for leaf in stage.leaves if root in made_from([leaf], splits)}
+        leaves = stage.leaves[: len(own)]
+        tiles = {leaf for leaf in leaves if stage.marks.get(leaf) in _TILES}
+        if own == set(leaves) and tiles and (cut := around_tiles(leaves, tiles)):
+            return [cut]
+    return []
+
+
 def _of_layout(*_: object) -> Any:
     raise AssertionError("no layout lies between the loops of a group")
 
 
 def _tiles(group: Group, frames: Mapping[IterVar, Frame]) -> list[tuple[int, int]]:
     """Position and extent of the loops that want to run through their whole extent."""
-    wanted = (ForKind.VECTORIZED, ForKind.UNROLLED)
     return [
         (k, extent) for k, leaf in enumerate(group.leaves)
-        if group.stage.marks.get(leaf) in wanted
+        if group.stage.marks.get(leaf) in _TILES
         and isinstance(extent := frames[leaf].extent, int) and extent > 1
     ]

@@ -232,8 +232,8 @@ def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
             moves = {*operands} - {0}
         case Binary(BinOp.SUB):
             moves = {operands[0], None if operands[1] is None else -operands[1]} - {0}
-        case Binary(BinOp.MUL | BinOp.FLOORDIV, _, Const(c)):
-            moves = {operands[0]} - {0}
+        case Binary(BinOp.MUL | BinOp.FLOORDIV, _, Const(c)) | Binary(BinOp.MUL, Const(c), _):
+            moves = {*operands} - {0}
             if c < 0:
                 moves = {None if move is None else -move for move in moves}
         case _:

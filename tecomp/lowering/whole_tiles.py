@@ -31,7 +31,10 @@ Memory = Mapping[Operation, Bounds]
 def memory_of_arguments(program: Program) -> dict[Operation, Bounds]:
     """The elements that the memory of each argument has."""
     found: dict[Operation, Bounds] = {
-        key: [(Const(0), extent) for extent in buffer.shape]
+        key: [
+            (Const(0), n if isinstance(n, int) else program.products.named(n))
+            for n in buffer.shape
+        ]
         for key, buffer in program.placeholders.items()
     }
     for definition in program.definitions.values():

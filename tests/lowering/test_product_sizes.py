@@ -152,3 +152,21 @@ def test_one_name_for_each_product() -> None:
     }
     assert str(products.named(b * a + 1)) == "size_1 + 1"
     assert str(products.values[products.variables[1]]) == "a * size * a"
+
+
+def test_whole_tiles_of_an_argument_of_computed_extent() -> None:
+    """Tiles at the edge are computed whole where what they read lies in memory, of `n * m` rows."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n * m, 4, 5), name="A")
+    P = te.compute(A.shape, lambda *x: A[x] * 3.0, name="P")
+    C = te.compute(A.shape, lambda i, *x: P[(te.max(i - 1, 0), *x)] + P[(i, *x)], name="C")
+    s = te.create_schedule(C)
+    s[P].compute_at(s[C], s[C].fuse(*C.op.axis[:2]))
+    s[P].vectorize(s[P].split(s[P].fuse(*P.op.axis), factor=4)[1])
+    kernel = tecomp.build(s, [n, m, A, C], check_bounds=True)
+
+    for sizes in [(1, 1), (3, 2), (0, 2)]:
+        a = np.arange(sizes[0] * sizes[1] * 20, dtype=np.float32).reshape(-1, 4, 5)
+        c = np.zeros_like(a)
+        kernel(*sizes, a, c)
+        np.testing.assert_array_equal(c, a * 3 + np.concatenate([a[:1], a[:-1]]) * 3)
