@@ -25,8 +25,8 @@ Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]
 Pair = int | tuple[int, int]
 
-_PLACES = 16
-"""Places of a window that are written out, one after the other; more of them are a loop."""
+_STEPS = 64
+"""Places of a window, times vectors, that are written out one after the other; more are a loop."""
 _VECTORS = 4
 """Vectors of results under way at once: a sum waits for the one before."""
 _ROWS = 4
@@ -179,7 +179,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     stage.vectorize(lane)
     shared = stage.fuse(n, *channels, block)
     stage.parallel(shared)
-    _hold(s, total, output, tile, lanes)
+    _hold(s, total, output, tile, vectors, lanes)
     if image.op.input_tensors:
         s[image].compute_at(stage, shared)
         _, lane = s[image].split(s[image].op.axis[-1], factor=lanes)
@@ -206,7 +206,8 @@ def _rows(output: te.Tensor, target: Target) -> int:
 
 
 def _hold(
-    s: te.Schedule, total: te.Tensor, output: te.Tensor, tile: te.IterVar, lanes: int
+    s: te.Schedule, total: te.Tensor, output: te.Tensor, tile: te.IterVar, vectors: int,
+    lanes: int,
 ) -> None:
     """Results of a few vectors in registers, place by place of the window."""
     stage = s[total]
@@ -216,7 +217,7 @@ def _hold(
     vector, lane = stage.split(last, factor=lanes)
     stage.reorder(*outer, *stage.op.reduce_axis, vector, lane)
     places = product(x.extent for x in stage.op.reduce_axis)
-    if isinstance(places, int) and places <= _PLACES:
+    if isinstance(places, int) and places * vectors <= _STEPS:
         for axis in stage.op.reduce_axis:
             stage.unroll(axis)
     stage.unroll(vector)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,18 @@ def test_too_much_padding_is_refused() -> None:
         "pool.define: padding=(2, 2) is more than half of window=(2, 2); take less, or a larger "
         "window"
     )
+
+
+@pytest.mark.parametrize(
+    ("channels", "window", "loops"), [(16, 3, 0), (64, 3, 0), (64, 5, 2), (16, 5, 0), (16, 9, 2)]
+)
+def test_small_windows_of_few_vectors_are_written_out(
+    channels: int, window: int, loops: int
+) -> None:
+    core = tecomp.Core(1, 64, 32, (32 * 1024, 1024 * 1024))
+    target = tecomp.Target("pinned", "", tecomp.Target.load("cpu").memories, core)
+    X = te.placeholder((1, 90, 90, channels), name="X")
+    Y = pool.define(X, window, "mean")
+    text = str(tecomp.lower(pool.schedule(Y, target), [X, Y]))
+
+    assert len(re.findall(r"for [rs] in", text)) == loops
