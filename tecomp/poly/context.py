@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import RLock
 from types import TracebackType
+from typing import TypeVar
 
 import islpy as isl
 
@@ -11,7 +13,9 @@ from tecomp.errors import LowerError, TecompError
 from tecomp.poly.functions import NotAffine
 
 BUDGET = 20_000_000
+SHARE = 250_000
 CONTEXT = isl.Context()
+T = TypeVar("T")
 _ENTERED = RLock()
 
 
@@ -54,6 +58,7 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         self._outermost = CONTEXT.get_max_operations() == 0
         if self._outermost:
             CONTEXT.reset_operations()
+            _METER.least = 0
             CONTEXT.set_max_operations(self._budget)
 
     def __exit__(
@@ -83,3 +88,57 @@ def _reason(failure: isl.Error, limit: int) -> str:
             "expressions, fewer divisions or constant extents"
         )
     return f"isl cannot decide this ({failure}); use simpler index expressions"
+
+
+class _Meter:
+    """How many operations were done in the outermost block: isl only says when they are too many.
+
+    Attributes:
+        least: so many at least.
+    """
+
+    least = 0
+
+    def most(self, share: int) -> int:
+        """So many at most, and `share` fewer at least."""
+        CONTEXT.set_max_operations(self.least + share)
+        while _is_used_up():
+            self.least += share
+            CONTEXT.set_max_operations(self.least + share)
+        return self.least + share
+
+
+def _is_used_up() -> bool:
+    """Whether isl refuses to do anything more."""
+    try:
+        isl.Space.set_alloc(CONTEXT, 0, 0)
+    except isl.Error:
+        return True
+    return False
+
+
+_METER = _Meter()
+
+
+def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
+    """What `work` gives, or None if that takes more than a share of the budget around it.
+
+    For answers that may be rough: some sets take isl minutes that are not worth waiting for. The
+    least share is `share` operations, a tenth of a second or two; it may be twice as many.
+    """
+    limit = CONTEXT.get_max_operations()
+    if limit == 0:
+        return work()
+    allowed = _METER.most(share) + share
+    if allowed >= limit:
+        CONTEXT.set_max_operations(limit)
+        return work()
+    CONTEXT.set_max_operations(allowed)
+    try:
+        return work()
+    except isl.Error:
+        if not _is_used_up():
+            raise
+        return None
+    finally:
+        CONTEXT.set_max_operations(limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from tecomp.ir.expr import Const, Expr, Var, logical_and
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent
 from tecomp.poly.affine import NotAffine, Space, condition_hull, index_relation, pw_aff
-from tecomp.poly.context import CONTEXT
+from tecomp.poly.context import CONTEXT, within_share
 from tecomp.poly.express import to_expr
 
 _DIM = isl.dim_type.set
@@ -281,17 +282,26 @@ def box_around(
     The starts are affine in the loops around; the extents depend on the sizes alone. A start
     that would need a case distinction, because the region meets the tensor's edge, is
     taken from `unclipped`, the region before it was cut at the edge; or it is one of the cases,
-    if that is never behind the others.
+    if that is never behind the others. Where it takes isl too long to say, the dimension is whole.
     """
     known = points.intersect_params(scope.context)
     box: list[tuple[Expr, Extent]] = []
-    for k, whole in enumerate(shape):
-        box.append(
+
+    def side(k: int) -> tuple[Expr, Extent] | None:
+        return (
             _interval(known, k, scope)
             # What is known may itself be a case distinction.
             or _interval(points, k, scope)
             or _interval(unclipped.intersect_params(scope.context), k, scope)
-            or _around_cases(_at_single(known, box, scope), k, scope, whole)
+        )
+
+    def cases(k: int, whole: Extent) -> tuple[Expr, Extent]:
+        return _around_cases(_at_single(known, box, scope), k, scope, whole)
+
+    for k, whole in enumerate(shape):
+        box.append(
+            within_share(partial(side, k)) or within_share(partial(cases, k, whole))
+            or (Const(0), whole)
         )
     return tuple(box)
 

@@ -33,7 +33,8 @@ from tecomp.poly.affine import (
     set_to_condition,
     to_expr,
 )
-from tecomp.poly.context import CONTEXT, isl_work
+from tecomp.poly.context import CONTEXT, isl_work, within_share
+from tecomp.poly.regions import Scope, box_around, first_dims, fix, image
 
 N = Var("n")
 x, y = Var("x"), Var("y")
@@ -235,6 +236,46 @@ def test_other_errors_of_isl() -> None:
 
     assert error.value.message.startswith("there: isl cannot decide this (call to isl_set_lexmin")
     assert error.value.message.endswith("); use simpler index expressions")
+
+
+def slow_region() -> tuple[isl.Set, Scope]:
+    """What `j % 4` is in loop i, where remainders of both are compared: isl works on it long."""
+    i, j, n, m = (Var(name) for name in ("i", "j", "n", "m"))
+    scope = Scope.of_sizes([n, m], [n, m])
+    space = scope.space([i, j])
+    points = space.box([(Const(0), n), (Const(0), n)])
+    for holds in (
+        (n + 2) // 2 - 1 - i < i + 3,
+        n - 1 - i < j * 6,
+        binary(BinOp.MAX, i + 1, 0) > (j - 2) // 5 * 5 + j % 5,
+    ):
+        points = points.intersect(condition(holds, space))
+    inside = scope.enter([i], first_dims(points, 1))
+    return image(fix(points, [i], inside), [j % 4], inside.space([j])), inside
+
+
+def test_a_box_that_takes_too_long_is_everything() -> None:
+    with isl_work("here"):
+        region, scope = slow_region()
+    with isl_work("here", budget=3_000_000):
+        ((start, extent),) = box_around(region, region, scope, [4])
+
+    assert (str(start), extent) == ("0", 4)
+
+
+def test_a_share_ends_and_the_budget_goes_on() -> None:
+    def work(rounds: int) -> int:
+        for _ in range(rounds):
+            condition(x < 3, PLAIN)
+        return rounds
+
+    assert within_share(lambda: work(100), 10) == 100  # there is no budget to have a share of
+    with isl_work("here", budget=100_000):
+        assert within_share(lambda: work(1000), 1000) is None
+        assert within_share(lambda: work(1), 1000) == 1
+        assert work(10) == 10
+    with pytest.raises(LowerError), isl_work("here", budget=10_000):
+        within_share(lambda: work(1000), 20_000)
 
 
 def test_what_is_not_affine_is_an_answer_inside_and_an_error_outside() -> None:
