@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tecomp.ir.expr import Binary, BinOp, Expr, index_value
+from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.ir.extents import round_up
+from tecomp.ir.rewrite import free_variables
 from tecomp.layout.layout import Layout
 from tecomp.layout.operation import Computation, Use
 from tecomp.layout.stick import StickLayout
@@ -26,6 +27,8 @@ def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
         yield from (_with(layout, memory=memory) for memory in rule.memories)
     elif isinstance(rule, OperandPadding):
         yield _with(layout, pad_value=each.neutral)
+        if rule.multiple_bytes is not None:
+            yield _padded(use, each, rule)
     else:
         for dim in reversed(range(len(layout.shape))):
             yield _along(layout, dim)
@@ -41,6 +44,40 @@ def _with(layout: Layout, **fields: Any) -> Layout:
         layout.memory, layout.grid_axes,
     )
     return replace(plain, **fields)
+
+
+def dims_of_lanes(use: Use, each: Computation, rule: OperandPadding) -> list[int]:
+    """Dimensions of an operand along the axes of a rule that are lanes of another one."""
+    wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
+    lanes = {
+        axis for other in each.inputs if other is not use
+        for k, axis in enumerate(each.axes) if axis in wanted and other.places.runs_along(k)
+    }
+    return [
+        dim for dim, index in enumerate(use.indices)
+        if any(var in lanes for var in free_variables(index))
+    ]
+
+
+def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
+    """The same with places along the axes of the rule up to a multiple, which hold what is neutral.
+
+    A dimension that is a result by itself declares more places as a remainder.
+    """
+    layout = use.layout
+    axes = layout.index_map.initial_indices
+    step = max((rule.multiple_bytes or 1) // layout.dtype.bytes, 1)
+    rounded = {
+        axes[dim]: round_up(layout.shape[dim], step) for dim in dims_of_lanes(use, each, rule)
+    }
+    results = tuple(
+        Binary(BinOp.MOD, expr, index_value(rounded[expr]))
+        if isinstance(expr, Var) and expr in rounded else expr
+        for expr in layout.index_map.final_indices
+    )
+    return _with(
+        layout, index_map=IndexMap(axes, results, layout.axis_separators), pad_value=each.neutral
+    )
 
 
 def _along(layout: Layout, dim: int) -> Layout:

@@ -13,14 +13,15 @@ from math import prod
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.define import compute, placeholder
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Expr, Var
 from tecomp.ir.rewrite import free_variables
-from tecomp.layout.candidates import candidates
+from tecomp.layout.candidates import candidates, dims_of_lanes
 from tecomp.layout.layout import Layout
-from tecomp.layout.operation import Computation, Use, computation, padded_along
+from tecomp.layout.operation import Computation, Use, computation, padded_along, places_along
 from tecomp.layout.scheduled import scheduled
 from tecomp.machine.descriptor import Target
 from tecomp.machine.rules import (
@@ -32,6 +33,7 @@ from tecomp.machine.rules import (
     OperandRank,
     Rule,
     SharedLanes,
+    StickDensity,
 )
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
@@ -157,7 +159,7 @@ def _violations(each: Computation, target: Target) -> Iterator[Violation]:
     rules = [rule for rule in target.rules if rule.operation == each.kind]
     for rule in rules:
         for problem in {p.key: p for p in _problems(rule, each)}.values():
-            mended = _mended(rule, rules, each, problem)
+            mended = _mended(rule, rules, each, problem, target)
             yield Violation(
                 rule, name, problem.names, f"{name}: {problem.why}",
                 *((None, None) if mended is None else (mended[0].name, mended[1])),
@@ -165,9 +167,9 @@ def _violations(each: Computation, target: Target) -> Iterator[Violation]:
 
 
 def _mended(
-    rule: Rule, rules: Sequence[Rule], each: Computation, problem: _Problem
+    rule: Rule, rules: Sequence[Rule], each: Computation, problem: _Problem, target: Target
 ) -> tuple[Tensor, Layout] | None:
-    """The layout of one operand that would do.
+    """The layout of one operand that would do, and that the machine can bring it to.
 
     Of several the one that leaves the fewest other problems, and then that of fewest elements.
     """
@@ -178,11 +180,25 @@ def _mended(
             left = _problems(rule, changed)
             if any(other.names == problem.names or use.name in other.names for other in left):
                 continue
+            if use.tensor != each.out.tensor and not _can_copy(use, layout, target):
+                continue
             count = sum(len(_problems(other, changed)) for other in rules)
             cost = count, prod(layout.shape)
             if best is None or cost < best[0]:
                 best = cost, use.tensor, layout
     return None if best is None else best[1:]
+
+
+def _can_copy(use: Use, layout: Layout, target: Target) -> bool:
+    """Whether the machine's rules let it bring an operand to another layout."""
+    source = placeholder(use.layout.shape, use.tensor.dtype, use.name)
+    copy = compute(use.layout.shape, lambda *i: source[i if i else ()], name="copy")
+    assert isinstance(copy, Tensor)
+    assert isinstance(copy.op, ComputeOp)
+    moved = computation(copy.op, copy.op.body[0], {source: use.layout, copy: layout})
+    return not any(
+        _problems(rule, moved) for rule in target.rules if rule.operation == moved.kind
+    )
 
 
 def _problems(rule: Rule, each: Computation) -> list[_Problem]:
@@ -247,8 +263,17 @@ def _lanes_text(
 def _shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[_Problem]:
     uses = [use for operand in rule.operands for use in each.named(operand)]
     reduced = set(each.op.reduce_axis)
+    wanted = _wanted(rule, each, uses)
     found = []
     for use in uses:
+        if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
+            yield _Problem((use,), (
+                f"{_one_to_a_stick(use, pair)}; it takes full sticks of {_names(wanted)}, and no "
+                "copy makes those of others, so compute it in full sticks"
+                if use is not each.out else
+                f"{_one_to_a_stick(use, pair)}; it has to have {_names(wanted)} along its lanes"
+            ))
+            continue
         loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
         dims = [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
         if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
@@ -269,6 +294,69 @@ def _shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[_Problem]:
         tuple(use for use, _ in present),
         f"{' and '.join(texts)} along its lanes; they have to be one",
     )
+
+
+def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[IterVar]:
+    """The axes of several elements, of the kind that a rule names, that all of its operands use."""
+    if rule.axis == "any":
+        return []
+    axes = each.op.reduce_axis if rule.axis == "reduced" else each.op.axis
+    return [
+        axis for axis in axes
+        if all(axis in _several(use) for use in uses)
+    ]
+
+
+def _several(use: Use) -> set[Var]:
+    """The axes along which an operand has several elements."""
+    extents = dict(zip(use.places.axes, use.places.extents, strict=True))
+    used = {var for index in use.indices for var in free_variables(index)}
+    return {var for var in used if extents.get(var, 1) > 1}
+
+
+def _is_sparse(use: Use) -> bool:
+    """Whether each stick holds one of several elements."""
+    lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
+    return lanes > 1 and bool(_several(use)) and not _along(use)
+
+
+def _along(use: Use) -> list[Var]:
+    """The axes along the lanes of an operand."""
+    return [axis for k, axis in enumerate(use.places.axes) if use.places.runs_along(k)]
+
+
+def _sparse_along(
+    use: Use, axes: Sequence[Var]
+) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
+    """Two neighbours along the first of some axes, if each stick holds one element."""
+    if not axes or not _is_sparse(use):
+        return None
+    first = dict.fromkeys(use.places.axes, 0)
+    return first, {**first, axes[0]: 1}
+
+
+def _one_to_a_stick(use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]]) -> str:
+    first, second = (
+        _place(values_at(use.places.exprs, use.places.space, point)) for point in pair
+    )
+    return (
+        f"{use.name} has one element to a stick: those at {_point(pair[0])} and {_point(pair[1])} "
+        f"are at {first} and {second}"
+    )
+
+
+def _stick_density(rule: StickDensity, each: Computation) -> Iterator[_Problem]:
+    for use in each.inputs:
+        sparse, full = (use, each.out) if _is_sparse(use) else (each.out, use)
+        axes = [axis for axis in _along(full) if axis in _several(sparse) & _several(full)]
+        if (pair := _sparse_along(sparse, axes)) is None:
+            continue
+        makes = "gathers elements of several sticks into one" if sparse is use else (
+            "scatters the elements of one stick to several")
+        yield _Problem((use, each.out), (
+            f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {_names(axes)} along its lanes; "
+            f"nothing {makes}, so compute both in full sticks"
+        ))
 
 
 def _lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[_Problem]:
@@ -353,6 +441,9 @@ def _operand_padding(rule: OperandPadding, each: Computation) -> Iterator[_Probl
     for operand in rule.operands:
         for use in each.named(operand):
             dims = [d for d, index in enumerate(use.indices) if _uses(index, wanted)]
+            if (text := _no_multiple(rule, use, each)) is not None:
+                yield _Problem((use,), f"{text}, and has to be padded with {neutral}")
+                continue
             if any(padded_along(use.layout, d) for d in dims) and use.layout.pad_value != neutral:
                 yield _Problem((use,), (
                     f"the padding of {use.name} along dimension {dims[0]} holds "
@@ -361,11 +452,29 @@ def _operand_padding(rule: OperandPadding, each: Computation) -> Iterator[_Probl
                 ))
 
 
+def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | None:
+    """What is wrong with the number of places along a dimension, where a rule wants a multiple."""
+    if rule.multiple_bytes is None:
+        return None
+    for dim in dims_of_lanes(use, each, rule):
+        places = places_along(use.layout, dim)
+        size = None if places is None else places * use.layout.dtype.bytes
+        if size is None or size % rule.multiple_bytes == 0 or use.layout.shape[dim] == 1:
+            continue
+        last = [0] * len(use.layout.shape)
+        last[dim] = use.layout.shape[dim] - 1
+        return (
+            f"{use.name} has {places} places along dimension {dim}, {size} bytes, the last with "
+            f"element {tuple(last)}; that is no multiple of {rule.multiple_bytes}"
+        )
+    return None
+
+
 def _uses(index: Expr, axes: set[IterVar]) -> bool:
     return any(var in axes for var in free_variables(index))
 
 
-def _names(axes: Sequence[IterVar]) -> str:
+def _names(axes: Sequence[Var]) -> str:
     return ", ".join(axis.name for axis in axes)
 
 
@@ -380,6 +489,7 @@ def _point(point: Mapping[Var, int]) -> str:
 _DECIDE: dict[type, Callable[[Any, Computation], Iterator[_Problem]]] = {
     LaneAccess: _lane_access,
     SharedLanes: _shared_lanes,
+    StickDensity: _stick_density,
     LaneReduction: _lane_reduction,
     OperandRank: _operand_rank,
     OperandAlignment: _operand_alignment,

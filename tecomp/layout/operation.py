@@ -240,14 +240,20 @@ def _reads(load: Any, reduce: Reduce) -> bool:
     return any(axis in used for axis in reduce.axis)
 
 
-def padded_along(layout: Layout, dim: int) -> bool:
-    """Whether memory has places beyond the end of a dimension."""
+def places_along(layout: Layout, dim: int) -> int | None:
+    """How many places memory has along a dimension; None where it shares results with others."""
     own = layout.index_map.initial_indices[dim]
     places = 1
     for expr, extent in zip(layout.index_map.final_indices, layout.physical_shape, strict=True):
         used = free_variables(expr)
         if own in used:
             if len(used) > 1:
-                return layout.padding_count > 0
+                return None
             places *= extent
-    return places > layout.shape[dim]
+    return places
+
+
+def padded_along(layout: Layout, dim: int) -> bool:
+    """Whether memory has places beyond the end of a dimension."""
+    places = places_along(layout, dim)
+    return layout.padding_count > 0 if places is None else places > layout.shape[dim]

@@ -52,6 +52,8 @@ class SharedLanes:
         by: `loop`: the same loop variable runs along the lanes of all; `dimension`: the axis has
             the same number in the shapes of the tensors, counted from the last.
         axis: `reduced`: it is an axis that the operation sums over; `kept`: it is none; `any`.
+        absent: `allowed`: an operand may have no axis along its lanes; `refused`: not where it has
+            several elements along an axis that could lie there, as one element a stick has.
         source: where the rule comes from.
     """
 
@@ -61,6 +63,22 @@ class SharedLanes:
     by: Literal["loop", "dimension"]
     source: Source
     axis: Literal["reduced", "kept", "any"] = "any"
+    absent: Literal["allowed", "refused"] = "allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class StickDensity:
+    """Sticks of one element stay that, and full ones stay full: lanes and sticks are not exchanged.
+
+    Attributes:
+        kind: `stick_density`.
+        operation: what it is about.
+        source: where the rule comes from.
+    """
+
+    kind: Literal["stick_density"]
+    operation: Operation
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +165,8 @@ class OperandPadding:
         operands: which.
         axis: along which axes: those that are summed over, or those that are kept.
         value: `neutral`: what adds nothing, such as 0 in a sum; `any`: it is masked.
+        multiple_bytes: places along such an axis take a multiple of so many, where it runs along
+            the lanes of another input; None for any number.
         source: where the rule comes from.
     """
 
@@ -156,9 +176,10 @@ class OperandPadding:
     axis: Literal["reduced", "kept"]
     value: Literal["neutral", "any"]
     source: Source
+    multiple_bytes: Alignment | None = None
 
 
 Rule = (
-    LaneAccess | SharedLanes | LaneReduction | OperandRank | OperandAlignment | OperandMemory
-    | OperandPadding
+    LaneAccess | SharedLanes | StickDensity | LaneReduction | OperandRank | OperandAlignment
+    | OperandMemory | OperandPadding
 )

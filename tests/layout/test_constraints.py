@@ -11,7 +11,14 @@ import pytest
 
 import tecomp
 from tecomp import StickFormat, StickLayout, check_constraints, te
-from tecomp.machine.rules import LaneAccess, LaneReduction, OperandPadding, OperandRank, SharedLanes
+from tecomp.machine.rules import (
+    LaneAccess,
+    LaneReduction,
+    OperandMemory,
+    OperandPadding,
+    OperandRank,
+    SharedLanes,
+)
 
 STICK = tecomp.Target.load("stick128")
 POINTWISE = replace(STICK, rules=tuple(r for r in STICK.rules if r.operation == "elementwise"))
@@ -165,6 +172,53 @@ class TestPointwise:
         assert found(C, {X: sticks(X), C: sticks(C, 0)}, STICK) == []
 
 
+class TestCopies:
+    """Sticks may get another axis, but not from one element each to full ones, or back."""
+
+    def copy(self, *shape: int) -> tuple[te.Tensor, te.Tensor]:
+        A = tensor("A", *shape)
+        B = te.compute(shape, lambda *i: A[i], name="B")
+        assert isinstance(B, te.Tensor)
+        return A, B
+
+    def test_another_axis(self) -> None:
+        A, B = self.copy(128, 192)
+
+        for a, b in ((sticks(A), sticks(B, 0)), (sparse(A), sparse(B, 0)), (sticks(A), sticks(B))):
+            assert found(B, {A: a, B: b}, STICK) == []
+
+    def test_nothing_gathers_sticks_into_lanes(self) -> None:
+        A, B = self.copy(128, 192)
+        (violation,) = check_constraints(B, STICK, {A: sparse(A), B: sticks(B)})
+
+        assert violation.message == (
+            "B: A has one element to a stick: those at (i0=0, i1=0) and (i0=0, i1=1) are at "
+            "[0, 0, 0] and [1, 0, 0], and B has i1 along its lanes; nothing gathers elements of "
+            "several sticks into one, so compute both in full sticks"
+        )
+        assert violation.operands == ("A", "B")
+        assert violation.relayout == "B"
+        assert violation.layout is not None
+        assert check_constraints(B, STICK, {A: sparse(A), B: violation.layout}) == ()
+
+    def test_nothing_scatters_lanes_to_sticks(self) -> None:
+        A, B = self.copy(128, 192)
+        (violation,) = check_constraints(B, STICK, {A: sticks(A), B: sparse(B)})
+
+        assert violation.message == (
+            "B: B has one element to a stick: those at (i0=0, i1=0) and (i0=0, i1=1) are at "
+            "[0, 0, 0] and [1, 0, 0], and A has i1 along its lanes; nothing scatters the elements "
+            "of one stick to several, so compute both in full sticks"
+        )
+
+    def test_a_copy_that_does_not_exist_is_no_cure(self) -> None:
+        """A sparse operand beside a dense one: no layout of one of them would do."""
+        A, B = tensor("A", 128, 128), tensor("B", 128, 128)
+        C = te.compute((128, 128), lambda i, j: A[i, j] + B[i, j], name="C")
+
+        assert found(C, {A: sparse(A), B: sticks(B), C: sticks(C)}, STICK) == [(("A",), None)]
+
+
 class TestProducts:
     """A has sticks of k, B and C of n."""
 
@@ -255,6 +309,54 @@ class TestProducts:
             (128, 64), "float16", [0, 1], size=(100, 64), memory="lx", pad_value=0.0
         )
         assert check_constraints(C, STICK, {**lx, B: zeros}) == ()
+
+    @pytest.mark.parametrize("which", "ABC")
+    def test_no_operand_has_one_element_to_a_stick(self, which: str) -> None:
+        operands = dict(zip("ABC", self.product(), strict=True))
+        changed = operands[which]
+        layouts: dict[te.Tensor, tecomp.Layout] = {t: sticks(t) for t in operands.values()}
+        anywhere = replace(
+            STICK, rules=tuple(r for r in STICK.rules if not isinstance(r, OperandMemory)))
+        violations = check_constraints(
+            operands["C"], anywhere, {**layouts, changed: sparse(changed)}
+        )
+
+        neighbour, axis = ("(i=0, j=0, k=1)", "k") if which == "A" else ("(i=0, j=1, k=0)", "j")
+        instead = f"it has to have {axis} along its lanes" if which == "C" else (
+            f"it takes full sticks of {axis}, and no copy makes those of others, so compute it in "
+            "full sticks")
+        assert [v.message for v in violations] == [
+            f"C: {which} has one element to a stick: those at (i=0, j=0, k=0) and {neighbour} are "
+            f"at [0, 0, 0] and [1, 0, 0]; {instead}"
+        ]
+        assert violations[0].operands == (which,)
+        assert (violations[0].relayout, violations[0].layout) == (
+            ("C", sticks(changed)) if which == "C" else (None, None)
+        )
+
+    def test_one_column_is_as_full_as_it_gets(self) -> None:
+        A, B = tensor("A", 128, 1), tensor("B", 1, 256)
+        k = te.reduce_axis((0, 1), name="k")
+        C = te.compute((128, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+        assert found(C, {A: sparse(A), B: sticks(B), C: sticks(C)}, PRODUCTS) == []
+
+    def test_rows_of_b_are_whole_sticks(self) -> None:
+        A, B = tensor("A", 64, 100), tensor("B", 100, 64)
+        k = te.reduce_axis((0, 100), name="k")
+        C = te.compute((64, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+        lx = {t: sticks(t, memory="lx") for t in (A, B, C)}
+        (violation,) = check_constraints(C, STICK, lx)
+
+        assert violation.message == (
+            "C: B has 100 places along dimension 0, 200 bytes, the last with element (99, 0); that "
+            "is no multiple of 128, and has to be padded with 0.0"
+        )
+        assert violation.relayout == "B"
+        assert violation.layout is not None
+        assert violation.layout.physical_shape == (1, 128, 64)
+        assert violation.layout.pad_value == 0.0
+        assert check_constraints(C, STICK, {**lx, B: violation.layout}) == ()
 
     def test_operands_are_in_the_scratchpad(self) -> None:
         A, B, C = self.product()
