@@ -1,7 +1,8 @@
 """Loops for stages whose loops are no affine functions of their axes: a box with a guard inside.
 
-Fusing axes of symbolic extent makes such loops (`i * m + j`), and so do layouts with XOR. Every
-loop runs through its whole extent, and the innermost statement asks whether it is meant.
+Layouts with XOR make such loops, and so do fused axes of symbolic extent (`i * m + j`) that cannot
+be opened. Every loop runs through its whole extent, and the innermost statement asks whether it is
+meant.
 """
 
 from __future__ import annotations
