@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import signature
 from typing import Any, overload
 
 from tecomp.errors import LayoutError
@@ -128,7 +129,9 @@ class StickLayout(Layout):
         Raises:
             LayoutError: the parts do not go together, or the device has no such type.
         """
-        sticks = _form(args, fields)(*args, **fields)
+        form = _form(args, fields)
+        _check_arguments(form, args, fields)
+        sticks = form(*args, **fields)
         index_map = _index_map(sticks, arrangement)
         for name, value in (
             ("format", sticks.format),
@@ -274,6 +277,19 @@ class StickLayout(Layout):
 
 
 SpyreTensorLayout = StickLayout
+
+
+def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -> None:
+    """Refuse arguments that a way to write a layout does not take, by the names that users know."""
+    expected = signature(form)
+    try:
+        expected.bind(*args, **fields)
+    except TypeError as error:
+        names = ", ".join(expected.parameters)
+        raise LayoutError(
+            f"stick layout: {error}; this way to write one takes {names}, e.g. "
+            'StickLayout((1024, 256), "float16")'
+        ) from None
 
 
 def _form(args: tuple[Any, ...], fields: dict[str, Any]) -> Any:

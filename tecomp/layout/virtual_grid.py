@@ -44,6 +44,11 @@ class GridMap:
     physical: Shape
 
     def __post_init__(self) -> None:
+        if not isinstance(self.index_map, IndexMap):
+            raise LayoutError(
+                f"grid map: {self.index_map!r} is no index map; GridMap.of(shape, function, "
+                "physical) takes a function of the axes"
+            )
         cores, found = self._cores, len(self.index_map.final_indices)
         if found != len(self.physical):
             raise LayoutError(

@@ -19,6 +19,10 @@ Bounds: TypeAlias = "tuple[int | None, int | None]"
 Part: TypeAlias = "Span | Opaque"
 
 
+_DEEPEST = 64
+"""Operations inside one another that a form has; forms are compared by recursion."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """The digits of axis number `axis` from `low` up to `high`: `(x // low) % (high // low)`.
@@ -63,6 +67,13 @@ class Form:
                 for inner in part.parts:
                     found |= inner.axes
         return frozenset(found)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many operations lie inside one another."""
+        inner = [form.depth for part, _ in self.terms if isinstance(part, Opaque)
+                 for form in part.parts]
+        return 1 + max(inner) if inner else 0
 
     def single(self) -> Part | None:
         """The part that this form is, if it is one."""
@@ -115,7 +126,8 @@ class Reader:
                 return operands[0] if node.value.dtype.is_integer else None
             case Binary(op):
                 a, b = operands
-                return None if a is None or b is None else self.operation(op, a, b)
+                made = None if a is None or b is None else self.operation(op, a, b)
+                return None if made is None or made.depth > _DEEPEST else made
         return None
 
     def operation(self, op: BinOp, a: Form, b: Form) -> Form | None:

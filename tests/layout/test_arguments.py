@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import Layout, LayoutError, StickLayout
+from tecomp import GridMap, Layout, LayoutError, StickLayout
 
 STICKS = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
 ANY: Any = STICKS
 stick_layout: Any = StickLayout
 relayout: Any = tecomp.relayout
 made_of: Any = Layout
+made_map: Any = GridMap
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,21 @@ made_of: Any = Layout
         (
             lambda: ANY.runs_to(None),
             "layout.runs_to: None is no layout; make one, such as with Layout.of",
+        ),
+        (
+            lambda: stick_layout(None),
+            "stick layout: missing a required argument: 'dtype'; this way to write one takes size, "
+            'dtype, pad_all_dims, stick_bytes, e.g. StickLayout((1024, 256), "float16")',
+        ),
+        (
+            lambda: stick_layout((4, 4), "float16", lanes=3),
+            "stick layout: got an unexpected keyword argument 'lanes'; this way to write one takes "
+            'size, dtype, pad_all_dims, stick_bytes, e.g. StickLayout((1024, 256), "float16")',
+        ),
+        (
+            lambda: made_map((8, 8), "rows", (8, 8)),
+            "grid map: 'rows' is no index map; GridMap.of(shape, function, physical) takes a "
+            "function of the axes",
         ),
         (
             lambda: relayout(ANY, (1000, 200)),

@@ -445,3 +445,19 @@ def test_a_composed_map_has_the_places_of_its_parts(
     assert both.then(IndexMap.from_func(lambda *i: list(i), ndim=len(expected))).map_shape(
         shape) == expected
     assert both.padding_count(shape) == prod(expected) - prod(shape)
+
+
+@pytest.mark.parametrize("depth", [50, 300, 1000])
+def test_deep_maps(depth: int) -> None:
+    """Remainders inside one another, which no sum of digits says any more."""
+    def function(i: Any) -> list[Any]:
+        place = i
+        for k in range(depth):
+            place = (place + 1) % (1000 + k)
+        return [place, i // 4]
+
+    index_map = IndexMap.from_func(function)
+
+    assert index_map.map_shape([8]) == (999 + depth, 2)
+    assert index_map.collision([8]) is None
+    assert index_map.padding_count([8]) == 2 * (999 + depth) - 8
