@@ -22,6 +22,13 @@ class Location:
     code: CodeType
     instruction: int
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Code objects stay in their process; the line is what another one can show.
+        return _line_of, (self.file, self.line)
+
+    def __deepcopy__(self, memo: object) -> Location:
+        return self
+
     @cached_property
     def _span(self) -> tuple[int | None, int | None, int | None, int | None]:
         return next(
@@ -70,6 +77,14 @@ class Described:
 def _described(place: Location | Described) -> str:
     where = f"{place.file}:{place.line}"
     return f"{where}: {place.text}" if place.text else where
+
+
+_ANYWHERE = compile("0", "", "exec")
+
+
+def _line_of(file: str, line: int) -> Location:
+    code = _ANYWHERE.replace(co_filename=file, co_firstlineno=line, co_linetable=b"")
+    return Location(code, 0)
 
 
 def user_location() -> Location | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import prod
 from struct import unpack
 from types import MappingProxyType
@@ -43,6 +44,12 @@ from tecomp.ir.stmt import Buffer, PrimFunc
 Signature: TypeAlias = "Sequence[Buffer | Var]"
 
 
+def _compiled(
+    func: PrimFunc, signature: Signature, options: Mapping[str, bool], stored: Mapping[int, Stored]
+) -> Kernel:
+    return Kernel(func, signature, stored=stored, **options)
+
+
 class Kernel:
     """A compiled function. Call it with its arguments in order; outputs are written in place.
 
@@ -62,7 +69,7 @@ class Kernel:
     """
 
     __slots__ = (
-        "_block", "_head", "_parameters", "_quick", "_scalars", "compiled", "name",
+        "_block", "_head", "_parameters", "_quick", "_scalars", "_stored", "compiled", "name",
         "signature",
     )
 
@@ -104,10 +111,22 @@ class Kernel:
                 scalars.append((k, seen, physical))
         self._parameters = tuple(parameters)
         self._scalars = tuple(scalars)
+        self._stored = stored
         self._quick: Quick | None = None
         check_findable(head, parameters)
         words = FIRST_ARGUMENT_WORD + len(head.params) + len(head.sizes)
         self._block = ctypes.c_int64 * words
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As its function and options: it is compiled where it is loaded, or found in the cache."""
+        options = asdict(self.compiled.options)
+        return _compiled, (self.func, self.signature, options, dict(self._stored))
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
 
     @property
     def func(self) -> PrimFunc:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import Any, Self
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.nodes import distinct_nodes
@@ -14,6 +15,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad, access
 from tecomp.errors import Location
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr
+from tecomp.ir.rewrite import fold
 from tecomp.ir.stmt import Extent
 from tecomp.ir.text import NEWLINE, Name, Operand, Pieces, render, tuple_of
 
@@ -32,6 +34,12 @@ class Operation(ABC):
     name: str
     outputs: tuple[Tensor, ...]
     location: Location | None
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     @property
     @abstractmethod
@@ -150,6 +158,17 @@ class ComputeOp(Operation):
     location: Location | None = field(default=None, compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(init=False, repr=False)
     input_tensors: tuple[Tensor, ...] = field(init=False, repr=False)
+
+    def __getstate__(self) -> tuple[list[Any], dict[str, Any]]:
+        # Parts before what they are parts of: a pickle of a deep expression is not deep then.
+        parts: list[Any] = []
+        for value in self.body:
+            fold(value, lambda node, _: parts.append(node))
+        return parts, {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: tuple[list[Any], dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
         reads = (n.tensor for n in distinct_nodes(*self.body) if isinstance(n, TensorLoad))

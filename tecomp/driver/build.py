@@ -48,6 +48,10 @@ class ScheduledKernel(Kernel):
         self._state: State = build.schedule.state
         self._packing: dict[Any, Packing] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Machine code stays where it is trusted: the other process finds its own, or builds.
+        return _built, (self._build,)
+
     @property
     def lowered(self) -> Lowered:
         """The function after each pass."""
@@ -155,6 +159,10 @@ class ScheduledKernel(Kernel):
         if key not in self._packing:
             self._packing[key] = Packing(stage, tensor.value_index)
         return self._packing[key]
+
+
+def _built(request: Build) -> ScheduledKernel:
+    return ScheduledKernel(request, *make(request))
 
 
 def build(

@@ -28,8 +28,11 @@ from tecomp.ir.operators import (
     integer_result,
     literal,
 )
+from tecomp.ir.pickles import register
 from tecomp.ir.quick import quick
 from tecomp.ir.text import Level, Name, Operand, Pieces, Printed, operands
+
+register()
 
 Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
 

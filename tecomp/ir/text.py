@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 
 class Level(IntEnum):
@@ -182,9 +182,16 @@ def _parenthesised(node: Any) -> Iterator[Piece]:
 
 
 class Printed:
-    """What shows as its text."""
+    """What shows as its text; it never changes, so that a copy is itself."""
 
     __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # A copied variable would be another variable.
+        return self
 
     def pieces(self) -> Pieces:
         """What this node is written as, see `tecomp.ir.text`."""

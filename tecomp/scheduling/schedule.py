@@ -79,6 +79,19 @@ class Schedule:
         # Few schedules are asked for their trace, and its text takes as long as the decisions.
         self._written: tuple[int, Trace] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Calls have the functions that layouts were written as; the trace has what these gave.
+        return _again, (self.state, self._start, self.trace)
+
+    def __copy__(self) -> Schedule:
+        """A schedule of the same tensors; calls on the one do not change the other."""
+        made = Schedule(self.state)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: object) -> Schedule:
+        return self.__copy__()
+
     @property
     def trace(self) -> Trace:
         """The calls so far, as JSON or Python text that makes the same schedule again."""
@@ -193,6 +206,12 @@ class Schedule:
         self._calls = (*self._calls, (before, state, name, stage, given, named, result))
         self.state = state
         return result
+
+
+def _again(state: State, start: State, trace: Trace) -> Schedule:
+    made = Schedule(state)
+    made._start, made._written = start, (0, trace)
+    return made
 
 
 def _as_given(value: Any) -> Any:
