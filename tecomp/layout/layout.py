@@ -16,7 +16,7 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.operators import holds
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.layout.arguments import index_within, whole_numbers
+from tecomp.layout.arguments import check_layout, index_within, whole_numbers
 from tecomp.layout.dma import DmaNest, dma_nests
 from tecomp.layout.formats import Format
 from tecomp.layout.picture import drawn
@@ -125,7 +125,13 @@ class Layout:
         cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
     ) -> Layout:
         """Elements in the order of NumPy; `order` has the axes from the longest steps on."""
-        axes = range(len(shape)) if order is None else order
+        check_shape(shape)
+        axes = range(len(shape)) if order is None else whole_numbers(order, "layout: the order")
+        if sorted(axes) != list(range(len(shape))):
+            raise LayoutError(
+                f"layout: the order {list(axes)} does not have each of the {len(shape)} axes once; "
+                "give their numbers, from the longest steps on"
+            )
         return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
     @cached_property
@@ -287,6 +293,7 @@ class Layout:
 
     def is_equivalent_to(self, other: Layout) -> bool:
         """Whether both keep equal elements at equal places of equal shapes."""
+        check_layout(other, "layout.is_equivalent_to")
         return (
             self.shape == other.shape
             and self.physical_shape == other.physical_shape

@@ -70,6 +70,11 @@ class IndexMap(PlainIndexMap):
         """A map of the IR with the questions of this class."""
         if isinstance(plain, cls):
             return plain
+        if not isinstance(plain, PlainIndexMap):
+            raise LayoutError(
+                f"index map: expected an index map, got {plain!r}; make one with "
+                "IndexMap.from_func"
+            )
         return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
 
     @property

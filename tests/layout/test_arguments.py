@@ -78,6 +78,23 @@ made_map: Any = GridMap
             "function of the axes",
         ),
         (
+            lambda: ANY.row_major((4, 5), "float32", (0, 2)),
+            "layout: the order [0, 2] does not have each of the 2 axes once; give their numbers, "
+            "from the longest steps on",
+        ),
+        (
+            lambda: ANY.row_major(None, "float32"),
+            "layout: the shape is None; give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: ANY.is_equivalent_to(None),
+            "layout.is_equivalent_to: None is no layout; make one, such as with Layout.of",
+        ),
+        (
+            lambda: STICKS.index_map.then(ANY),
+            f"index map: expected an index map, got {ANY!r}; make one with IndexMap.from_func",
+        ),
+        (
             lambda: relayout(ANY, (1000, 200)),
             "relayout: (1000, 200) is no layout; make one, such as with Layout.of",
         ),
