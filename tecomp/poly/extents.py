@@ -16,6 +16,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
 from tecomp.ir.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
 from tecomp.ir.rewrite import free_variables
+from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent
 from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
@@ -112,8 +113,16 @@ def count(form: Form, shape: Sequence[Extent]) -> Extent | None:
             total = plus(total, times(size, n))
     if isinstance(total, int) or const >= 0:
         return simplified(plus(total, const))
-    # For an axis without any index.
-    return simplified(binary(BinOp.MAX, plus(total, const), Const(0, INT64)))
+    return _from_zero_on(plus(total, const), shape)
+
+
+def _from_zero_on(extent: Extent, shape: Sequence[Extent]) -> Extent:
+    """`extent`, which may come out below 0 where an axis of `shape` has no index at all."""
+    if isinstance(extent, int):
+        return extent
+    ranges: Ranges = {size: (0, None) for size in shape if isinstance(size, Var)}
+    short = simplify(binary(BinOp.MAX, extent, Const(0, INT64)), ranges)
+    return int(short.value) if isinstance(short, Const) else short
 
 
 def _part_count(part: Part, shape: Sequence[Extent]) -> Extent | None:
@@ -148,7 +157,7 @@ def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
     if not elements.is_small([expr], some, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
             greatest = LayoutSet((expr,), some, sizes).greatest(0)
-            return 0 if greatest is None else simplified(plus(greatest, 1))
+            return 0 if greatest is None else _from_zero_on(plus(greatest, 1), sizes)
         greatest = greatest_by_bits(expr, some, sizes)
         if greatest is not None:
             return greatest + 1
