@@ -17,7 +17,7 @@ from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.stmt import Buffer
 from tecomp.machine.engine import Core, Unit
 from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
-from tecomp.machine.host import host_cores
+from tecomp.machine.host import host_clock, host_cores
 from tecomp.machine.memory import Link, Memory
 from tecomp.machine.place import Place
 from tecomp.machine.read import read_table, table_of
@@ -142,7 +142,7 @@ class Target:
     memories: Annotated[Mapping[str, Memory], Key("memory")]
     core: Core | None = None
     code: Code = Code()
-    clock_hz: Rate | None = None
+    clock_hz: Annotated[Rate | None, FromHost(host_clock)] = None
     grid: Mapping[GridAxis, Extent] = field(default_factory=lambda: _NONE)
     stick: Stick | None = None
     tile: Tile | None = None

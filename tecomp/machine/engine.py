@@ -46,6 +46,8 @@ class Core:
         vector_registers: how many there are.
         cache_bytes: the data caches that a core has or shares, the smallest first.
         source: where the numbers come from.
+        vector_operations: on vectors that a core does in a cycle at most; a fused product and sum
+            count as two.
         dots: what one instruction multiplies and adds up to 32 bits, as `te.dot` does, by the
             types of its factors: `uint8*int8`, `int8*int8`, `uint8*uint8`, `bfloat16*bfloat16`.
     """
@@ -56,6 +58,7 @@ class Core:
     cache_bytes: Annotated[tuple[Count, ...], FromHost(host_caches)]
     source: Source = ""
     dots: Annotated[tuple[DotName, ...], FromHost(host_dots)] = ()
+    vector_operations: Count = 1
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that one vector holds.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_CLOCK = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
 _COMMON = (32 * 1024, 256 * 1024, 4 * 1024 * 1024)
 _DOTS = {
     "uint8*int8": {"avx512_vnni", "avx_vnni", "i8mm"},
@@ -53,12 +54,15 @@ def host_dots() -> tuple[str, ...]:
     return tuple(name for name, any_of in _DOTS.items() if any_of & flags)
 
 
-def _flags() -> set[str]:
+def _cpuinfo() -> str:
     try:
-        text = _CPUINFO.read_text(encoding="ascii", errors="ignore")
+        return _CPUINFO.read_text(encoding="ascii", errors="ignore")
     except OSError:
-        return set()
-    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+        return ""
+
+
+def _flags() -> set[str]:
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(), re.MULTILINE)
     return set(found[1].split()) if found else set()
 
 
@@ -79,6 +83,16 @@ def host_caches(root: Path = _CACHES) -> tuple[int, ...]:
             sizes[int(level)] = int(parsed[1]) * _UNITS[parsed[2]]
     found = tuple(size for _, size in sorted(sizes.items()) if size > 0)
     return found or _COMMON
+
+
+@cache
+def host_clock(root: Path = _CLOCK) -> float | None:
+    """Cycles of a second at the most, as far as the system says; None where it does not."""
+    try:
+        return 1e3 * float(root.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        clocks = re.findall(r"^cpu MHz\s*:\s*([\d.]+)$", _cpuinfo(), re.MULTILINE)
+        return max((1e6 * float(clock) for clock in clocks), default=None)
 
 
 def host_cores() -> int:

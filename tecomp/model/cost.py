@@ -6,17 +6,19 @@ The model is in docs/cost-model.md. Every figure of a machine comes from its des
 from __future__ import annotations
 
 from collections import Counter as Totals
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Const
 from tecomp.ir.stmt import PrimFunc
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
 from tecomp.model.exchange import Sources, exchanges, link_between
+from tecomp.model.frames import Frame, Round
 from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
 from tecomp.model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
@@ -24,6 +26,8 @@ from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of, sources_of
 from tecomp.model.timeline import Part
 from tecomp.model.units import cycles_of
 
+SHARED = "core.x"
+"""The axis of the grid that the cores of a processor are shown on."""
 _After: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
@@ -116,6 +120,8 @@ class _Model:
         self.chip: dict[str, float] = {}
         self.links: dict[str, _Transfers] = {}
         self.sources = exchanges(sites, target)
+        frames = (*(site.frames for site in sites.sites), *(work.frames for work in sites.works))
+        self.is_shared = not sites.axes and any(cores_among(each, target) > 1 for each in frames)
 
     def access(self, site: Site) -> None:
         """Add what one place reads or writes."""
@@ -158,7 +164,8 @@ class _Model:
         flow.runs += accesses.runs
         flow.longest = max(flow.longest, accesses.longest * size)
         flow.blocks += accesses.blocks
-        flow.per_core[owner] += accesses.count * size
+        for core, count in self._shared(site.frames, owner, accesses.count):
+            flow.per_core[core] += count * size
         if site.direction == "read" and memory.latency_cycles:
             self._worker(user).awaits(memory.name, memory.latency_cycles)
         self._busy(site, owner, memory, _moved(accesses, size, memory))
@@ -223,15 +230,27 @@ class _Model:
 
     def compute(self, work: Work) -> None:
         """Add what one statement computes."""
-        for core, times in self.counter.times(work.frames).items():
-            worker = self._worker(core)
-            cycles = 0.0
-            for (name, dtype), count in work.operations:
-                self.operations[f"{name} {dtype}"] += count * times
-                worker.operations += count * times
-                cycles += count * times * self._cycles(name, dtype)
-            worker.computing += cycles
-            worker.takes(work.statement, 1, work.name, "compute", cycles)
+        for place, total in self.counter.times(work.frames).items():
+            for core, times in self._shared(work.frames, place, total):
+                worker = self._worker(core)
+                cycles = 0.0
+                for (name, dtype), count in work.operations:
+                    self.operations[f"{name} {dtype}"] += count * times
+                    worker.operations += count * times
+                    cycles += count * times * self._cycles(name, dtype)
+                worker.computing += cycles
+                worker.takes(work.statement, 1, work.name, "compute", cycles)
+
+    def _shared(
+        self, frames: Sequence[Frame], place: Core, total: int
+    ) -> Iterator[tuple[Core, int]]:
+        """How much of `total` each core does: those of a processor share parallel loops."""
+        if not self.is_shared:
+            yield place, total
+            return
+        among = cores_among(frames, self.target)
+        for core in range(among):
+            yield (core,), total * (core + 1) // among - total * core // among
 
     def tile(self, work: TileWork) -> None:
         """Add what an operation of the machine takes of its unit."""
@@ -251,7 +270,8 @@ class _Model:
                 each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
                 return each / (unit.lanes(dtype) * unit.instances)
         if self.target.core is not None:
-            return 1 / self.target.core.lanes(DType(dtype))
+            core = self.target.core
+            return 1 / (core.lanes(DType(dtype)) * core.vector_operations)
         return 1.0
 
     def report(self, program: Program) -> Report:
@@ -259,7 +279,8 @@ class _Model:
         order = sorted(self.workers)
         after = sources_of(self.sites)
         return Report(
-            program.name, self.target.name, self.sites.axes, self.target.cores,
+            program.name, self.target.name,
+            (SHARED,) if self.is_shared else self.sites.axes, self.target.cores,
             tuple(_core_work(core, self.workers[core], after) for core in order),
             tuple(self._traffic(order)),
             tuple(Transfers(name, each.bytes, each.transfers, each.bursts, each.hops)
@@ -288,6 +309,17 @@ class _Model:
             for memory in self.target.memories.values()
             if program.peaks.get(memory.name) or program.padding.get(memory.name)
         ]
+
+
+def cores_among(frames: Sequence[Frame], target: Target) -> int:
+    """How many cores of a processor share what is in these loops: the outermost parallel one's."""
+    if target.core is not None:
+        for frame in frames:
+            if isinstance(frame, Round) and frame.is_parallel:
+                rounds = int(frame.extent.value) if isinstance(frame.extent, Const) else None
+                most = target.core.count
+                return most if rounds is None else max(min(most, rounds), 1)
+    return 1
 
 
 def _moved(accesses: Accesses, size: int, memory: Memory) -> int:

@@ -10,13 +10,23 @@ from tecomp.ir.expr import Expr, Var
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A loop around a place; `is_alone` if there is one statement inside."""
+    """A loop around a place.
+
+    Attributes:
+        var: its variable.
+        min: the first value of that.
+        extent: the number of rounds.
+        thread: the axis of the grid that it is bound to.
+        is_alone: whether there is one statement inside.
+        is_parallel: whether cores share its rounds.
+    """
 
     var: Var
     min: Expr
     extent: Expr
     thread: str
     is_alone: bool = True
+    is_parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,11 +148,18 @@ class Report:
     @property
     def bound_by(self) -> str:
         """The resource that is busy for the longest time: `compute`, a link or a memory."""
+        shares = self.shares
+        return max(shares, key=lambda name: shares[name], default="nothing")
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """For each resource, the part of the time that it is busy; of the core that has most."""
         found = dict(self.chip)
         for core in self.cores:
             for name, cycles in core.cycles.items():
                 found[name] = max(found.get(name, 0.0), cycles)
-        return max(found, key=lambda name: found[name], default="nothing")
+        total = self.cycles
+        return {name: cycles / total if total else 0.0 for name, cycles in found.items()}
 
     @property
     def imbalance(self) -> float:
@@ -169,7 +176,7 @@ class Report:
         """Everything as JSON, figures that follow from others included."""
         document = {
             **asdict(self), "cycles": self.cycles, "seconds": self.seconds,
-            "bound_by": self.bound_by, "imbalance": self.imbalance,
+            "bound_by": self.bound_by, "shares": self.shares, "imbalance": self.imbalance,
         }
         return json.dumps(document, indent=2)
 
@@ -244,7 +251,10 @@ class Report:
             cycles = [core.cycles.get(name, 0.0) for core in self.cores]
             rows.append([name, "core", _number(min(cycles)), _number(max(cycles))])
         rows += [[name, "chip", "", _number(cycles)] for name, cycles in self.chip.items()]
-        return ["resource", "of each", "least", "most cycles"], rows
+        shares = self.shares
+        return ["resource", "of each", "least", "most cycles", "share"], [
+            [*row, f"{shares[row[0]]:.0%}"] for row in rows
+        ]
 
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tecomp.ir.expr import (
     conjuncts,
 )
 from tecomp.ir.rewrite import children, fold, substitute
-from tecomp.ir.stmt import Buffer, BufferStore, For, IfThenElse, Let, PrimFunc, Stmt
+from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, IfThenElse, Let, PrimFunc, Stmt
 from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import Unit
 from tecomp.model.frames import Frame, Round, Where
@@ -210,7 +210,7 @@ class _Finder:
         if node.thread:
             self.axes.setdefault(node.thread)
         frame = Round(node.loop_var, self._known(low), self._known(extent), node.thread,
-                      id(node) in self.alone)
+                      id(node) in self.alone, node.kind is ForKind.PARALLEL)
         return [(node.body, (*frames, frame), values)]
 
     def _branches(

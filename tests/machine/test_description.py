@@ -171,7 +171,7 @@ def test_a_target_without_sticks() -> None:
         ("clock_hz = 1e9", "clock_ghz = 1",
          "toy.toml:3: unknown key `clock_ghz`; did you mean `clock_hz`?"),
         ("clock_hz = 1e9", "clock_hz = inf",
-         "toy.toml:3: `clock_hz` is inf; expected a number of hertz, above 0"),
+         "toy.toml:3: `clock_hz` is inf; expected a number of hertz, above 0, or \"host\""),
         ('kind = "functional"', 'kind = "real"',
          "toy.toml:6: [code]: `kind` is 'real'; expected 'host' or 'functional'"),
         ("core.y = 2", "row = 2",
@@ -271,7 +271,7 @@ def test_the_host_is_overridden() -> None:
          "target toy, overridden: [memory.lx]: unknown key `capacity_kib`; did you mean "
          "`capacity_bytes`?"),
         ({"clock_hz": "1 GHz"},
-         "target toy, overridden: `clock_hz` is '1 GHz'; expected a number of hertz, above 0"),
+         "target toy, overridden: `clock_hz` is '1 GHz'; expected a number of hertz, above 0, or \"host\""),
         ({"memory": None},
          "target toy, overridden: missing `memory` (a table [memory]); add it"),
     ],

@@ -34,7 +34,7 @@ source = "assumed"
 
 
 def shipped(name: str) -> Target:
-    """A target as it is shipped; of `cpu` one whose core and grid are not those of the host.
+    """A target as it is shipped; of `cpu` one whose core, grid and clock are not those of the host.
 
     Args:
         name: of the target.
@@ -42,7 +42,7 @@ def shipped(name: str) -> Target:
     if name != "cpu":
         return Target.load(name)
     core = {"count": 4, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": [32768, 1 << 20]}
-    return Target.load("cpu", core=core, grid={"core.x": 4})
+    return Target.load("cpu", core=core, grid={"core.x": 4}, clock_hz=3e9)
 
 
 def scratchpads(
