@@ -46,7 +46,7 @@ class Scope:
         known = space.universe_set()
         for extent in extents:
             known = known.intersect(condition_hull(extent >= 0, space)[0])
-        return cls(tuple(sizes), known.params(), len(sizes))
+        return cls(tuple(sizes), known.params().coalesce(), len(sizes))
 
     def space(self, dims: Sequence[Var]) -> Space:
         """The space of `dims` inside this scope."""

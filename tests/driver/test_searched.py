@@ -135,3 +135,20 @@ def test_a_layout_inside_of_a_loop_over_rows_and_blocks_of_them(agrees: Agrees) 
 
     a = numbers(5, 6, 3)
     agrees(s, [m, n, A, B], {m: 5, n: 6, A: a, B: a + 1})
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_a_fused_loop_beside_an_extent_with_cases_has_no_rounds_too_many(
+    agrees: Agrees, size: int
+) -> None:
+    rest = te.max(n - 2, 0)
+    A = te.placeholder((7 + rest,), "int32", name="A")
+    B = te.compute((5, n), lambda i, j: i + j, name="B")
+    C = te.compute((rest,), lambda i: A[i], name="C")
+    s = te.create_schedule([B.op, C.op])
+
+    s[B].fuse(*B.op.axis)
+
+    left = max(size - 2, 0)
+    a, grid = numbers(7 + left), np.indices((5, size), dtype="int32")
+    agrees(s, [n, A, B, C], {n: size, A: a, B: grid[0] + grid[1], C: a[:left]})
