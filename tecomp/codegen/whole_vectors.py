@@ -192,7 +192,8 @@ def _masked(predicate: Expr | None, piece: _Piece) -> Expr | None:
 def _bound(work: _Pass, node: Let) -> Stmt:
     """The pieces of a variable that are used, each bound to a variable of its own."""
     body = node.body
-    for (lanes, piece), var in work.variables.pop(node.var).items():
+    # Copies of an unrolled loop share statements, and each binds the variable anew.
+    for (lanes, piece), var in work.variables[node.var].items():
         body = Let(var, _cut(work, node.value, lanes, piece), body)
     return body
 

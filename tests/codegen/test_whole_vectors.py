@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp import te
+from tecomp.codegen import Kernel
 from tecomp.codegen.compile import emit_assembly
 from tecomp.codegen.jit import host
 from tecomp.codegen.partial_sums import keep_partial_sums
@@ -17,8 +18,9 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Expr
 from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import BufferStore, PrimFunc
+from tecomp.ir.stmt import BufferStore, Let, PrimFunc
 from tecomp.lowering.pipeline import lower
+from tecomp.lowering.unroll import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 
 Program = tuple[Schedule, list[Any]]
@@ -202,3 +204,16 @@ def test_code_of_a_tail_is_about_that_of_a_whole_tile(program: str, dtype: str, 
     # A whole tile, and one or two pieces of the tail; taken apart into scalars it is 5 to 15 times.
     most = 2.5 * size(64)
     assert {n: size(n) for n in (49, 51, 56, 57, 63) if size(n) > most} == {}
+
+
+def test_unrolled_copies_share_statements_and_each_binds_its_variables(
+    both: Callable[..., Kernel]
+) -> None:
+    func = unroll_loops(parse('''def f(A: Buffer("float32", (15,)), B: Buffer("float32", (5,))):
+    for k in unrolled(3):
+        with Let(A[ramp(k * 5, 1, 5)]) as y:
+            B[ramp(0, 1, 5)] = max(B[ramp(0, 1, 5)], y)
+'''))
+    assert len({id(each.body) for each in walk(func.body) if isinstance(each, Let)}) == 1
+
+    both(func, np.random.default_rng(0).random(15, np.float32), np.zeros(5, np.float32))
