@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tecomp.errors import LowerError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import (
     Binary,
@@ -36,18 +37,18 @@ from tecomp.ir.stmt import (
 )
 from tecomp.ir.tasks import Task, run
 from tecomp.lowering.buffers import buffers_in, extent_variables, replace_variables
+from tecomp.scheduling.loops import MOST_COPIES
 
-LIMIT = 4096
 _MOST_GUARDED = 16
 
 
-def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
+def unroll_loops(func: PrimFunc, limit: int = MOST_COPIES) -> PrimFunc:
     """Replace each `unrolled` loop by one copy of its body for each turn, in order.
 
     A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
     many copies as the bound says, each under a condition, and in a second form, for rounds that
-    reach the bound, under none. A loop stays, as a serial one, if it has no such bound or its
-    copies were more than `limit` statements; loops inside it may still be unrolled.
+    reach the bound, under none. A loop stays, as a serial one, if it has no such bound, or the two
+    forms were more than `limit` statements; loops inside it may still be unrolled.
 
     A condition that is all of a loop's body, and the same in all its rounds, is asked once, unless
     the loop is parallel.
@@ -55,6 +56,9 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     Args:
         func: any function.
         limit: the most statements that one loop may become.
+
+    Raises:
+        LowerError: a loop of known extent would become more.
     """
 
     def rule(node: Any) -> Stmt | None:
@@ -85,7 +89,7 @@ def unrolled_within(root: Stmt, most: int) -> Stmt:
         if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
             return made, count, stays
         turns = int(made.extent.value) if isinstance(made.extent, Const) else None
-        fits = turns is not None and not stays and turns * count <= most
+        fits = turns is not None and not stays and turns * count <= min(most, MOST_COPIES)
         if turns is None or not fits or made.kind is ForKind.PARALLEL:
             return made, count, True
         return replace(made, kind=ForKind.UNROLLED), turns * count, False
@@ -118,6 +122,12 @@ def _unrolled(loop: For, limit: int) -> Stmt:
     turns = _turns(loop)
     statements = sum(isinstance(part, BufferStore | Let | Prefetch) for part in walk(loop.body))
     forms = 1 if isinstance(loop.extent, Const) else 2
+    if turns is not None and forms == 1 and turns * statements > limit:
+        raise LowerError(
+            f"lower: loop {loop.loop_var.name} is unrolled, and its {turns} iterations of "
+            f"{statements} statements would become {turns * statements}, of which there may be "
+            f"{limit}; split it and unroll the inner part, or leave a loop inside it rolled"
+        )
     if turns is None or forms * turns * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)
     in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import LowerError, ScheduleError
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
 from tecomp.lowering.unroll import unroll_loops
@@ -70,22 +75,62 @@ def f(A: Buffer("float32", (4,))):
 """)
 
 
-def test_past_the_limit_a_loop_is_serial(check: Check) -> None:
-    """The inner loop still fits; an extent without a small bound has no copies at all."""
+def test_past_the_limit_a_loop_of_unknown_extent_is_serial(check: Check) -> None:
+    """The inner loop still fits in one form; an extent without a small bound has no copies."""
     check(partial(unroll_loops, limit=4), """
 def f(A: Buffer("float32", (n, 8)), *, n: "int64"):
     for i in unrolled(n):
-        for j in unrolled(2):
+        for j in unrolled(min(2, n)):
             for k in unrolled(3):
                 A[i, j * 4 + k] = float32(1.0)
 """, """
 def f(A: Buffer("float32", (n, 8)), *, n: "int64"):
     for i in range(n):
-        for j in range(2):
+        for j in range(min(2, n)):
             A[i, j * 4] = float32(1.0)
             A[i, j * 4 + 1] = float32(1.0)
             A[i, j * 4 + 2] = float32(1.0)
 """, {"n": 3}, flat=False)
+
+
+def test_past_the_limit_a_loop_of_known_extent_is_refused() -> None:
+    func = parse("""
+def f(A: Buffer("float32", (100, 100))):
+    for i in unrolled(100):
+        for j in unrolled(100):
+            A[i, j] = float32(1.0)
+""")
+
+    with pytest.raises(LowerError) as error:
+        unroll_loops(func)
+    assert str(error.value).partition("\n")[0] == (
+        "lower: loop i is unrolled, and its 100 iterations of 100 statements would become 10000, "
+        "of which there may be 4096; split it and unroll the inner part, or leave a loop inside "
+        "it rolled"
+    )
+
+
+def test_a_million_iterations_are_refused_where_they_are_unrolled() -> None:
+    A = te.placeholder((1000000,), name="A")
+    B = te.compute(A.shape, lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+
+    with pytest.raises(ScheduleError) as error:
+        s[B].unroll(B.op.axis[0])
+    assert str(error.value).partition("\n")[0] == (
+        "s[B].unroll(i): 1000000 iterations would become as many copies of the body, of which "
+        "there may be 4096; split the loop and unroll the inner part"
+    )
+
+
+def test_a_pragma_asks_for_no_more_than_there_may_be() -> None:
+    A = te.placeholder((8192,), name="A")
+    B = te.compute(A.shape, lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, _ = s[B].split(B.op.axis[0], nparts=1)
+    s[B].pragma(outer, "auto_unroll_max_step", 1000000)
+
+    assert "for i_inner in range(8192)" in str(tecomp.lower(s, [A, B]))
 
 
 def test_thousands_of_copies_do_not_exhaust_the_stack() -> None:
