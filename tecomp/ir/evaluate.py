@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import InternalError
+from tecomp.errors import CallError, InternalError
 from tecomp.ir.evaluate_args import bind, extents_of, parameters_of, strides_of
 from tecomp.ir.evaluate_expr import ACTIVE, Environment, Scope, compile_expr
 from tecomp.ir.evaluate_load import Seen, Watch, store_function
 from tecomp.ir.expr import BufferLoad
+from tecomp.ir.given import check_kind
 from tecomp.ir.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
 from tecomp.ir.stmt import (
     Allocate,
@@ -63,6 +64,10 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
     >>> b
     array([4., 2., 0.], dtype=float32)
     """
+    check_kind(
+        func, PrimFunc, "evaluate: the function", "give what tecomp.lower returns", CallError
+    )
+    check_kind(args, Sequence, "evaluate: args", "give a list of the arguments", CallError)
     scope = Scope(func.sites, watch=watch)
     params = parameters_of(scope, func)
     body = _compile(scope, func.body)

@@ -23,11 +23,39 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
     >>> whole_numbers(np.array([3, 4]), "layout: the place")
     (3, 4)
     """
-    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
-        given = tuple(values)
-        if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given):
-            return tuple(int(n) for n in given)
-    raise LayoutError(f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)")
+    numbers = _integers(values)
+    if numbers is None:
+        raise LayoutError(
+            f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)"
+        )
+    return numbers
+
+
+def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple[int, ...]:
+    """The values, one or more, as integers of Python from 1 on.
+
+    Args:
+        values: what callers gave.
+        where: how messages begin.
+        count: how many there are, if that is known.
+
+    Raises:
+        LayoutError: they are something else.
+    """
+    numbers = _integers(values)
+    if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
+        many = "" if count is None else f"{count} "
+        raise LayoutError(f"{where} is {values!r}; give {many}positive integers, such as (2, 4)")
+    return numbers
+
+
+def _integers(values: Any) -> tuple[int, ...] | None:
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        return None
+    given = tuple(values)
+    if any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in given):
+        return None
+    return tuple(int(n) for n in given)
 
 
 def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
@@ -51,7 +79,7 @@ def check_layout(given: Any, where: str) -> None:
     """Refuse what is no layout of a tensor.
 
     Raises:
-        LayoutError: it has no map, or no shape.
+        LayoutError: it has no map, or nothing that its elements are stored as.
     """
-    if not hasattr(given, "index_map") or not hasattr(given, "shape"):
+    if not hasattr(given, "index_map") or not hasattr(given, "storage"):
         raise LayoutError(f"{where}: {given!r} is no layout; make one, such as with Layout.of")

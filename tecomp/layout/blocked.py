@@ -8,6 +8,8 @@ from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.ir.given import check_kind
+from tecomp.layout.arguments import check_layout
 from tecomp.layout.axes import digit, index_names, quotient
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout, check_shape
@@ -18,6 +20,9 @@ from tecomp.poly.index_map import IndexMap
 _IMAGES = "ncdhw"
 _WEIGHTS = "goidhw"
 _TAG = re.compile(r"([A-Za-z]+?)((?:\d+[a-z])*)")
+
+
+_AXES = 'give a letter for each axis, such as "nchw"'
 
 
 def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = None) -> Layout:
@@ -44,6 +49,8 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
     (2, 3, 5, 4, 8)
     """
     check_shape(shape)
+    check_kind(axes, str | None, "blocked: axes", _AXES, LayoutError)
+    check_kind(tag, str, "blocked: the tag", 'write one such as "nChw8c"', LayoutError)
     outer, blocks = _parsed(tag)
     order = axes if axes is not None else _order(outer.lower(), tag)
     if len(order) != len(shape):
@@ -84,6 +91,8 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
     >>> blocked_tag(blocked((2, 17, 5, 4), "float32", "nChw8c"), axes="nchw")
     'nChw8c'
     """
+    check_layout(layout, "blocked_tag")
+    check_kind(axes, str | None, "blocked_tag: axes", _AXES, LayoutError)
     letters = axes if axes is not None else "abcdefghijkl"[: len(layout.shape)]
     steps = steps_of(layout.index_map, layout.shape)
     if steps is None or len(letters) != len(layout.shape):

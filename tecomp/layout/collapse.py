@@ -7,6 +7,7 @@ from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.given import check_kind
 from tecomp.poly.index_map import IndexMap
 
 Intervals = Sequence[tuple[int, int]]
@@ -72,6 +73,10 @@ def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
 
 
 def _pairs(intervals: Intervals) -> Intervals:
+    check_kind(
+        intervals, Sequence, "shard layout: collapse_intervals",
+        "give pairs of integers, such as [(0, -1)]", LayoutError,
+    )
     for pair in intervals:
         if not isinstance(pair, Sequence) or len(pair) != 2 or not all(
             isinstance(n, int) and not isinstance(n, bool) for n in pair

@@ -18,6 +18,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.given import check_kind
 from tecomp.ir.rewrite import free_variables
 from tecomp.layout.candidates import candidates, dims_of_lanes
 from tecomp.layout.layout import Layout
@@ -119,6 +120,10 @@ def check_constraints(
         (('B',), 'B', [0, 1, 0])
     """
     machine = target if isinstance(target, Target) else Target.load(target)
+    check_kind(
+        layouts, Mapping | None, "check_constraints: layouts", "give a layout for each tensor",
+        LayoutError,
+    )
     given = dict(layouts or {})
     for tensor in given:
         if not isinstance(tensor, Tensor):

@@ -8,6 +8,8 @@ from math import prod
 from typing import TypeAlias
 
 from tecomp.errors import LayoutError
+from tecomp.ir.given import check_kind
+from tecomp.layout.arguments import check_layout
 from tecomp.layout.layout import Layout
 from tecomp.layout.memory import linear_map, same_memory
 from tecomp.layout.strides import from_steps, unswizzled
@@ -40,6 +42,7 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
     >>> cute("((2,2),3):((24,2),8)", "float32").offset((3, 1))
     34
     """
+    check_kind(text, str, "cute: the text", 'write one such as "(8,8):(8,1)"', LayoutError)
     short = text.replace(" ", "")
     swizzle = None
     if (match := _SWIZZLE.match(short)) is not None:
@@ -76,6 +79,7 @@ def cute_text(layout: Layout) -> str:
     >>> cute_text(Layout.of((128, 256), "float16", lambda i, j: [j // 64, i, j % 64]))
     '(128,(64,4)):(64,(1,8192))'
     """
+    check_layout(layout, "cute_text")
     base, swizzle = unswizzled(layout.index_map)
     steps = steps_of(base, layout.shape)
     if steps is None:

@@ -14,6 +14,7 @@ from tecomp.codegen.packed import Mark, mark
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.given import check_kind
 from tecomp.ir.operators import holds
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.arguments import check_layout, index_within, whole_numbers
@@ -65,6 +66,15 @@ class Layout:
             raise LayoutError(
                 f"layout: {self.storage!r} is no storage format; take one of storage_format(name)"
             )
+        check_kind(
+            self.index_map, IndexMap, "layout: the index map",
+            "make one with IndexMap.from_func, or use Layout.of", LayoutError,
+        )
+        check_kind(
+            self.memory, str, "layout: the memory", 'name one, such as "global"', LayoutError
+        )
+        grid_axes = whole_numbers(self.grid_axes, "layout: grid_axes")
+        object.__setattr__(self, "grid_axes", grid_axes)
         check_pad_value(self.pad_value, self.dtype)
         if (clash := self._collision()) is not None:
             first, second = clash
@@ -117,7 +127,7 @@ class Layout:
         )
         return Layout(
             tuple(shape), DType(dtype), index_map, Format.plain(dtype),
-            pad_value, memory, tuple(grid_axes),
+            pad_value, memory, whole_numbers(grid_axes, "layout: grid_axes"),
         )
 
     @classmethod

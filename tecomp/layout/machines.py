@@ -7,8 +7,21 @@ from math import prod
 
 from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.ir.given import check_kind
+from tecomp.layout.arguments import positive_numbers
 from tecomp.layout.layout import Layout
 from tecomp.machine.descriptor import Target, Tile
+
+
+def check_target(target: Target, where: str) -> None:
+    """Refuse what is no target.
+
+    Raises:
+        LayoutError: it is none.
+    """
+    check_kind(
+        target, Target, f"{where}: the target", "load one with Target.load(name)", LayoutError
+    )
 
 
 def tile_of(target: Target) -> Tile:
@@ -28,7 +41,7 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
     Raises:
         LayoutError: it has no such format for the type.
     """
-    known = target.formats.get(dtype, ())
+    known = target.formats.get(DType(dtype), ())
     if not known:
         raise LayoutError(
             f"layout: target {target.name} stores no {dtype}; its types are "
@@ -48,7 +61,11 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
     Raises:
         LayoutError: it has fewer.
     """
-    cores = tuple(target.grid.values()) if grid is None else tuple(grid)
+    cores = (
+        tuple(target.grid.values())
+        if grid is None
+        else positive_numbers(grid, "layout: the grid")
+    )
     if prod(cores) > target.cores:
         by = "x".join(map(str, cores))
         raise LayoutError(

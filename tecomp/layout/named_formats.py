@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import SCALARS, DType
+from tecomp.ir.given import is_one_of
 from tecomp.layout.block_float import BlockFloat
 from tecomp.layout.formats import Format
 from tecomp.layout.packed_int import PackedInt
@@ -58,9 +59,9 @@ def storage_format(name: str) -> Format:
     >>> storage_format("bfp8").storage_shape((4, 32, 32))
     (4, 1088)
     """
-    if name in _NAMED:
+    if is_one_of(name, _NAMED):
         return _NAMED[name]
-    if name in SCALARS:
+    if is_one_of(name, SCALARS):
         return Format.plain(name)
     raise LayoutError(
         f"storage: `{name}` is no format; the formats are {', '.join((*_NAMED, *SCALARS))}"

@@ -38,7 +38,18 @@ class Relayout:
     __slots__ = ("_is_direct", "dst", "kernel", "src")
 
     def __init__(self, src: Layout, dst: Layout) -> None:
-        """Compile it; `relayout` does that once for two layouts."""
+        """Compile it; `relayout` does that once for two layouts.
+
+        Raises:
+            LayoutError: they are no layouts of one tensor.
+        """
+        for given in (src, dst):
+            check_layout(given, "relayout")
+        if src.shape != dst.shape or src.dtype != dst.dtype:
+            raise LayoutError(
+                f"relayout: the source is of {src.dtype}{list(src.shape)}, the result of "
+                f"{dst.dtype}{list(dst.shape)}; give two layouts of one tensor"
+            )
         self.src, self.dst = src, dst
         self._is_direct = src.storage == dst.storage and src.storage.elements == 1
         copy = Copy(
@@ -96,7 +107,6 @@ class Relayout:
         return f"<Relayout of {src.dtype}{list(src.shape)}: {formula(src)} to {formula(dst)}>"
 
 
-@lru_cache(maxsize=256)
 def relayout(src: Layout, dst: Layout) -> Relayout:
     """The compiled copy from one layout of a tensor to another.
 
@@ -118,12 +128,10 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
     """
     for given in (src, dst):
         check_layout(given, "relayout")
-    if src.shape != dst.shape or src.dtype != dst.dtype:
-        raise LayoutError(
-            f"relayout: the source is of {src.dtype}{list(src.shape)}, the result of "
-            f"{dst.dtype}{list(dst.shape)}; give two layouts of one tensor"
-        )
-    return Relayout(src, dst)
+    return _compiled(src, dst)
+
+
+_compiled = lru_cache(maxsize=256)(Relayout)
 
 
 def packed(layout: Layout, array: Any, out: Any) -> Any:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tecomp.errors import LayoutError
 from tecomp.ir.extents import ceil_div
+from tecomp.ir.given import check_kind
 from tecomp.layout.arguments import check_layout
 from tecomp.layout.dma import host_side, region_of
 from tecomp.layout.places import row_major
@@ -77,13 +80,16 @@ class Runs:
         """How many transactions copy the runs, if each moves `most` elements at most.
 
         Raises:
-            LayoutError: `most` is below 1.
+            LayoutError: `most` is no integer from 1 on.
 
         >>> Runs(((8, 1000), (64, 3000)), 200000, 200000, "sets").transactions(32)
         7000
         """
         if most is None:
             return self.count
+        check_kind(
+            most, int | np.integer, "runs: what a transaction moves", "give 1 or more", LayoutError
+        )
         if most < 1:
             raise LayoutError(
                 f"runs: a transaction of {most} elements moves nothing; give 1 or more"

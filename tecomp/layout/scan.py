@@ -6,6 +6,7 @@ import re
 from typing import NoReturn
 
 from tecomp.errors import LayoutError
+from tecomp.ir.given import check_kind
 
 _SHOWN = 20
 
@@ -19,7 +20,12 @@ class Scanner:
     """
 
     def __init__(self, text: str, who: str) -> None:
-        """Start at the front of `text`; errors begin with `who`."""
+        """Start at the front of `text`; errors begin with `who`.
+
+        Raises:
+            LayoutError: it is no text.
+        """
+        check_kind(text, str, f"{who}: the text", "give what `str(layout)` writes", LayoutError)
         self.text = text
         self.who = who
         self.at = 0

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.given import check_kind
 from tecomp.layout.arguments import index_within
 from tecomp.layout.collapse import Intervals
 from tecomp.layout.layout import Index, Layout, check_shape
-from tecomp.layout.machines import check_room, element_of, grid_of, tile_of
+from tecomp.layout.machines import check_room, check_target, element_of, grid_of, tile_of
 from tecomp.layout.shard_axes import Cut, keep
 from tecomp.layout.shard_checks import (
     ALLOWED_TILES,
@@ -28,6 +29,7 @@ from tecomp.layout.shard_checks import (
     checked_space,
     checked_storage,
     checked_tile,
+    checked_tiles,
     collapse_onto,
     pad_value_of,
     ranges_of,
@@ -117,7 +119,8 @@ class ShardLayout(Layout):
         """
         check_shape(shape)
         extents, plain = tuple(map(int, shape)), DType(dtype)
-        tiled = checked_tile(tile, allowed_tiles)
+        allowed = checked_tiles(allowed_tiles)
+        tiled = checked_tile(tile, allowed)
         index_map, cores = collapse_onto(extents, linear, collapse_intervals, grid, tiled)
         ranges = ranges_of(index_map, extents, plain)
         sizes = tuple(high - low + 1 for low, high in ranges)
@@ -125,7 +128,7 @@ class ShardLayout(Layout):
         keep(
             self, linear=index_map, grid=cores, oob_val=oob_val, tile=tiled, face=cut.face,
             device=checked_device(device, cores), collapsed_shape=sizes, _cut=cut,
-            _allowed_tiles=tuple(map(tuple, allowed_tiles)),
+            _allowed_tiles=allowed,
         )
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
@@ -172,6 +175,7 @@ class ShardLayout(Layout):
         >>> layout.grid, layout.memref_shape, layout.face
         ((8, 8), (2, 4), (16, 16))
         """
+        check_target(target, "shard layout")
         target.memory(memory_space)
         given: dict[str, Any] = {"element": element_of(target, dtype, element)}
         if tiled:
@@ -334,7 +338,12 @@ p3 >= 31)
 
         Raises:
             CapacityError: it is larger.
+            LayoutError: `capacity_bytes` is no integer.
         """
+        check_kind(
+            capacity_bytes, int | np.integer, "shard layout: capacity_bytes",
+            "give a number of bytes", LayoutError,
+        )
         if self.shard_bytes > capacity_bytes:
             raise CapacityError(
                 f"shard layout: a shard of {by(self.memref_shape)} {self.storage.name} takes "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-
-import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.ir.given import check_kind, is_one_of
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.arguments import positive_numbers
 from tecomp.layout.collapse import Intervals, collapsed
 from tecomp.layout.formats import Format
 from tecomp.layout.shard_text import MEMORY_SPACES, OOB_VALUES
@@ -41,7 +41,7 @@ def collapse_onto(
     Raises:
         LayoutError: they have different numbers of axes, or tiles have too few.
     """
-    cores = None if grid is None else _positive(grid, "the grid")
+    cores = None if grid is None else positive_numbers(grid, "shard layout: the grid")
     if linear is None:
         rank = len(cores) if cores is not None else 2 if tile is not None else None
         index_map = collapsed(shape, intervals, rank)
@@ -98,8 +98,20 @@ def ranges_of(
     return [value_range(expr, axes, shape) for expr in index_map.final_indices]
 
 
+def checked_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The tiles that a machine has.
+
+    Raises:
+        LayoutError: one is no rows and columns.
+    """
+    where = "shard layout: allowed_tiles"
+    check_kind(allowed, Iterable, where, "give rows and columns of each, as in [(32, 32)]",
+               LayoutError)
+    return tuple(positive_numbers(tile, f"{where}: a tile", 2) for tile in allowed)
+
+
 def checked_tile(
-    tile: Sequence[int] | None, allowed: Sequence[Sequence[int]]
+    tile: Sequence[int] | None, allowed: tuple[tuple[int, ...], ...]
 ) -> tuple[int, int] | None:
     """A tile that the machine has.
 
@@ -108,11 +120,11 @@ def checked_tile(
     """
     if tile is None:
         return None
-    found = _positive(tile, "the tile")
-    if found not in {tuple(one) for one in allowed}:
+    found = positive_numbers(tile, "shard layout: the tile")
+    if found not in allowed:
         raise LayoutError(
             f"shard layout: no tile is {by(found)}; the tiles are "
-            f"{', '.join(by(tuple(one)) for one in allowed)} (allowed_tiles= has others)"
+            f"{', '.join(map(by, allowed))} (allowed_tiles= has others)"
         )
     return found[0], found[1]
 
@@ -127,7 +139,7 @@ def checked_face(
     """
     if face is None:
         return None
-    found = _positive(face, "the face")
+    found = positive_numbers(face, "shard layout: the face")
     if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
         what = "no tile" if tile is None else f"a tile of {by(tile)}"
         raise LayoutError(
@@ -159,7 +171,7 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
     Raises:
         LayoutError: there is no such word, or the type has no such number.
     """
-    if oob_val not in OOB_VALUES:
+    if not is_one_of(oob_val, OOB_VALUES):
         raise LayoutError(
             f"shard layout: oob_val={oob_val!r} is no value of padding; it is one of "
             f"{', '.join(OOB_VALUES)}"
@@ -177,7 +189,7 @@ def checked_space(name: str) -> str:
     Raises:
         LayoutError: there is none of that name.
     """
-    if name not in MEMORY_SPACES:
+    if not is_one_of(name, MEMORY_SPACES):
         raise LayoutError(
             f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}"
         )
@@ -188,22 +200,15 @@ def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | N
     """A map for this grid.
 
     Raises:
-        LayoutError: it is for another.
+        LayoutError: it is for another, or no map.
     """
+    check_kind(
+        device, GridMap | None, "shard layout: the device",
+        "give a GridMap from this grid to the cores of the machine", LayoutError,
+    )
     if device is not None and device.shape != grid:
         raise LayoutError(
             f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
             f"{list(grid)}; give a map for this grid"
         )
     return device
-
-
-def _positive(extents: Sequence[int], what: str) -> tuple[int, ...]:
-    good = not isinstance(extents, str) and isinstance(extents, Sequence | np.ndarray) and all(
-        isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in extents
-    )
-    if not good or len(extents) == 0:
-        raise LayoutError(
-            f"shard layout: {what} is {extents!r}; give positive integers, such as (2, 4)"
-        )
-    return tuple(int(n) for n in extents)

@@ -11,8 +11,9 @@ from typing import Any, overload
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.ir.extents import ceil_div
+from tecomp.layout.arguments import whole_numbers
 from tecomp.layout.layout import Layout
-from tecomp.layout.machines import check_room, element_of
+from tecomp.layout.machines import check_room, check_target, element_of
 from tecomp.layout.places import row_major
 from tecomp.layout.stick_forms import (
     PAD_ALL_DIMS,
@@ -167,6 +168,7 @@ class StickLayout(Layout):
         >>> StickLayout.for_target(stick128, (512, 256), "float16", memory="ddr").device_size
         [4, 512, 64]
         """
+        check_target(target, "stick layout")
         given: dict[str, Any] = {"stick_bytes": target.stick_bytes, "memory": memory}
         target.memory(memory)
         is_padded = len(args) > 2 or "pad_all_dims" in fields
@@ -218,10 +220,12 @@ class StickLayout(Layout):
         >>> StickLayout((1024, 256), "float16").stride_map()
         [64, 256, 1]
         """
-        strides = list(row_major(self.shape)) if host_strides is None else list(host_strides)
+        strides = row_major(self.shape) if host_strides is None else whole_numbers(
+            host_strides, "stick layout: host_strides"
+        )
         if len(strides) != len(self.shape):
             raise LayoutError(
-                f"stick layout: host_strides {strides} are {len(strides)} for the "
+                f"stick layout: host_strides {list(strides)} are {len(strides)} for the "
                 f"{len(self.shape)} dimensions of {list(self.shape)}; give one for each"
             )
         if self.arrangement is not ElementArrangement.STANDARD:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tecomp.ir.given import is_one_of
 from tecomp.layout.block_float import BlockFloat
 from tecomp.layout.formats import Format
 from tecomp.layout.named_formats import BFP2, BFP4, BFP8, storage_format
@@ -33,4 +34,5 @@ def format_named(name: str) -> Format:
     >>> format_named("bfp_bf8").units, format_named("bfp8").name, format_named("float16").units
     (1088, 'bfp_bf8', 1)
     """
-    return BFP_TILES.get(_SHORT.get(name, name)) or storage_format(name)
+    called = _SHORT[name] if is_one_of(name, _SHORT) else name
+    return BFP_TILES[called] if is_one_of(called, BFP_TILES) else storage_format(called)

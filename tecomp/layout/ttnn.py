@@ -11,7 +11,9 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.ir.extents import ceil_div
+from tecomp.ir.given import check_kind
 from tecomp.layout.affine_text import map_text
+from tecomp.layout.arguments import positive_numbers
 from tecomp.layout.axes import quotient, remainder
 from tecomp.layout.collapse import weighted
 from tecomp.layout.layout import Layout, check_shape
@@ -23,6 +25,7 @@ from tecomp.layout.shard_checks import (
     checked_face,
     checked_storage,
     checked_tile,
+    checked_tiles,
 )
 from tecomp.layout.ttnn_checks import (
     SHARDED,
@@ -109,7 +112,8 @@ class TtnnLayout(Layout):
         """
         check_shape(shape)
         extents, plain = tuple(map(int, shape)), DType(dtype)
-        tiled = checked_tile(tile, allowed_tiles)
+        allowed = checked_tiles(allowed_tiles)
+        tiled = checked_tile(tile, allowed)
         strides, volume, width = packing(extents, tiled, stride)
         physical = (volume // width, width)
         check_placement(memory_layout, memory_space, banks, shard_shape, grid)
@@ -122,7 +126,7 @@ class TtnnLayout(Layout):
         keep(
             self, stride=strides, packed_shape=physical, memory_layout=memory_layout,
             tile_shape=tiled, banks=banks, face=cut.face, _cut=cut,
-            _allowed_tiles=tuple(map(tuple, allowed_tiles)),
+            _allowed_tiles=allowed,
         )
         super().__init__(
             extents, plain, IndexMap(axes, results),
@@ -183,7 +187,7 @@ class TtnnLayout(Layout):
         >>> tall.core_ranges((8, 8))
         [((0, 0), (7, 0)), ((0, 1), (2, 1))]
         """
-        rows, columns = device
+        rows, columns = positive_numbers(device, "ttnn layout: the device", 2)
         down, across = self._cut.grid
         count = down * across
         is_block = self.memory_layout == "block_sharded"
@@ -248,6 +252,10 @@ class TtnnLayout(Layout):
         >>> TtnnLayout.from_shard(ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4))).stride
         (24576, 8192, 128, 1)
         """
+        check_kind(
+            layout, ShardLayout, "ttnn layout: the shard layout", "make one with ShardLayout",
+            LayoutError,
+        )
         width, stride = strides_of(layout)
         down, across = layout.grid
         made = cls(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import numpy as np
-
 from tecomp.errors import LayoutError
 from tecomp.ir.extents import ceil_div
+from tecomp.ir.given import is_one_of
+from tecomp.layout.arguments import positive_numbers, whole_numbers
 from tecomp.layout.shard_checks import by
 
 SHARDED = ("height_sharded", "width_sharded", "block_sharded")
@@ -50,7 +50,8 @@ def _checked_strides(
     shape: tuple[int, ...], stride: Sequence[int]
 ) -> tuple[int, tuple[int, ...]]:
     rank = len(shape)
-    whole = all(isinstance(n, int | np.integer) and n > 0 for n in stride)
+    stride = whole_numbers(stride, "ttnn layout: stride")
+    whole = all(n > 0 for n in stride)
     if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
         raise LayoutError(
             f"ttnn layout: stride {tuple(stride)} of {list(shape)}; give a positive number for "
@@ -84,12 +85,12 @@ def check_placement(
     Raises:
         LayoutError: for each of them.
     """
-    if memory_layout not in _LAYOUTS:
+    if not is_one_of(memory_layout, _LAYOUTS):
         raise LayoutError(
             f"ttnn layout: {memory_layout!r} is no memory layout; it is one of "
             f"{', '.join(_LAYOUTS)}"
         )
-    if memory_space not in _SPACES:
+    if not is_one_of(memory_space, _SPACES):
         raise LayoutError(
             f"ttnn layout: {memory_space!r} is no buffer type; it is one of {', '.join(_SPACES)}"
         )
@@ -129,12 +130,8 @@ def shard_of(
     given = shard_shape if shard_shape is not None else grid
     if given is None:
         return physical
-    if len(given) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in given):
-        raise LayoutError(
-            f"ttnn layout: {tuple(given)} is no {'grid' if shard_shape is None else 'shard shape'};"
-            " give rows and columns, both from 1 on"
-        )
-    rows, columns = int(given[0]), int(given[1])
+    what = "grid" if shard_shape is None else "shard shape"
+    rows, columns = positive_numbers(given, f"ttnn layout: the {what}", 2)
     if shard_shape is None:
         rows, columns = ceil_div(physical[0], rows), ceil_div(physical[1], columns)
     if (memory_layout == "height_sharded" and columns < physical[1]) or (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Expr, Var, index_value
 from tecomp.ir.extents import ceil_div
+from tecomp.layout.arguments import check_layout, positive_numbers, whole_numbers
 from tecomp.layout.axes import quotient, remainder
 from tecomp.layout.collapse import joined
 from tecomp.layout.layout import Layout
@@ -21,6 +22,7 @@ from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
 
 Shape = tuple[int, ...]
+_GRID, _DEVICE = "grid map: the grid", "grid map: the device"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,9 @@ class GridMap:
                 f"grid map: {self.index_map!r} is no index map; GridMap.of(shape, function, "
                 "physical) takes a function of the axes"
             )
+        # Written once here, for all ways to make one.
+        object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
+        object.__setattr__(self, "physical", positive_numbers(self.physical, _DEVICE))
         cores, found = self._cores, len(self.index_map.final_indices)
         if found != len(self.physical):
             raise LayoutError(
@@ -80,9 +85,9 @@ class GridMap:
         >>> wide.core((0, 27)), wide.virtual((0, 3, 3))
         ((0, 3, 3), (0, 27))
         """
-        return cls(
-            tuple(shape), IndexMap.from_func(mapping, ndim=len(shape)), tuple(physical)
-        )
+        cores = positive_numbers(shape, _GRID)
+        index_map = IndexMap.from_func(mapping, ndim=len(cores))
+        return cls(cores, index_map, positive_numbers(physical, _DEVICE))
 
     @classmethod
     def mesh(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
@@ -98,6 +103,7 @@ class GridMap:
         >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
         (6, 1, 1)
         """
+        shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
         if len(shape) < 2:
             raise LayoutError(
                 f"grid map: a mesh of devices divides two axes or more, not {list(shape)}; put a "
@@ -117,7 +123,7 @@ class GridMap:
         ]
         chip = joined([expr for expr, _ in kept], [n for _, n in kept])
         devices = prod(n for _, n in which)
-        return cls(tuple(shape), IndexMap(axes, (chip, *inside)), (devices, *device))
+        return cls(shape, IndexMap(axes, (chip, *inside)), (devices, *device))
 
     @classmethod
     def folded(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
@@ -129,13 +135,14 @@ class GridMap:
         >>> GridMap.folded((1, 48), (8, 8)).core((0, 47))
         (0, 5, 7)
         """
+        shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
         count = prod(shape)
         columns = factors(count, device)[1]
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
         flat = joined(axes, shape)
         column = remainder(flat, columns)
         return cls(
-            tuple(shape),
+            shape,
             IndexMap(axes, (index_value(0), quotient(flat, columns), column)),
             (1, *device),
         )
@@ -176,8 +183,8 @@ class GridMap:
         Raises:
             LayoutError: there is no such virtual core.
         """
-        self._check(virtual, self.shape)
-        flat = int(np.ravel_multi_index(tuple(virtual), self.shape))
+        at = self._checked(virtual, self.shape)
+        flat = int(np.ravel_multi_index(at, self.shape))
         return tuple(map(int, self._cores[flat]))
 
     def virtual(self, core: Sequence[int]) -> Shape | None:
@@ -186,8 +193,7 @@ class GridMap:
         Raises:
             LayoutError: there is no such physical core.
         """
-        self._check(core, self.physical)
-        return self._virtual.get(tuple(int(n) for n in core))
+        return self._virtual.get(self._checked(core, self.physical))
 
     @property
     def idle_count(self) -> int:
@@ -198,7 +204,11 @@ class GridMap:
         """A layout whose first axes are the virtual grid, on the cores of the machine.
 
         The axes of the physical grid take their place; cores that stand idle count as padding.
+
+        Raises:
+            LayoutError: it is no layout.
         """
+        check_layout(layout, "grid map")
         count = len(self.shape)
         own = layout.index_map
         cores = self.index_map.map_indices(own.final_indices[:count])
@@ -212,14 +222,16 @@ class GridMap:
             layout.pad_value, layout.memory, tuple(range(len(self.physical))),
         )
 
-    def _check(self, core: Sequence[int], shape: Shape) -> None:
-        if len(core) != len(shape) or not all(
-            0 <= n < extent for n, extent in zip(core, shape, strict=True)
+    def _checked(self, core: Sequence[int], shape: Shape) -> Shape:
+        at = whole_numbers(core, "grid map: the core")
+        if len(at) != len(shape) or not all(
+            0 <= n < extent for n, extent in zip(at, shape, strict=True)
         ):
             raise LayoutError(
-                f"grid map: there is no core {tuple(core)} in {list(shape)}; each index counts "
+                f"grid map: there is no core {at} in {list(shape)}; each index counts "
                 "from 0 to its extent - 1"
             )
+        return at
 
 
 def factors(count: int, device: Sequence[int]) -> tuple[int, int]:

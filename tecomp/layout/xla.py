@@ -11,6 +11,8 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BinOp, Expr, binary, index_value
 from tecomp.ir.extents import ceil_div
+from tecomp.ir.given import check_kind
+from tecomp.layout.arguments import check_layout
 from tecomp.layout.axes import index_names, quotient, remainder
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout, check_shape
@@ -58,6 +60,7 @@ def xla(text: str) -> Layout:
     >>> xla("f32[3,5]{1,0:T(2,2)}").offset((2, 3))
     17
     """
+    check_kind(text, str, "xla: the text", 'write one such as "f32[3,5]{1,0}"', LayoutError)
     match = _TEXT.fullmatch(text.replace(" ", ""))
     if match is None:
         raise _unreadable(text.replace(" ", ""))
@@ -141,6 +144,7 @@ def xla_text(layout: Layout) -> str:
     >>> xla_text(Layout.of((16, 256), "float32", lambda i, j: [i // 8, j // 128, i % 8, j % 128]))
     'f32[16,256]{1,0:T(8,128)}'
     """
+    check_layout(layout, "xla_text")
     steps = steps_of(layout.index_map, layout.shape)
     if layout.storage.name not in _NAMES or steps is None:
         raise _unsaid(layout)

@@ -9,6 +9,7 @@ from typing import Any
 from tecomp.errors import LowerError
 from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var, logical_or
+from tecomp.ir.given import check_kind
 from tecomp.ir.rewrite import bottom_up, substitute, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import (
@@ -50,6 +51,10 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
     Source:
         transform_layout RFC, "ApplyBufferTransforms".
     """
+    check_kind(
+        func, PrimFunc, "apply_buffer_transforms: the function", "give what tecomp.lower returns",
+        LowerError,
+    )
     if not func.layout_maps:
         return func
     maps = {data: tuple(map(IndexMap.lift, each)) for data, each in func.layout_maps}

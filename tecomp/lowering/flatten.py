@@ -22,6 +22,7 @@ from tecomp.ir.expr import (
     cast,
     index_value,
 )
+from tecomp.ir.given import check_kind
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.rewrite import bottom_up, walk
 from tecomp.ir.stmt import (
@@ -78,6 +79,8 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
 
 def _check_ready(func: PrimFunc) -> None:
+    check_kind(func, PrimFunc, "flatten_buffer: the function", "give what tecomp.lower returns",
+               LowerError)
     if func.layout_maps or func.pad_values:
         data = (func.layout_maps or func.pad_values)[0][0]
         kind, step = ("layout maps", "apply_buffer_transforms") if func.layout_maps else (

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from tecomp.errors import CapacityError, TargetError
+from tecomp.ir.given import is_one_of
 from tecomp.ir.stmt import Buffer
 from tecomp.machine.engine import Core, Unit
 from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
@@ -232,11 +233,12 @@ class Target:
         Raises:
             TargetError: there is none of that name.
         """
-        if scope not in self.memories:
+        if not is_one_of(scope, self.memories):
             raise TargetError(self._no_memory(scope))
         return self.memories[scope]
 
-    def _no_memory(self, scope: str) -> str:
+    def _no_memory(self, given: object) -> str:
+        scope = str(given)
         same = [name for name in self.memories if name.lower() == scope.lower()]
         near = same or get_close_matches(scope, list(self.memories), n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""

@@ -12,6 +12,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Const, Expr, Var, index_value, is_const
 from tecomp.ir.extents import constant_shape, plus, product, simplified, times
+from tecomp.ir.given import check_list
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent, Range
@@ -21,6 +22,8 @@ from tecomp.poly.boxes import box_of
 from tecomp.poly.equivalence import are_equal
 from tecomp.poly.quasi_affine import check
 from tecomp.poly.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
+
+_CURE = "use IndexMap.from_func, which takes a function of the indices"
 
 __all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
 
@@ -43,6 +46,9 @@ class IndexMap(PlainIndexMap):
     _parts: tuple[IndexMap, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
+        check_list(self.initial_indices, Var, "index map: initial_indices", _CURE, LayoutError)
+        check_list(self.final_indices, Expr, "index map: final_indices", _CURE, LayoutError)
+        check_list(self.axis_separators, int, "index map: axis_separators", _CURE, LayoutError)
         for expr in self.final_indices:
             check(expr)
 

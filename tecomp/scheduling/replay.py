@@ -14,6 +14,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ParseError, ScheduleError
 from tecomp.ir.expr import Expr
+from tecomp.ir.given import check_kind
 from tecomp.ir.parser import parse_index_map, parse_pad_value
 from tecomp.ir.rewrite import substitute
 from tecomp.poly.index_map import IndexMap
@@ -54,6 +55,10 @@ def replay(
         raise ScheduleError(
             f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}"
         )
+    check_kind(
+        intrinsics, Mapping | None, "replay: intrinsics",
+        "give what te.decl_tensor_intrin made, by name", ScheduleError,
+    )
     values: dict[str, Any] = dict(intrinsics or {})
     for step in _field(document, "steps", list):
         _run(schedule, values, step)

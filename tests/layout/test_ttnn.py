@@ -292,11 +292,11 @@ REFUSED = {
     ),
     "bad-grid": (
         make((64, 64), "float32", grid=(2, 2, 2), **SHARDED),
-        "ttnn layout: (2, 2, 2) is no grid; give rows and columns, both from 1 on",
+        "ttnn layout: the grid is (2, 2, 2); give 2 positive integers, such as (2, 4)",
     ),
     "bad-shard": (
         make((64, 64), "float32", shard_shape=(0, 2), **SHARDED),
-        "ttnn layout: (0, 2) is no shard shape; give rows and columns, both from 1 on",
+        "ttnn layout: the shard shape is (0, 2); give 2 positive integers, such as (2, 4)",
     ),
     "banks-as-shards": (
         lambda: TtnnLayout((512, 512), "float32", banks=12, tile=TILE).to_shard(),

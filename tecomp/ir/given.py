@@ -1,0 +1,45 @@
+"""What callers gave, checked for its kind before it is used."""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Any
+
+from tecomp.errors import TecompError
+
+Kind = type | tuple[type, ...] | UnionType
+
+
+def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
+    """Refuse what is of another kind.
+
+    Args:
+        given: what the caller gave.
+        kind: what it may be, as for `isinstance`.
+        where: how the message begins.
+        cure: what to give instead.
+        error: what is raised.
+
+    Raises:
+        TecompError: it is of another kind; an `error`.
+    """
+    if not isinstance(given, kind):
+        raise error(f"{where} is {given!r}; {cure}")
+
+
+def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
+    """Refuse what is no list or tuple of things of a kind.
+
+    Raises:
+        TecompError: it is no list, or has something else in it; an `error`.
+    """
+    if not isinstance(given, (tuple, list)):
+        raise error(f"{where} is {given!r}; {cure}")
+    for each in given:
+        if not isinstance(each, kind):
+            raise error(f"{where} is {given!r}; {cure}")
+
+
+def is_one_of(name: Any, names: Any) -> bool:
+    """Whether it is one of some names; what is no text, or has no hash, is none."""
+    return isinstance(name, str) and name in names

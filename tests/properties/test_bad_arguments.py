@@ -1,0 +1,306 @@
+"""Whatever is passed where, a public callable returns something or raises a TecompError."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import (
+    GridMap,
+    IndexMap,
+    Layout,
+    Runs,
+    ShardLayout,
+    StickLayout,
+    Target,
+    TecompError,
+    TtnnLayout,
+    te,
+)
+
+WRONG: tuple[Any, ...] = (
+    None, 3, -1, 1.5, float("nan"), True, "x", b"x", (), [], {}, (2, -1), (2.5,), ("a", "b"), [[]],
+    object(), str,
+)
+
+_A = te.placeholder((8,), name="A")
+_B = te.compute((8,), lambda i: _A[i] + 1.0, name="B")
+_SCHEDULE = te.create_schedule(_B)
+_NEST: dict[str, Any] = {
+    "schedule": _SCHEDULE, "args": [_A, _B], "name": "f", "stop_after": "nest",
+}
+_FUNC = tecomp.lower(**_NEST)
+_STICKS, _TILES = Target.load("stick128"), Target.load("tensix_wh")
+_GRID = GridMap.mesh((2, 2), (2, 2))
+_MAP = IndexMap.from_func(lambda i, j: [j // 4, i, j % 4])
+_ROWS = Layout.row_major((8, 8), "float32")
+_OBJECTS: dict[str, Any] = {
+    "Layout": Layout.of((8, 8), "float32", lambda i, j: [j // 4, i, j % 4]),
+    "StickLayout": StickLayout((8, 8), "float32"),
+    "ShardLayout": ShardLayout((8, 8), "float32", grid=(2, 2), device=_GRID),
+    "TtnnLayout": TtnnLayout(
+        (8, 8), "float32", memory_layout="height_sharded", memory_space="l1", shard_shape=(4, 8)
+    ),
+    "IndexMap": _MAP,
+    "GridMap": _GRID,
+    "Target": _STICKS,
+    "Runs": _ROWS.runs(),
+}
+_SHARD: dict[str, Any] = {
+    "shape": (64, 64), "dtype": "float32", "linear": None, "collapse_intervals": [(0, -1)],
+    "oob_val": "undef", "grid": (1, 2), "tile": (32, 32), "memory_space": "l1",
+    "element": "float32", "face": (16, 16), "device": None, "capacity_bytes": 1 << 20,
+    "allowed_tiles": [(32, 32)],
+}
+_OF: dict[str, Any] = {
+    "shape": (8, 8), "dtype": "float32", "mapping": _MAP, "pad_value": 0.0, "memory": "global",
+    "grid_axes": (0,),
+}
+_BOX: dict[str, Any] = {"start": (0, 0), "extents": (4, 8)}
+
+# For each callable the arguments of a call that is right; for a class, those to make one.
+RIGHT: dict[str, dict[str, Any]] = {
+    "DmaNest": {
+        "ranges": (2,), "device_strides": (1,), "host_strides": (1,), "device_offset": 0,
+        "host_offset": 0,
+    },
+    "GridMap": {"shape": (2, 2), "index_map": _GRID.index_map, "physical": _GRID.physical},
+    "GridMap.of": {"shape": (2, 2), "mapping": lambda y, x: [y, x], "physical": (2, 2)},
+    "GridMap.mesh": {"shape": (2, 4), "device": (2, 2)},
+    "GridMap.folded": {"shape": (2, 4), "device": (4, 4)},
+    "GridMap.core": {"virtual": (0, 1)},
+    "GridMap.virtual": {"core": (0, 0, 1)},
+    "GridMap.applied": {"layout": ShardLayout((8, 8), "float32", grid=(2, 2))},
+    "IndexMap": {
+        "initial_indices": _MAP.initial_indices, "final_indices": _MAP.final_indices,
+        "axis_separators": (0,),
+    },
+    "IndexMap.from_func": {"function": lambda i, j: [j, i], "ndim": 2},
+    "IndexMap.lift": {"plain": _MAP.plain},
+    "IndexMap.is_equivalent_to": {"other": _MAP, "shape": (8, 8)},
+    "IndexMap.map_indices": {"indices": (0, 1)},
+    "IndexMap.then": {"after": IndexMap.from_func(lambda a, b, c: [a, b, c])},
+    "Layout": {
+        "shape": (8, 8), "dtype": _ROWS.dtype, "index_map": _MAP, "storage": _ROWS.storage,
+        "pad_value": 0.0, "memory": "global", "grid_axes": (0,),
+    },
+    "Layout.of": _OF,
+    "Layout.row_major": {"shape": (8, 8), "dtype": "float32", "order": (1, 0)},
+    "Layout.dma": {"host_strides": (8, 1), "host_offset": 0, **_BOX},
+    "Layout.element": {"place": (0, 0, 0)},
+    "Layout.is_equivalent_to": {"other": _ROWS},
+    "Layout.offset": {"index": (0, 0)},
+    "Layout.place": {"index": (0, 0)},
+    "Layout.runs": {"host_strides": (8, 1), **_BOX},
+    "Layout.runs_to": {"target": _ROWS, **_BOX},
+    "Layout.pack": {"array": np.zeros((8, 8), "float32"), "out": None},
+    "Layout.unpack": {"array": np.zeros((2, 8, 4), "float32"), "out": None},
+    "Relayout": {"src": _ROWS, "dst": _OBJECTS["Layout"]},
+    "Runs.transactions": {"most": 64},
+    "ShardLayout": _SHARD,
+    "ShardLayout.for_target": {
+        "target": _TILES, "shape": (64, 64), "dtype": "float32", "linear": None, "grid": (1, 2),
+        "tiled": True, "memory_space": "l1", "element": None,
+    },
+    "ShardLayout.parse": {
+        "text": str(ShardLayout((8, 8), "float32")), "face": None, "device": None,
+        "capacity_bytes": 1 << 20, "allowed_tiles": [(32, 32)],
+    },
+    "ShardLayout.check_capacity": {"capacity_bytes": 1 << 20},
+    "ShardLayout.core": {"index": (0, 0)},
+    "ShardLayout.core_padding": {"core": (0, 0)},
+    "ShardLayout.physical_core": {"index": (0, 0)},
+    "ShardLayout.shard_offset": {"index": (0, 0)},
+    "ShardLayout.replace": _SHARD,
+    "StickLayout": {
+        "size": (8, 128), "dtype": "float16", "arrangement": _OBJECTS["StickLayout"].arrangement,
+        "pad_value": 0.0, "memory": "global", "pad_all_dims": True,
+    },
+    "StickLayout.for_target": {
+        "target": _STICKS, "size": (8, 128), "dtype": "float16", "memory": "ddr",
+        "pad_all_dims": True,
+    },
+    "StickLayout.stride_map": {"host_strides": (8, 1)},
+    "Target.load": {"name": "cpu", "core": {"count": 2}},
+    "Target.overridden": {"memory": {"lx": {"capacity_bytes": 131072}}, "clock_hz": 1e9},
+    "Target.memory": {"scope": "lx"},
+    "TtnnLayout": {
+        "shape": (64, 64), "dtype": "float32", "stride": None, "memory_layout": "height_sharded",
+        "memory_space": "l1", "shard_shape": (32, 64), "grid": None, "banks": 1,
+        "tile": (32, 32), "element": "float32", "face": (16, 16), "allowed_tiles": [(32, 32)],
+    },
+    "TtnnLayout.from_shard": {"layout": ShardLayout((2, 64, 64), "float32", grid=(2, 2))},
+    "TtnnLayout.core_ranges": {"device": (8, 8)},
+    "apply_buffer_transforms": {"func": _FUNC},
+    "blocked": {"shape": (8, 32), "dtype": "float32", "tag": "aB16b", "axes": "ab"},
+    "blocked_tag": {"layout": _ROWS, "axes": "ab"},
+    "build": {
+        "schedule": _SCHEDULE, "args": [_A, _B], "target": "cpu", "name": "f",
+        "check_bounds": False, "fast_math": False, "fp_contract": True,
+    },
+    "check_constraints": {"what": _SCHEDULE, "target": _STICKS, "layouts": None},
+    "check_target": {"name": "texture2d"},
+    "cute": {"text": "(8,8):(8,1)", "dtype": "float32", "memory": "global"},
+    "cute_text": {"layout": _ROWS},
+    "evaluate": {"func": _FUNC, "args": [np.zeros(8, "float32"), np.zeros(8, "float32")]},
+    "flatten_buffer": {"func": _FUNC},
+    "intrinsics": {"target": _STICKS},
+    "list_targets": {},
+    "lower": _NEST,
+    "lower_all": _NEST,
+    "parse": {"text": str(_FUNC)},
+    "relayout": {"src": _ROWS, "dst": _OBJECTS["Layout"]},
+    "replay": {"text": _SCHEDULE.trace.to_json(), "outputs": _B, "intrinsics": {}},
+    "storage_format": {"name": "bfp8"},
+    "xla": {"text": "f32[8,8]{1,0}"},
+    "xla_text": {"layout": _ROWS},
+    **{
+        f"IndexMap.{name}": {"shape": (8, 8)}
+        for name in (
+            "collision", "inverse_or_none", "is_bijective", "is_injective", "map_shape",
+            "inverse", "non_surjective_inverse", "on", "padding_count",
+        )
+    },
+}
+# What a call of ours returns, or what plug-ins write; nobody calls them to get something else.
+RECORDS = {"Core", "Format", "Runs", "Target", "Violation"}
+INNER = {"Format", "Target.check_axis", "Target.check_buffer"}
+CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target)
+
+
+def _callable(name: str) -> Any:
+    """The function, the class, or the method of an object, of that name."""
+    owner, _, method = name.partition(".")
+    found = getattr(tecomp, owner)
+    if not method:
+        return found
+    is_class = isinstance(inspect.getattr_static(found, method), classmethod)
+    return getattr(found if is_class else _OBJECTS[owner], method)
+
+
+def _public() -> Iterator[str]:
+    """All that takes arguments: what the package exports, and methods of its layouts."""
+    for name in tecomp.__all__:
+        given = getattr(tecomp, name)
+        if not callable(given) or name in RECORDS:
+            continue
+        if not (isinstance(given, type) and issubclass(given, TecompError | Enum)):
+            yield "StickLayout" if given is StickLayout else name
+    for owner in CLASSES:
+        for name, member in vars(owner).items():
+            takes = isinstance(member, classmethod) or (
+                inspect.isfunction(member) and len(inspect.signature(member).parameters) > 1
+            )
+            if takes and not name.startswith("_"):
+                yield f"{owner.__name__}.{name}"
+
+
+def test_every_public_callable_is_tried() -> None:
+    assert sorted(set(_public()) - INNER) == sorted(RIGHT)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
+    call, right = _callable(name), RIGHT[name]
+    call(**right)
+
+    raw = []
+    for argument in right:
+        for wrong in WRONG:
+            try:
+                call(**(right | {argument: wrong}))
+            except TecompError:
+                continue
+            except Exception as error:
+                raw.append(f"{argument}={wrong!r}: {type(error).__name__}: {error}")
+
+    assert raw == []
+
+
+@pytest.mark.parametrize(("name", "argument", "wrong", "message"), [
+    ("GridMap", "shape", None,
+     "grid map: the grid is None; give positive integers, such as (2, 4)"),
+    ("GridMap", "index_map", 3,
+     "grid map: 3 is no index map; GridMap.of(shape, function, physical) takes a function of the "
+     "axes"),
+    ("GridMap.mesh", "device", (2,),
+     "grid map: the device is (2,); give 2 positive integers, such as (2, 4)"),
+    ("GridMap.core", "virtual", 3,
+     "grid map: the core is 3; give integers, one for each axis, such as (0, 1)"),
+    ("GridMap.applied", "layout", _GRID.index_map,
+     "grid map: lambda d0, d1: [0, d0, d1] is no layout; make one, such as with Layout.of"),
+    ("IndexMap", "final_indices", (2, -1),
+     "index map: final_indices is (2, -1); use IndexMap.from_func, which takes a function of the "
+     "indices"),
+    ("Layout", "index_map", None,
+     "layout: the index map is None; make one with IndexMap.from_func, or use Layout.of"),
+    ("Layout", "memory", 3, 'layout: the memory is 3; name one, such as "global"'),
+    ("Layout.of", "grid_axes", 3,
+     "layout: grid_axes is 3; give integers, one for each axis, such as (0, 1)"),
+    ("Relayout", "src", [], "relayout: [] is no layout; make one, such as with Layout.of"),
+    ("relayout", "src", [], "relayout: [] is no layout; make one, such as with Layout.of"),
+    ("Runs.transactions", "most", 1.5,
+     "runs: what a transaction moves is 1.5; give 1 or more"),
+    ("ShardLayout", "collapse_intervals", 3,
+     "shard layout: collapse_intervals is 3; give pairs of integers, such as [(0, -1)]"),
+    ("ShardLayout", "device", 3,
+     "shard layout: the device is 3; give a GridMap from this grid to the cores of the machine"),
+    ("ShardLayout", "capacity_bytes", "x",
+     "shard layout: capacity_bytes is 'x'; give a number of bytes"),
+    ("ShardLayout", "allowed_tiles", 3,
+     "shard layout: allowed_tiles is 3; give rows and columns of each, as in [(32, 32)]"),
+    ("ShardLayout", "allowed_tiles", (3,),
+     "shard layout: allowed_tiles: a tile is 3; give 2 positive integers, such as (2, 4)"),
+    ("ShardLayout.for_target", "target", None,
+     "shard layout: the target is None; load one with Target.load(name)"),
+    ("ShardLayout.for_target", "grid", 3,
+     "layout: the grid is 3; give positive integers, such as (2, 4)"),
+    ("ShardLayout.for_target", "memory_space", 3,
+     "target tensix_wh has no memory `3`; its memories are global, dram, l1, dst"),
+    ("ShardLayout.parse", "text", None,
+     "shard layout: the text is None; give what `str(layout)` writes"),
+    ("StickLayout.for_target", "target", "cpu",
+     "stick layout: the target is 'cpu'; load one with Target.load(name)"),
+    ("StickLayout.stride_map", "host_strides", 3,
+     "stick layout: host_strides is 3; give integers, one for each axis, such as (0, 1)"),
+    ("TtnnLayout", "stride", 3,
+     "ttnn layout: stride is 3; give integers, one for each axis, such as (0, 1)"),
+    ("TtnnLayout.from_shard", "layout", None,
+     "ttnn layout: the shard layout is None; make one with ShardLayout"),
+    ("TtnnLayout.core_ranges", "device", 3,
+     "ttnn layout: the device is 3; give 2 positive integers, such as (2, 4)"),
+    ("apply_buffer_transforms", "func", None,
+     "apply_buffer_transforms: the function is None; give what tecomp.lower returns"),
+    ("blocked", "tag", 3, 'blocked: the tag is 3; write one such as "nChw8c"'),
+    ("blocked", "axes", 3, 'blocked: axes is 3; give a letter for each axis, such as "nchw"'),
+    ("blocked_tag", "layout", 3,
+     "blocked_tag: 3 is no layout; make one, such as with Layout.of"),
+    ("blocked_tag", "axes", 3,
+     'blocked_tag: axes is 3; give a letter for each axis, such as "nchw"'),
+    ("check_constraints", "layouts", 3,
+     "check_constraints: layouts is 3; give a layout for each tensor"),
+    ("cute", "text", None, 'cute: the text is None; write one such as "(8,8):(8,1)"'),
+    ("cute_text", "layout", 3, "cute_text: 3 is no layout; make one, such as with Layout.of"),
+    ("evaluate", "func", None,
+     "evaluate: the function is None; give what tecomp.lower returns"),
+    ("evaluate", "args", None, "evaluate: args is None; give a list of the arguments"),
+    ("flatten_buffer", "func", None,
+     "flatten_buffer: the function is None; give what tecomp.lower returns"),
+    ("replay", "intrinsics", 3,
+     "replay: intrinsics is 3; give what te.decl_tensor_intrin made, by name"),
+    ("xla", "text", None, 'xla: the text is None; write one such as "f32[3,5]{1,0}"'),
+    ("xla_text", "layout", 3, "xla_text: 3 is no layout; make one, such as with Layout.of"),
+])
+def test_messages_say_where_what_and_what_to_do(
+    name: str, argument: str, wrong: Any, message: str
+) -> None:
+    with pytest.raises(TecompError) as caught:
+        _callable(name)(**(RIGHT[name] | {argument: wrong}))
+
+    assert caught.value.message == message
