@@ -20,7 +20,8 @@ from tecomp.driver.logical import logical_parameter, run_logical, stored_argumen
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.reporting import report_of
-from tecomp.errors import CallError
+from tecomp.errors import CallError, LowerError
+from tecomp.ir.given import check_kind
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
@@ -207,10 +208,14 @@ def build(
     array([1., 2., 3., 4.], dtype=float32)
     """
     machine = target if isinstance(target, Target) else Target.load(target)
+    check_kind(
+        schedule, Schedule, "build: the schedule", "make one with te.create_schedule", LowerError
+    )
+    for flag in (check_bounds, fast_math, fp_contract):
+        check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
     asked = Build(
         copy(schedule), args, name, machine, Options(check_bounds, fast_math, fp_contract)
     )
-    if isinstance(schedule, Schedule):
-        check_grid(schedule.state, machine)
+    check_grid(schedule.state, machine)
     made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)

@@ -18,6 +18,8 @@ from tecomp.poly.digits import Step, steps_of
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 Swizzle: TypeAlias = "tuple[int, int, int]"
 
+_DEEPEST = 50
+
 _TOKEN = re.compile(r"\d+|[(),:]")
 _SWIZZLE = re.compile(r"Swizzle<(\d+),(\d+),(-?\d+)>o(?:0o)?")
 
@@ -152,8 +154,10 @@ class _Reader:
             raise self._unreadable(f"expected `{token}`")
         self._place += len(token)
 
-    def nested(self) -> Nested:
+    def nested(self, depth: int = 0) -> Nested:
         """Read a number, or a list of what is nested in it."""
+        if depth > _DEEPEST:
+            raise self._unreadable(f"expected at most {_DEEPEST} lists inside each other")
         token = self._peek()
         if token.isdigit():
             self.take(token)
@@ -161,10 +165,10 @@ class _Reader:
         if token != "(":
             raise self._unreadable("expected a number or `(`")
         self.take("(")
-        parts = [self.nested()]
+        parts = [self.nested(depth + 1)]
         while self._peek() == ",":
             self.take(",")
-            parts.append(self.nested())
+            parts.append(self.nested(depth + 1))
         self.take(")")
         return tuple(parts)
 

@@ -135,7 +135,7 @@ def host_side(
     """Where the host keeps the elements of a tensor.
 
     Raises:
-        LayoutError: the strides are not one integer for each index.
+        LayoutError: the strides are not one integer for each index, or are too large.
     """
     if not isinstance(strides, Iterable | None):
         raise LayoutError(f"{who}: {strides!r} are no strides; give one for each axis, in elements")
@@ -149,6 +149,12 @@ def host_side(
         raise LayoutError(
             f"{who}: {len(chosen)} host strides {list(chosen)} for the {len(layout.shape)} indices "
             f"of {list(layout.shape)}; give one for each, in elements"
+        )
+    span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
+    if abs(int(offset)) + span >= 1 << 63:
+        raise LayoutError(
+            f"{who}: strides {list(chosen)} from {offset} on leave the addresses of 64 bits; give "
+            "smaller ones"
         )
     return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -407,8 +407,10 @@ def check_pad_value(value: object, dtype: DType) -> None:
 
 def check_shape(shape: Sequence[object]) -> None:
     """Refuse what is no shape."""
-    if not isinstance(shape, Iterable):
-        whole_numbers(shape, "layout: the shape")
+    check_kind(
+        shape, Sequence | np.ndarray, "layout: the shape",
+        "give integers, one for each axis, such as (0, 1)", LayoutError,
+    )
     for extent in shape:
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
             raise LayoutError(

@@ -7,7 +7,7 @@ from math import prod
 
 from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind
+from tecomp.ir.given import check_kind, is_one_of
 from tecomp.layout.arguments import positive_numbers
 from tecomp.layout.layout import Layout
 from tecomp.machine.descriptor import Target, Tile
@@ -47,12 +47,12 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
             f"layout: target {target.name} stores no {dtype}; its types are "
             f"{', '.join(target.formats) or 'none'}"
         )
-    if element is not None and element not in known:
+    if element is not None and not is_one_of(element, known):
         raise LayoutError(
             f"layout: target {target.name} does not store {dtype} as {element}; its formats for it "
             f"are {', '.join(known)}"
         )
-    return element or known[0]
+    return known[0] if element is None else element
 
 
 def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:

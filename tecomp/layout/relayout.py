@@ -202,7 +202,8 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
     """
     found = getattr(array, "dtype", None)
     if not isinstance(array, np.ndarray) or array.shape != shape or found != DType(dtype).numpy:
-        text = type(array).__name__ if found is None else f"{found}{list(array.shape)}"
+        is_shaped = hasattr(array, "shape") and isinstance(array.shape, tuple)
+        text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
             f"{what} is {text}, but {dtype}{list(shape)} belongs there; convert it first"
         )

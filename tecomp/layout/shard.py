@@ -133,7 +133,8 @@ class ShardLayout(Layout):
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
             extents, plain, IndexMap(index_map.initial_indices, results),
-            checked_storage(element or plain, tiled), pad_value_of(oob_val, plain),
+            checked_storage(plain if element is None else element, tiled),
+            pad_value_of(oob_val, plain),
             checked_space(memory_space), tuple(range(len(cores))),
         )
         if capacity_bytes is not None:
@@ -178,6 +179,9 @@ class ShardLayout(Layout):
         check_target(target, "shard layout")
         target.memory(memory_space)
         given: dict[str, Any] = {"element": element_of(target, dtype, element)}
+        check_kind(
+            tiled, bool | np.bool_, "shard layout: tiled", "give True or False", LayoutError
+        )
         if tiled:
             tile = tile_of(target)
             given |= {"tile": tile.shape, "face": tile.face, "allowed_tiles": tile.shapes}

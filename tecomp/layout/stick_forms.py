@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from operator import index
 
+import numpy as np
+
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.extents import round_up
+from tecomp.ir.given import check_kind
 from tecomp.layout.arguments import whole_numbers
 from tecomp.layout.layout import check_shape
 from tecomp.layout.stick_types import DataFormats, checked_host_dtype, types_of
@@ -75,6 +78,10 @@ def generic(
     device_dtype, host = types_of(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
     last = len(shape) - 1
+    check_kind(
+        pad_all_dims, bool | np.bool_ | None, "stick layout: pad_all_dims", "give True or False",
+        LayoutError,
+    )
     padded = [
         round_up(extent, lanes) if dim == last or (pad_all_dims and extent != 1) else extent
         for dim, extent in enumerate(shape)

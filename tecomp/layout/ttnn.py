@@ -130,7 +130,7 @@ class TtnnLayout(Layout):
         )
         super().__init__(
             extents, plain, IndexMap(axes, results),
-            checked_storage(element or plain, tiled), None, memory_space,
+            checked_storage(plain if element is None else element, tiled), None, memory_space,
             (0, 1) if memory_layout in SHARDED else (0,),
         )
 

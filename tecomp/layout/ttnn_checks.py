@@ -109,7 +109,7 @@ def check_placement(
             f"ttnn layout: banks={banks!r} with {memory_layout} in {memory_space}; pages go round "
             "banks, 1 or more, if they are interleaved over dram or l1"
         )
-    if sharded == (shard_shape is None and grid is None) or None not in (shard_shape, grid):
+    if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
         raise LayoutError(
             f"ttnn layout: {memory_layout} with shard_shape={shard_shape} and grid={grid}; give "
             "one of them if it is sharded, and none if it is interleaved"

@@ -22,6 +22,7 @@ from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
 
 Shape = tuple[int, ...]
+_MOST_CORES = 1 << 20
 _GRID, _DEVICE = "grid map: the grid", "grid map: the device"
 
 
@@ -54,6 +55,16 @@ class GridMap:
         # Written once here, for all ways to make one.
         object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
         object.__setattr__(self, "physical", positive_numbers(self.physical, _DEVICE))
+        if len(self.shape) != len(self.index_map.initial_indices):
+            raise LayoutError(
+                f"grid map: {self.index_map} does not take an index for each axis of the grid "
+                f"{list(self.shape)}; give one for each"
+            )
+        if prod(self.shape) > _MOST_CORES:
+            raise LayoutError(
+                f"grid map: the grid {list(self.shape)} has more than the {_MOST_CORES} cores that "
+                "are looked at one by one; give a smaller one"
+            )
         cores, found = self._cores, len(self.index_map.final_indices)
         if found != len(self.physical):
             raise LayoutError(
@@ -243,7 +254,7 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
     >>> factors(40, (8, 8)), factors(16, (2, 8))
     ((5, 8), (2, 8))
     """
-    for small in range(isqrt(count), 0, -1):
+    for small in range(min(isqrt(count), *device), 0, -1):
         if count % small:
             continue
         for rows, columns in ((small, count // small), (count // small, small)):

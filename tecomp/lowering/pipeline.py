@@ -8,6 +8,7 @@ from functools import partial
 from keyword import iskeyword
 
 from tecomp.errors import LowerError
+from tecomp.ir.given import is_one_of
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
@@ -117,7 +118,7 @@ def lower_all(
     >>> list(lower_all(te.create_schedule(B), [A, B], stop_after="fill_padding").functions)
     ['nest', 'apply_buffer_transforms', 'fill_padding']
     """
-    if stop_after is not None and stop_after not in STAGES:
+    if stop_after is not None and not is_one_of(stop_after, STAGES):
         raise LowerError(
             f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}"
         )

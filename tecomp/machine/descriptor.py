@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.given import is_one_of
+from tecomp.ir.given import check_kind, is_one_of
 from tecomp.ir.stmt import Buffer
 from tecomp.machine.engine import Core, Unit
 from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
@@ -358,5 +358,7 @@ def _read_once(text: str, source: str) -> Target:
 def _merged(table: Any, changes: Any) -> Any:
     if not isinstance(table, Mapping) or not isinstance(changes, Mapping):
         return changes
+    for key in changes:
+        check_kind(key, str, "target: a key", "the keys of a description are text", TargetError)
     both = {**table, **{k: _merged(table.get(k), value) for k, value in changes.items()}}
     return {key: value for key, value in both.items() if value is not None}

@@ -156,7 +156,7 @@ def _hint(key: str, known: Collection[str]) -> str:
 
 def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
     for mark in marks:
-        if isinstance(mark, FromHost) and value == HOST:
+        if isinstance(mark, FromHost) and isinstance(value, str) and value == HOST:
             return mark.read()
     if kind in _PLAIN:
         return _plain(kind, marks, value, place, key)

@@ -7,8 +7,11 @@ from enum import Enum
 from inspect import Parameter, signature
 from typing import Any
 
+import numpy as np
+
 from tecomp.errors import DefinitionError, LayoutError, TypeMismatchError
 from tecomp.ir.expr import Expr, Var, as_expr, index_value
+from tecomp.ir.given import check_kind
 from tecomp.ir.stmt import check_separators
 
 
@@ -91,6 +94,9 @@ def _arguments(
     function: Callable[..., Any], ndim: int | None
 ) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
     """An index for each parameter; `*i` stands for as many as are left, defaults are kept."""
+    check_kind(
+        ndim, int | np.integer | None, "index map: ndim", "give a number of axes", LayoutError
+    )
     named, last, rest = _parameters(function)
     given = (*named, *([f"*{rest}"] if rest else []), *last)
     listed = f" ({', '.join(given)})" if given else ""

@@ -26,7 +26,9 @@ from tecomp import (
 
 WRONG: tuple[Any, ...] = (
     None, 3, -1, 1.5, float("nan"), True, "x", b"x", (), [], {}, (2, -1), (2.5,), ("a", "b"), [[]],
-    object(), str,
+    object(), str, {1: 2}, {1}, 10**30, (10**20, 10**20), (1,) * 8, "(" * 5000, [None, None],
+    np.zeros((2, 2)), np.float32(3.0), pytest, te.var("n"), te.placeholder((3,), name="P"),
+    lambda: None, lambda *indices: indices,
 )
 
 _A = te.placeholder((8,), name="A")
@@ -235,11 +237,27 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
      "grid map: the core is 3; give integers, one for each axis, such as (0, 1)"),
     ("GridMap.applied", "layout", _GRID.index_map,
      "grid map: lambda d0, d1: [0, d0, d1] is no layout; make one, such as with Layout.of"),
+    ("GridMap", "shape", (2, 2, 1),
+     "grid map: lambda d0, d1: [0, d0, d1] does not take an index for each axis of the grid "
+     "[2, 2, 1]; give one for each"),
+    ("GridMap.mesh", "shape", (2, 1 << 20),
+     "grid map: the grid [2, 1048576] has more than the 1048576 cores that are looked at one by "
+     "one; give a smaller one"),
+    ("GridMap.folded", "shape", (10**20, 1),
+     "grid map: no rectangle of 100000000000000000000 cores fits on 4x4; use a count that is a "
+     "product of two that fit, such as fewer cores"),
+    ("IndexMap.from_func", "ndim", "x", "index map: ndim is 'x'; give a number of axes"),
     ("IndexMap", "final_indices", (2, -1),
      "index map: final_indices is (2, -1); use IndexMap.from_func, which takes a function of the "
      "indices"),
     ("Layout", "index_map", None,
      "layout: the index map is None; make one with IndexMap.from_func, or use Layout.of"),
+    ("Layout.dma", "host_offset", 10**30,
+     f"layout.dma: strides [8, 1] from {10**30} on leave the addresses of 64 bits; give smaller "
+     "ones"),
+    ("StickLayout", "pad_all_dims", 3,
+     "stick layout: pad_all_dims is 3; give True or False"),
+    ("ShardLayout.for_target", "tiled", 3, "shard layout: tiled is 3; give True or False"),
     ("Layout", "memory", 3, 'layout: the memory is 3; name one, such as "global"'),
     ("Layout.of", "grid_axes", 3,
      "layout: grid_axes is 3; give integers, one for each axis, such as (0, 1)"),
@@ -283,6 +301,11 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
      "blocked_tag: 3 is no layout; make one, such as with Layout.of"),
     ("blocked_tag", "axes", 3,
      'blocked_tag: axes is 3; give a letter for each axis, such as "nchw"'),
+    ("build", "schedule", None,
+     "build: the schedule is None; make one with te.create_schedule"),
+    ("build", "fast_math", 3, "build: a flag is 3; give True or False"),
+    ("Target.overridden", "memory", {1: 2},
+     "target: a key is 1; the keys of a description are text"),
     ("check_constraints", "layouts", 3,
      "check_constraints: layouts is 3; give a layout for each tensor"),
     ("cute", "text", None, 'cute: the text is None; write one such as "(8,8):(8,1)"'),
