@@ -166,6 +166,8 @@ class _Model:
         flow.blocks += accesses.blocks
         for core, count in self._shared(site.frames, owner, accesses.count):
             flow.per_core[core] += count * size
+            if self.is_shared:
+                self._worker(core)
         if site.direction == "read" and memory.latency_cycles:
             self._worker(user).awaits(memory.name, memory.latency_cycles)
         self._busy(site, owner, memory, _moved(accesses, size, memory))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from operator import and_, or_, xor
 from typing import TypeAlias
 
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var
@@ -21,6 +22,8 @@ Part: TypeAlias = "Span | Opaque"
 
 _DEEPEST = 64
 """Operations inside one another that a form has; forms are compared by recursion."""
+
+_OF_NUMBERS = {BinOp.BITXOR: xor, BinOp.BITAND: and_, BinOp.BITOR: or_}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,9 @@ class Reader:
         return self._bits(op, a, b)
 
     def _bits(self, op: BinOp, a: Form, b: Form) -> Form | None:
-        if op in (BinOp.BITXOR, BinOp.BITAND, BinOp.BITOR) and not a.terms:
+        if op in _OF_NUMBERS and not a.terms and not b.terms:
+            return Form(_OF_NUMBERS[op](a.const, b.const))
+        if op in _OF_NUMBERS and not a.terms:
             a, b = b, a
         number = None if b.terms else b.const
         match op:

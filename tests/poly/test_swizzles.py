@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp import IndexMap
+from tecomp import IndexMap, Layout
 from tecomp.ir.expr import Const
 from tecomp.poly import bits, extents
 from tecomp.poly.enumerate import over_box
@@ -91,3 +91,13 @@ def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns
         alone = bits.greatest(expr, axes, (rows, columns))
         assert alone in (None, values.max())
         assert alone is not None or "|" in text
+
+
+@pytest.mark.parametrize("op", ["^", "&", "|"])
+def test_bit_operations_of_numbers_are_numbers(op: str) -> None:
+    """An axis of one element leaves nothing but numbers."""
+    layout = Layout.of((1,), "int8", eval(f"lambda i: [(i % 2) {op} (i * 3 + 5), (i + 5) {op} 3]"))
+
+    (nest,) = layout.dma()
+
+    assert nest.device_offset == layout.offset((0,))
