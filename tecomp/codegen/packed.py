@@ -8,6 +8,7 @@ their addresses and without Python.
 from __future__ import annotations
 
 from functools import cache
+from threading import Lock
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -24,13 +25,20 @@ class Mark:
     def __init__(self, formula: str) -> None:
         self.formula = formula
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As its formula: another process has a mark of its own for it."""
+        return mark, (self.formula,)
+
 
 _MARKS: WeakValueDictionary[str, Mark] = WeakValueDictionary()
+_LOCK = Lock()
 
 
 def mark(formula: str) -> Mark:
     """The mark of a layout: the same object for the same formula, as long as anything has it."""
-    return _MARKS.setdefault(formula, Mark(formula))
+    # `setdefault` alone may give two threads a mark each.
+    with _LOCK:
+        return _MARKS.setdefault(formula, Mark(formula))
 
 
 @cache

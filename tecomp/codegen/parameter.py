@@ -131,7 +131,7 @@ def memory_of(parameter: Parameter, argument: Any) -> Memory:
 
 def _check_mark(parameter: Parameter, argument: Any) -> None:
     found, wanted = mark_of(argument), parameter.mark
-    if found is None or wanted is None or found is wanted:
+    if found is None or wanted is None or found.formula == wanted.formula:
         return
     name = parameter.buffer.name
     advice = f"pass kernel.pack({name}, a)"

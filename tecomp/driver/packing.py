@@ -68,7 +68,7 @@ class Packing:
 
     def _check_mark(self, array: Any, wanted: Mark, who: str) -> None:
         found = mark_of(array)
-        if found is not None and found is not wanted:
+        if found is not None and found.formula != wanted.formula:
             raise CallError(
                 f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
                 f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "

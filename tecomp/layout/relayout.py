@@ -148,7 +148,7 @@ def packed(layout: Layout, array: Any, out: Any) -> Any:
         CallError: an array does not fit.
     """
     found = mark_of(array)
-    if found is not None and found is not plain_mark(len(layout.shape)):
+    if found is not None and found.formula != plain_mark(len(layout.shape)).formula:
         raise CallError(
             f"pack: the array is packed already, as {found.formula}; pass the one that it was "
             "packed from, or use relayout"
@@ -216,7 +216,7 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
         CallError: it is.
     """
     found = mark_of(array)
-    if found is not None and found is not layout.mark:
+    if found is not None and found.formula != layout.mark.formula:
         raise CallError(
             f"{what} is packed as {found.formula}, but it is to be as {layout.mark.formula}; pass "
             "one of that layout"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ import pytest
 
 import tecomp
 from tecomp import Layout, relayout, te
-from tecomp.codegen.packed import mark, mark_of, marked
+from tecomp.codegen.packed import Mark, mark, mark_of, marked
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
 
@@ -166,6 +170,68 @@ def test_marks_are_forgotten_with_their_arrays() -> None:
     del array
     gc.collect()
     assert gone() is None
+
+
+def test_marks_that_came_from_another_process_are_those_of_this_one() -> None:
+    layout = Layout.of((8, 8), "float32", lambda i, j: [j, i])
+    assert layout.mark is pickle.loads(pickle.dumps(layout)).mark
+    program = f"""
+import pickle
+import numpy as np
+import tecomp
+from tecomp import te
+
+layout = pickle.loads({pickle.dumps(layout)!r})
+S = te.placeholder((8, 8), name="S")
+T = te.compute((8, 8), lambda i, j: S[i, j] + 1.0, name="T")
+s = te.create_schedule(T.op)
+s[S].transform_layout(lambda i, j: [j, i])
+x, out = np.arange(64, dtype="float32").reshape(8, 8), np.zeros((8, 8), "float32")
+tecomp.build(s, [S, T])(layout.pack(x), out)
+assert (out == x + 1).all()
+"""
+
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+class Late(str):
+    """A formula that lets another thread look for it before it is written down."""
+
+    asked: int
+    others: Barrier
+
+    def __new__(cls, text: str, others: Barrier) -> Late:
+        made = super().__new__(cls, text)
+        made.asked, made.others = 0, others
+        return made
+
+    def __hash__(self) -> int:
+        self.asked += 1
+        if self.asked == 2:
+            with contextlib.suppress(BrokenBarrierError):
+                self.others.wait(0.2)
+        return super().__hash__()
+
+
+def test_threads_share_the_mark_of_a_layout() -> None:
+    others = Barrier(2)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(mark, [Late("(i0) -> (i0 * 54321)", others) for _ in range(2)])
+
+    assert first is second
+
+
+def test_two_marks_of_one_formula_are_one_layout() -> None:
+    kernel, x, out = turned(), numbers(8, 8), np.zeros((8, 8), "float32")
+    columns = Layout.of((8, 8), "float32", lambda i, j: [j, i])
+    other = marked(np.ascontiguousarray(x.T), Mark(columns.mark.formula))
+
+    kernel(other, out)
+
+    assert (out == x + 1).all()
+    assert (kernel.unpack(S, other) == x).all()
+    assert (columns.unpack(other) == x).all()
 
 
 def test_calls_with_arrays_of_the_computation() -> None:
