@@ -146,3 +146,28 @@ def _promote_scalars(a: DType, b: DType) -> DType | None:
     if a.is_float:
         return None if a.bits == b.bits else max(a, b, key=lambda t: t.bits)
     return max(a, b, key=lambda t: (t.bits, t.kind == "uint"))
+
+
+_FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
+
+
+def holds_every(dtype: DType, other: DType) -> bool:
+    """Whether each value of `other` is one of `dtype`, so that a cast to `dtype` keeps it.
+
+    >>> holds_every(DType("float32"), DType("int16")), holds_every(DType("uint16"), DType("int8"))
+    (True, False)
+    """
+    if dtype == other:
+        return True
+    if dtype.lanes != other.lanes or "handle" in (dtype.kind, other.kind):
+        return False
+    to, own = dtype.scalar, other.scalar
+    if own.is_float:
+        wider = (bits.get(to, 0) >= bits[own] for bits in (_FRACTION_BITS, _EXPONENT_BITS))
+        return to.is_float and all(wider)
+    if to.is_bool or (own.kind == "int" and to.kind == "uint"):
+        return False
+    # The sign takes a bit of its own.
+    needed = own.bits - (own.kind == "int")
+    return bool((_FRACTION_BITS[to] if to.is_float else to.bits - (to.kind == "int")) >= needed)

@@ -13,7 +13,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
-from tecomp.ir.dtype import DType
+from tecomp.ir.dtype import DType, holds_every
 from tecomp.ir.expr import (
     Binary,
     BinOp,
@@ -86,8 +86,8 @@ def into_dots(
 
     Args:
         state: the schedule so far.
-        tensor: a `te.sum` of products of two elements, cast to its type. Elements of stages that
-            are computed inline are those that these read.
+        tensor: a `te.sum` of products of two elements, cast to its type; casts on the way there
+            keep each value. Elements of stages that are computed inline are those that these read.
         axis: the axis of the sum along which terms are put together, an index of both factors.
         first: type of the vectors of the factor on the left, as `te.dot` takes them.
         second: type of those on the right.
@@ -216,23 +216,26 @@ def _factors(
 
 
 def _element(state: State, value: Expr) -> Expr:
-    """What a factor reads: without casts, through stages that are computed inline."""
-    while True:
-        if isinstance(value, Cast):
-            value = value.value
-            continue
-        stage = state.find(value.tensor.op) if isinstance(value, TensorLoad) else None
-        if stage is None or not isinstance(stage.attach, Inline):
-            return value
-        (inside, *more) = stage.compute.body
-        if more or not isinstance(_element(state, inside), TensorLoad):
-            return value
-        assert isinstance(value, TensorLoad)
-        moved: dict[Var, Expr] = dict(zip(stage.compute.axis, value.indices, strict=True))
-        value = substitute(inside, moved)
+    """What a factor reads: without casts that keep each value, through stages computed inline."""
+    if isinstance(value, Cast):
+        element = _element(state, value.value)
+        return element if holds_every(value.dtype, element.dtype) else value
+    stage = state.find(value.tensor.op) if isinstance(value, TensorLoad) else None
+    if stage is None or not isinstance(stage.attach, Inline):
+        return value
+    assert isinstance(value, TensorLoad)
+    (inside, *more) = stage.compute.body
+    moved: dict[Var, Expr] = dict(zip(stage.compute.axis, value.indices, strict=True))
+    element = _element(state, substitute(inside, moved))
+    return element if not more and isinstance(element, TensorLoad) else value
 
 
 def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
+    if isinstance(value, Cast) and isinstance(value.value, TensorLoad):
+        raise ScheduleError(
+            f"{where}: `{value}` changes values of {value.value.dtype}; compute it in a stage of "
+            "its own, and multiply that"
+        )
     if not isinstance(value, TensorLoad):
         raise ScheduleError(f"{where}: `{value}` is no element of a tensor")
     dtype, held = value.dtype, DType(kind)

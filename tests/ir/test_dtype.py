@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.dtype import SCALARS, DType, promote
+from tecomp.ir.dtype import SCALARS, DType, holds_every, promote
 
 
 def test_a_type_is_its_own_name() -> None:
@@ -79,3 +81,36 @@ PROMOTIONS = [
 def test_promotion(a: str, b: str, wanted: str | None) -> None:
     assert promote(DType(a), DType(b)) == wanted
     assert promote(DType(b), DType(a)) == wanted
+
+
+def values(dtype: DType) -> Any:
+    """All values of a type of 16 bits or less; the ends of others."""
+    kind = dtype.numpy
+    if dtype.is_bool:
+        return np.array([False, True])
+    if dtype.bits <= 16:
+        found = np.arange(2**dtype.bits).astype(f"uint{dtype.bits}").view(kind)
+        with np.errstate(all="ignore"):
+            return found[np.isfinite(found)] if dtype.is_float else found
+    if dtype.is_integer:
+        return np.array([np.iinfo(kind).min, np.iinfo(kind).max], kind)
+    info = np.finfo(kind)
+    return np.array([info.max, info.tiny, 1 + info.eps], kind)
+
+
+@pytest.mark.parametrize(("own", "to"), list(product(SCALARS, SCALARS)))
+def test_a_type_holds_every_value_that_a_cast_to_it_keeps(own: str, to: str) -> None:
+    given = values(DType(own))
+    with np.errstate(all="ignore"):
+        kept = given.astype(DType(to).numpy)
+    # Numbers of Python are compared exactly, integers with floats too.
+    is_same = all(x == y for x, y in zip(given.tolist(), kept.tolist(), strict=True))
+
+    assert holds_every(DType(to), DType(own)) == is_same
+    assert holds_every(DType(f"{to}x4"), DType(f"{own}x4")) == is_same
+
+
+def test_a_type_of_other_lanes_or_an_address_holds_none() -> None:
+    assert not holds_every(DType("int32x4"), DType("int8"))
+    assert not holds_every(DType("int64"), DType("handle"))
+    assert not holds_every(DType("handle"), DType("uint8"))

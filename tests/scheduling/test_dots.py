@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product as product_of
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.dtype import DType
+from tecomp.ir.dtype import SCALARS, DType
 from tecomp.scheduling.replay import replay
 
 KINDS = [
@@ -119,6 +120,10 @@ def wide(x: te.Expr) -> te.Expr:
     return te.cast(x, "int32")
 
 
+def narrow(x: te.Expr) -> te.Expr:
+    return te.cast(te.cast(x, "bool"), "int32")
+
+
 REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str, str]] = [
     (lambda i, j: wide(A[i, j]), k, "int8x4", "int8x4",
      "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
@@ -136,6 +141,9 @@ REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str,
      "elements"),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(k), axis=k), k, "int8x4", "int8x4",
      "s.into_dots(C, k): `k` is no element of a tensor"),
+    (lambda i, j: te.sum(wide(A[i, k]) * narrow(B[k, j]), axis=k), k, "int8x4", "int8x4",
+     "s.into_dots(C, k): `cast(\"bool\", B[k, j])` changes values of int8; compute it in a stage of "
+     "its own, and multiply that"),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[7 - k, j]), axis=k), k, "int8x4", "int8x4",
      "s.into_dots(C, k): k is not just one index of `B[int32(7) - k, j]`"),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "bfloat16x2", "bfloat16x2",
@@ -180,3 +188,73 @@ def test_a_sum_whose_loop_was_cut_is_refused() -> None:
         "s.into_dots(C, k): reduction axis k was split or fused already; call into_dots first and "
         "split the axes of the sum that it returns"
     )
+
+
+SAMPLES = {
+    "int8": [-128, -3, 0, 1, 2, 127],
+    "uint8": [0, 1, 2, 127, 128, 255],
+    "int16": [-32768, -129, -1, 0, 2, 128, 256, 257, 32767],
+    "bfloat16": [-1.5, 0.0, 1.0, 2.0**-120, 255.0, 65536.0, 2.0**120],
+}
+
+
+def cast_twice(A: te.Tensor, B: te.Tensor, between: str, total: str, is_left: bool) -> te.Tensor:
+    """Products of rows, one factor of them cast to another type on the way to that of the sum."""
+    r = te.reduce_axis((0, 2), name="k")
+
+    def term(i: te.Var, j: te.Var) -> te.Expr:
+        left, right = A[i, r], B[j, r]
+        if is_left:
+            left = te.cast(left, between)
+        else:
+            right = te.cast(right, between)
+        return te.sum(te.cast(left, total) * te.cast(right, total), axis=r)
+
+    return te.compute((A.shape[0], B.shape[0]), term, name="C")
+
+
+@pytest.mark.parametrize(("a", "b", "first", "second"), KINDS)
+def test_casts_on_the_way_to_the_sum_keep_the_values_or_are_refused(
+    a: str, b: str, first: str, second: str
+) -> None:
+    """The results of the plain schedule, for every type between an element and the sum."""
+    taken = set()
+    for between, total, is_left in product_of(SCALARS, SCALARS, (True, False)):
+        if total == "bool":
+            continue  # No sum has that type.
+        samples = np.array(SAMPLES[a if is_left else b])
+        x = np.stack([samples, np.zeros_like(samples)], axis=1)
+        rows, columns = (x, np.ones((1, 2))) if is_left else (np.ones((1, 2)), x)
+        A, B = te.placeholder(rows.shape, a, "A"), te.placeholder(columns.shape, b, "B")
+        C = cast_twice(A, B, between, total, is_left)
+        plain, s = te.create_schedule(C), te.create_schedule(C)
+        try:
+            s.into_dots(C, s[C].op.reduce_axis[0], first, second)
+        except tecomp.ScheduleError:
+            continue
+        taken.add((between, total))
+        args = [rows.astype(A.dtype.numpy).reshape(-1), columns.astype(B.dtype.numpy).reshape(-1)]
+        results = [np.zeros(len(x), C.dtype.numpy), np.ones(len(x), C.dtype.numpy)]
+        for schedule, result in zip((plain, s), results, strict=True):
+            tecomp.evaluate(tecomp.lower(schedule, [A, B, C]), [*args, result])
+        expected, got = results
+        np.testing.assert_array_equal(got, expected, f"{a}, {b} via {between} to {total}")
+    total = "float32" if a == "bfloat16" else "int32"
+    assert {kind for _, kind in taken} == {total}
+    assert {a, b, total, "float64"} - {"int8", "uint8"} <= {kind for kind, _ in taken}
+
+
+def test_a_stage_computed_inline_may_change_values() -> None:
+    X, W = te.placeholder((4, 6), "int16", "X"), te.placeholder((6, 5), "int8", "W")
+    r = te.reduce_axis((0, 6), name="k")
+    low = te.compute((4, 6), lambda i, c: te.cast(X[i, c], "int8"), name="low")
+    C = te.compute((4, 5), lambda i, j: te.sum(wide(low[i, r]) * wide(W[r, j]), axis=r), name="C")
+    s = te.create_schedule(C)
+    s[low].compute_inline()
+    s.into_dots(C, r, "uint8x4", "int8x4")
+    x, w = numbers((4, 6), "int16", 1), numbers((6, 5), "int8", 2)
+    c = np.zeros((4, 5), np.int32)
+
+    tecomp.build(s, [X, W, C], check_bounds=True)(x, w, c)
+
+    np.testing.assert_array_equal(c, x.astype(np.int8).astype(int) @ w.astype(int))
