@@ -279,7 +279,7 @@ class Kernel:
 
     def _checked(
         self, parameters: Sequence[Parameter], arguments: Sequence[Any]
-    ) -> dict[str, int]:
+    ) -> dict[Var, Size]:
         """The sizes of a call with arguments for other parameters, which are checked.
 
         Raises:
@@ -289,7 +289,7 @@ class Kernel:
             raise self._wrong_count(len(arguments))
         sizes = self._numbers(self._block(), arguments)
         _checked_arrays(parameters, arguments, sizes)
-        return {var.name: size.value for var, size in sizes.items()}
+        return sizes
 
     def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
         """The values that size variables have in a call with these arguments, by name.

@@ -174,6 +174,15 @@ def _shown(extent: int | Expr, sizes: Mapping[Var, Size]) -> int:
     return extent if isinstance(extent, int) else extent_value(extent, sizes)
 
 
+def shape_value(shape: Shape, sizes: Mapping[Var, Size]) -> tuple[int, ...]:
+    """The values of the extents of an array for these sizes.
+
+    Raises:
+        CallError: one has none, such as after a division by 0 or past what 64 bits hold.
+    """
+    return tuple(_shown(extent, sizes) for extent in shape)
+
+
 def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     """The value of an extent for these sizes.
 

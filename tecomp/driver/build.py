@@ -41,7 +41,7 @@ class ScheduledKernel(Kernel):
     def __init__(self, build: Build, made: Made, lowered: Lowered | None = None) -> None:
         super().__init__(
             made.compiled, made.signature,
-            stored=stored_arguments(build.schedule.state, build.args),
+            stored=stored_arguments(build.schedule.state, build.args, made.logical),
         )
         self._build = build
         self._logical: tuple[Parameter, ...] | None = None

@@ -34,7 +34,7 @@ from tecomp.ir.expr import (
     Select,
     Var,
 )
-from tecomp.ir.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.stmt import Buffer, Extent, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.poly.context import isl_version
@@ -46,6 +46,7 @@ _KINDS = (
 )  # fmt: skip
 
 Signature = tuple[Buffer | Var, ...]
+Shapes = tuple[tuple[Extent, ...] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,17 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A built schedule: its code, and the parameters in the shapes that callers pass."""
+    """A built schedule.
+
+    Attributes:
+        compiled: its code.
+        signature: the parameters in the shapes that callers pass.
+        logical: the shapes of those that are arrays in the computation, in the same variables.
+    """
 
     compiled: Compiled
     signature: Signature
+    logical: Shapes
 
 
 MADE: Recent[Made] = Recent()
@@ -110,7 +118,7 @@ def make(build: Build) -> tuple[Made, Lowered | None]:
             return found, None
     lowered = build.lowered()
     compiled = compile_function(lowered.final, **asdict(build.options))
-    made = Made(compiled, _signature(build.args, lowered))
+    made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
     if store is not None and keys:
         # The second key has the places in the user's files in it.
         key = keys[-1 if lowered.final.sites else 0]
@@ -149,11 +157,17 @@ def _signature(args: Sequence[object], lowered: Lowered) -> Signature:
     )
 
 
+def _logical(lowered: Lowered) -> Shapes:
+    params = lowered.functions["nest"].params
+    return tuple(param.shape if isinstance(param, Buffer) else None for param in params)
+
+
 def _saved(made: Made) -> bytes:
     face = made.compiled.interface
     code = code_key(made.compiled.llvm_ir, face.entry)
     words = encode((
-        face.head, face.written, face.entry, face.sites, face.is_parallel, made.signature, code,
+        face.head, face.written, face.entry, face.sites, face.is_parallel, made.signature,
+        made.logical, code,
     ))  # fmt: skip
     return json.dumps(words).encode()
 
@@ -163,13 +177,14 @@ def _load(store: Store, key: str, build: Build) -> Made | None:
     if content is None:
         return None
     with contextlib.suppress(ValueError, LookupError, TypeError):
-        head, written, entry, sites, is_parallel, signature, code = _values(content)
+        head, written, entry, sites, is_parallel, signature, logical, code = _values(content)
         linked = kept_code(code, entry)
         if linked is None:
             return None
         face = Interface(head, written, entry, sites, is_parallel)
         return Made(
-            Compiled(face, linked, build.options, lambda: build.lowered().final), signature
+            Compiled(face, linked, build.options, lambda: build.lowered().final), signature,
+            logical,
         )
     return None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tecomp.codegen.packed import Mark, mark, plain_mark
-from tecomp.codegen.parameter import Parameter, Stored, make_parameter
+from tecomp.codegen.parameter import Parameter, Shape, Stored, make_parameter
+from tecomp.codegen.sizes import Size, shape_value
 from tecomp.compute.tensor import Tensor
+from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import State
@@ -26,8 +28,13 @@ def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
     return mark(first.formula)
 
 
-def stored_arguments(state: State, args: Sequence[object]) -> dict[int, Stored]:
-    """How each tensor among the arguments of a schedule's kernel is stored, by position."""
+def stored_arguments(
+    state: State, args: Sequence[object], shapes: Sequence[Shape | None]
+) -> dict[int, Stored]:
+    """How each tensor among the arguments of a schedule's kernel is stored, by position.
+
+    `shapes` are those of the computation, in the variables of the kernel's function.
+    """
     found = {}
     for position, tensor in enumerate(args):
         stage = state.find(tensor.op) if isinstance(tensor, Tensor) else None
@@ -35,7 +42,7 @@ def stored_arguments(state: State, args: Sequence[object]) -> dict[int, Stored]:
             continue
         maps = stage.layout.maps
         found[position] = Stored(
-            mark_of_maps(len(tensor.shape), maps), tensor.shape if maps else None
+            mark_of_maps(len(tensor.shape), maps), shapes[position] if maps else None
         )
     return found
 
@@ -56,7 +63,7 @@ def run_logical(
     parameters: Sequence[Parameter],
     arguments: Sequence[Any],
     packings: Callable[[Parameter], Packing],
-    sizes: dict[str, int],
+    sizes: Mapping[Var, Size],
 ) -> None:
     """Run a kernel on arrays of its own in place of those that have a layout.
 
@@ -65,15 +72,15 @@ def run_logical(
         parameters: of the kernel.
         arguments: arrays in the shape of the computation, which fit.
         packings: how the tensor of a parameter is stored.
-        sizes: the size variables, by name.
+        sizes: the size variables of the kernel's function.
     """
     given = list(arguments)
     mapped = [(p, packings(p)) for p in parameters if p.logical is not None]
     for parameter, packing in mapped:
-        argument = arguments[parameter.position]
-        given[parameter.position] = (
-            packing.empty(sizes) if parameter.is_written else packing.packed(argument, sizes)
-        )
+        stored = packing.empty_of(shape_value(parameter.shape, sizes))
+        if not parameter.is_written:
+            packing.copy_in(arguments[parameter.position], stored)
+        given[parameter.position] = stored
     run(*given)
     for parameter, packing in mapped:
         if parameter.is_written:

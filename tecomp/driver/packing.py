@@ -16,6 +16,7 @@ from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
 from tecomp.codegen.packed import Mark, empty, mark_of, plain_mark
 from tecomp.codegen.parameter import array_text
+from tecomp.codegen.sizes import Size, shape_value
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.copies import Copy, Side, bit_pattern
@@ -49,18 +50,25 @@ class Packing:
         self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack")
         source = np.asarray(array, order="C")
         self._check_logical(source, "pack")
-        return self.packed(source, _sizes_in(self.tensor.shape, source))
-
-    def packed(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
-        """The same of an array that fits, row-major and without gaps; any library's."""
         if not self._stage.layout.maps:
-            # As it is: extents that are computed from sizes need not be.
-            plain = empty(tuple(array.shape), self.tensor.dtype.numpy, self._mark)
-            plain[...] = array
+            plain = self.empty_of(source.shape)
+            plain[...] = source
             return plain
-        stored = self.empty(sizes, "pack")
-        self._packer(array, stored)
+        sizes = {
+            extent: Size(number, f"axis {axis} of {self.tensor.name}")
+            for axis, (extent, number) in enumerate(zip(self._shape, source.shape, strict=True))
+            if isinstance(extent, Var)
+        }
+        shape = self._shape
+        for index_map in self._stage.layout.maps:
+            shape = index_map.map_shape(shape)
+        stored = self.empty_of(shape_value(shape, sizes))
+        self.copy_in(source, stored)
         return stored
+
+    def copy_in(self, array: Any, stored: np.ndarray[Any, Any]) -> None:
+        """Write an array in the shape of the computation to one in the layout."""
+        self._packer(array, stored)
 
     def copy_out(self, stored: np.ndarray[Any, Any], array: Any) -> None:
         """Write the elements of an array in the layout to one in the shape of the computation."""
@@ -90,10 +98,21 @@ class Packing:
         self._unpacker(array, result)
         return result
 
-    def empty(self, sizes: Mapping[str, int], who: str = "empty") -> np.ndarray[Any, Any]:
+    def empty(self, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """An array in the tensor's layout, contents undefined."""
-        numbers = self._numbers(stored_shape(self._stage), sizes, who)
-        return empty(numbers, self.tensor.dtype.numpy, self._mark)
+        return self.empty_of(self._numbers(stored_shape(self._stage), sizes, "empty"))
+
+    def empty_of(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """The same of a shape that is known."""
+        return empty(shape, self.tensor.dtype.numpy, self._mark)
+
+    @cached_property
+    def _shape(self) -> tuple[Extent, ...]:
+        """The shape of the computation; extents computed from sizes are sizes, as arrays tell."""
+        return tuple(
+            extent if isinstance(extent, int | Var) else Var(f"extent{axis}", extent.dtype)
+            for axis, extent in enumerate(self.tensor.shape)
+        )
 
     @cached_property
     def _mark(self) -> Mark:
@@ -186,7 +205,7 @@ class Packing:
 
     def _copied(self) -> tuple[Tensor, Tensor]:
         """A tensor of this one's name, shape and type, and a copy of it."""
-        source = placeholder(self.tensor.shape, self.tensor.dtype, self.tensor.name)
+        source = placeholder(self._shape, self.tensor.dtype, self.tensor.name)
         copy = compute(source.shape, lambda *i: source[i if i else ()], name="copy")
         assert isinstance(copy, Tensor)
         return source, copy

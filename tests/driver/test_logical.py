@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import operator
 import pickle
 import subprocess
 import sys
@@ -266,6 +267,74 @@ def test_calls_with_arrays_of_the_computation_of_any_size() -> None:
         call(size)
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(call, sizes)) == [None] * len(sizes)
+
+
+def of_shape(shape: tuple[Any, ...], *sizes: Any) -> tuple[ScheduledKernel, Any, Any]:
+    X = te.placeholder(shape, name="X")
+    Y = te.compute(shape, lambda *i: X[i] + 1.0, name="Y")
+    s = te.create_schedule(Y.op)
+    s[X].transform_layout(lambda i, *rest: [i // 4, *rest, i % 4])
+    s[Y].transform_layout(lambda i, *rest: [i // 2, *rest, i % 2])
+    return tecomp.build(s, [X, Y, *sizes]), X, Y
+
+
+def test_sizes_that_are_passed_are_those_of_arrays_of_the_computation() -> None:
+    n = te.var("n")
+    kernel, _, Y = of_shape((n,), n)
+    x, y = numbers(7), np.zeros(7, "float32")
+
+    assert message_of(lambda: kernel(x, y, 5, layouts="logical")) == (
+        "argument 0 (X) of main: axis 0 is 7, but n is 5 from argument 2; pass an array of "
+        "float32[5]"
+    )
+    assert (y == 0).all()
+    kernel(x, y, 7, layouts="logical")
+    assert (y == x + 1).all()
+    assert message_of(lambda: kernel(x, kernel.empty(Y, n=7), 7)) == (
+        "argument 0 (X) of main: X is stored as float32[(n + 3) // 4, 4] in a layout, got "
+        "float32[7], its shape in the computation; pass kernel.pack(X, a), or a itself with "
+        "layouts='logical'"
+    )
+
+
+@pytest.mark.parametrize("extent", [operator.mul, operator.floordiv])
+@pytest.mark.parametrize("names", [("n", "m"), ("n", "n")], ids=["nm", "nn"])
+@pytest.mark.parametrize("sizes", [(6, 1), (3, 2), (12, 4), (0, 3)], ids=str)
+def test_extents_that_are_computed_from_sizes(
+    extent: Callable[[Any, Any], Any], names: tuple[str, str], sizes: tuple[int, int]
+) -> None:
+    n, m = (te.var(name) for name in names)
+    kernel, X, Y = of_shape((extent(n, m), m), n, m)
+    shape = extent(*sizes), sizes[1]
+    x, y = numbers(*shape), np.zeros(shape, "float32")
+
+    kernel(x, y, *sizes, layouts="logical")
+
+    assert (y == x + 1).all()
+    packed_x, packed_y = kernel.pack(X, x), kernel.pack(Y, y * 0)
+    kernel(packed_x, packed_y, *sizes)
+    assert all(packed_y[i // 2, j, i % 2] == y[i, j] for i, j in np.ndindex(shape))
+    wrong = numbers(shape[0] + 1, shape[1])
+    text = f"n {'*' if extent is operator.mul else '//'} {'m' if names[1] == 'm' else 'n_1'}"
+    assert message_of(lambda: kernel(wrong, y, *sizes, layouts="logical")) == (
+        f"argument 0 (X) of main: axis 0 is {shape[0] + 1}, but {text} is "
+        f"{shape[0]}; pass an array of float32[{shape[0]}, {shape[1]}]"
+    )
+
+
+def test_two_sizes_of_one_name_are_two() -> None:
+    shape = te.size_var("n"), te.size_var("n")
+    X = te.placeholder(shape, name="X")
+    Y = te.compute(shape, lambda i, j: X[i, j] + 1.0, name="Y")
+    s = te.create_schedule(Y.op)
+    s[X].transform_layout(lambda i, j: [i // 4, j, i % 4])
+    kernel = tecomp.build(s, [X, Y])
+    x, y = numbers(3, 5), np.zeros((3, 5), "float32")
+
+    kernel(x, y, layouts="logical")
+
+    assert (y == x + 1).all()
+    assert kernel.pack(X, x).shape == (1, 5, 4)
 
 
 def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_written() -> None:
