@@ -43,6 +43,7 @@ def define(
     bias: te.Tensor | None = None,
     activation: Callable[[te.Expr], te.Expr] | None = None,
     out_dtype: str | None = None,
+    pairs: bool = True,
     name: str = "conv2d",
 ) -> te.Tensor:
     """`activation(X * W + bias)`, where `*` slides the filters over the image.
@@ -59,6 +60,8 @@ def define(
         activation: applied to each element at last.
         out_dtype: type of the result, in which products are added up; that of X if None. For
             narrow floats they are added up in float32, and the result is rounded once.
+        pairs: whether a processor may multiply and add up several neighbouring channels in one
+            instruction, where it has one for the types; of floats the order of the sum changes.
         name: of the result.
 
     Returns:
@@ -92,7 +95,8 @@ def define(
 
     shape = (n, k, rows, columns) if first else (n, rows, columns, k)
     attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups,
-             "stride": step_x, "steps": (step_y, step_x), "apart": (apart_y, apart_x)}
+             "stride": step_x, "steps": (step_y, step_x), "apart": (apart_y, apart_x),
+             "pairs": pairs}
     if bias is None and activation is None and wide == dtype:
         return te.compute(shape, total_at, name=name, attrs=attrs)
     total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
@@ -168,8 +172,10 @@ def _by_dots(
     Returns:
         The stage of the sums, and what is subtracted from them if the image was moved by 128.
     """
+    if not total.op.attrs["pairs"] or total.op.attrs["groups"] != 1:
+        return total, None
     a, b = (str(x.dtype) for x in total.op.input_tensors)
-    types = dot_types(a, b, str(total.dtype), target) if total.op.attrs["groups"] == 1 else None
+    types = dot_types(a, b, str(total.dtype), target)
     if types is None:
         return total, None
     *_, channel = total.op.reduce_axis

@@ -153,6 +153,30 @@ def test_sums_wider_than_the_factors(
         np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_without_pairs_single_products_are_added_up(layout: conv2d.Layout) -> None:
+    """Subnormal numbers count, which the instruction for pairs of bfloat16 takes for 0."""
+    is_first = layout == "NCHW"
+    X = te.placeholder((1, 4, 5, 5) if is_first else (1, 5, 5, 4), "bfloat16", "X")
+    W = te.placeholder((6, 4, 3, 3) if is_first else (3, 3, 4, 6), "bfloat16", "W")
+    x = np.full(X.shape, 2.0**-130).astype(X.dtype.numpy)
+    w = np.full(W.shape, 2.0**20).astype(W.dtype.numpy)
+    rows = np.array([2, 3, 3, 3, 2])
+    taps = np.outer(rows, rows)[(None, None) if is_first else (None, ..., None)]
+    for activation in (None, te.abs):
+        schedules = []
+        for pairs in (True, False):
+            Y = conv2d.define(X, W, out_dtype="float32", layout=layout, padding=1, pairs=pairs,
+                              activation=activation)
+            schedules.append(conv2d.schedule(Y, QUICK))
+        y = np.zeros(tuple(map(int, Y.shape)), np.float32)
+
+        tecomp.build(schedules[1], [X, W, Y], check_bounds=True)(x, w, y)
+
+        np.testing.assert_array_equal(y, np.broadcast_to(taps * 4 * 2.0**-110, y.shape))
+        assert ["into_dots" in str(s.trace) for s in schedules] == [True, False]
+
+
 def test_a_tile_that_fits_the_image_is_chosen() -> None:
     X, W = te.placeholder((1, 14, 14, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
     wide = tecomp.Target("wide", "", CPU.memories, tecomp.Core(1, 64, 32, (2**15, 2**20)))
