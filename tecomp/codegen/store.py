@@ -66,8 +66,8 @@ class Store:
             return None
         path = self._path(key)
         try:
-            # Nobody may be at the other end of a pipe, and a device never ends.
-            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            # What `open` is given an opener for, it closes whatever happens.
+            with open(path, "rb", opener=_open_at_once) as file:
                 state = os.fstat(file.fileno())
                 if state.st_uid != os.geteuid() or not stat.S_ISREG(state.st_mode):
                     return None
@@ -150,6 +150,11 @@ class Store:
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A descriptor without waiting: nobody may be at the other end of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _head(content: bytes) -> bytes:

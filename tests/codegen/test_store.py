@@ -90,6 +90,26 @@ def test_a_folder_that_is_a_link_or_a_file_is_not_used(tmp_path: Path) -> None:
         assert store.clear() == Contents(0, 0)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="no such folder")
+@pytest.mark.parametrize("kind", ["directory", "pipe", "link", "none", "file"])
+def test_whatever_an_entry_is_no_descriptor_stays_open(store: Store, kind: str) -> None:
+    store.put("other", b"code")
+    place = entry(store, "a")
+    if kind == "directory":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "link":
+        place.symlink_to(store.folder)
+    elif kind == "file":
+        store.put("a", b"code")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    found = [store.get("a") for _ in range(8)]
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert found == [b"code" if kind == "file" else None] * 8
+
+
 def test_a_full_disk_is_no_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
