@@ -14,7 +14,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.expr import Expr, Var, conjuncts, index_value
 from tecomp.lowering.index import index_of
 from tecomp.lowering.program import Definition, Program
-from tecomp.lowering.reads import domain_ranges, reads_of
+from tecomp.lowering.reads import Read, domain_ranges, reads_of
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.regions import Scope, extend, free, image, united
 from tecomp.scheduling.state import At, is_data
@@ -64,6 +64,38 @@ def with_reduction(
     return domain, space
 
 
+def evaluated(program: Program, definition: Definition, points: Any, scope: Scope) -> Any:
+    """The points at which a part of the body is evaluated to make the elements `points`.
+
+    What a reduction starts from is read for every element, also for one that nothing is reduced to;
+    such an element counts at the first values of the reduction axes.
+    """
+    domain, _ = with_reduction(program, definition, points, scope)
+    if definition.reduce is None or not _starts_from_tensors(definition):
+        return domain
+    ranges = domain_ranges(program, definition)
+    first = scope.space(definition.reduce_axis).box(
+        [(ranges[axis].min, index_value(1)) for axis in definition.reduce_axis]
+    )
+    return domain.union(points.flat_product(first))
+
+
+def _starts_from_tensors(definition: Definition) -> bool:
+    return any(isinstance(node, TensorLoad) for node in distinct_nodes(*definition.initial))
+
+
+def conditions_of(program: Program, definition: Definition, read: Read) -> tuple[Expr, ...]:
+    """What holds at those points where a part of the body is evaluated that this is read at."""
+    if read.is_initial or definition.reduce is None or not _starts_from_tensors(definition):
+        return read.conditions
+    ranges = domain_ranges(program, definition)
+    reduced = (
+        index_value(axis) < ranges[axis].min + ranges[axis].extent
+        for axis in definition.reduce_axis
+    )
+    return (*read.conditions, *reduced)
+
+
 def needed(
     program: Program,
     producer: Definition,
@@ -103,7 +135,8 @@ def read_elements(
         for read in reads_of(consumer):
             if program.producer(read.load.tensor) is not source:
                 continue
-            elements = touched(read.load.indices, read.conditions, points, space)
+            conditions = conditions_of(program, consumer, read)
+            elements = touched(read.load.indices, conditions, points, space)
             region = elements if region is None else region.union(elements)
     return None if region is None else united(region, scope)
 
@@ -127,7 +160,7 @@ def propagated(
         region = needed(program, definition, found, scope)
         if region is not None:
             computed = parts[key](definition, region) if key in parts else region
-            found[key], _ = with_reduction(program, definition, computed.points, scope)
+            found[key] = evaluated(program, definition, computed.points, scope)
     return found
 
 

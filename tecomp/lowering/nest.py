@@ -32,6 +32,7 @@ from tecomp.lowering.footprint import (
     Part,
     Region,
     check_consumers,
+    evaluated,
     needed,
     propagated,
     whole,
@@ -421,7 +422,7 @@ class _Nests:
         self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
     ) -> Any:
         """The values of data and reduction axes inside loops with these values."""
-        points, _ = with_reduction(self.program, work.definition, work.region, scope)
+        points = evaluated(self.program, work.definition, work.region, scope)
         axes = (*work.definition.axis, *work.definition.reduce_axis)
         inner = [leaf for leaf in work.leaves if leaf not in values]
         return work.frame.root_points(points, axes, inner, values, scope)

@@ -173,7 +173,8 @@ def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
             fuse = next(
                 (r for r in stage.relations if isinstance(r, Fuse) and r.fused is fused), None
             )
-            if fuse is not None:
+            # A loop that was fused from nothing is a part itself.
+            if fuse is not None and fuse.parts:
                 gone.add(fuse)
                 todo += fuse.parts
     relations = tuple(r for r in stage.relations if r not in gone)

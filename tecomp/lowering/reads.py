@@ -32,10 +32,13 @@ class Read:
     Attributes:
         load: the access.
         conditions: all of them hold whenever it is evaluated.
+        is_initial: whether a reduction starts from it, for every element and before it has
+            reduced anything.
     """
 
     load: TensorLoad
     conditions: tuple[Expr, ...]
+    is_initial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +52,26 @@ class Check:
 
 def reads_of(definition: Definition) -> Iterator[Read]:
     """Every read in the bodies of a definition, and in the first steps of a scan."""
-    seen: set[tuple[int, tuple[int, ...]]] = set()
+    seen: set[tuple[int, tuple[int, ...], bool]] = set()
     later = (is_later_step(definition),) if definition.scan_axis is not None else ()
     first = tuple(Not(condition) for condition in later)
-    todo: list[tuple[Any, tuple[Expr, ...]]] = [
-        *((e, first) for e in reversed(definition.start)),
-        *((e, later) for e in reversed(definition.body)),
+    todo: list[tuple[Any, tuple[Expr, ...], bool]] = [
+        *((e, first, False) for e in reversed(definition.start)),
+        *((e, later, False) for e in reversed(definition.body)),
     ]
     while todo:
-        node, conditions = todo.pop()
-        key = (id(node), tuple(id(c) for c in conditions))
+        node, conditions, is_initial = todo.pop()
+        key = (id(node), tuple(id(c) for c in conditions), is_initial)
         if key in seen:
             continue
         seen.add(key)
         if isinstance(node, TensorLoad):
-            yield Read(node, conditions)
-        todo.extend(reversed(_guarded_children(node, conditions)))
+            yield Read(node, conditions, is_initial)
+        starts = node.init if isinstance(node, Reduce) else ()
+        todo.extend(
+            (child, given, is_initial or any(child is start for start in starts))
+            for child, given in reversed(_guarded_children(node, conditions))
+        )
 
 
 def is_later_step(definition: Definition) -> Expr:

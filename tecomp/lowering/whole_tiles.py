@@ -13,7 +13,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import Extent, ForKind, IndexMap
-from tecomp.lowering.footprint import Region, touched, with_reduction
+from tecomp.lowering.footprint import Region, conditions_of, evaluated, touched
 from tecomp.lowering.program import Definition, Program
 from tecomp.lowering.reads import Check, reads_of
 from tecomp.poly.affine import NotAffine
@@ -147,12 +147,15 @@ def _is_in_memory(
     asked = [(definition, points)]
     while asked:
         reader, points = asked.pop()
-        evaluated, inner = with_reduction(program, reader, points, scope)
+        instances = evaluated(program, reader, points, scope)
+        inner = scope.space((*reader.axis, *reader.reduce_axis))
         for read in reads_of(reader):
             if id(read.load) in checks:
                 return False
             key = program.producer(read.load.tensor)
-            elements = touched(read.load.indices, read.conditions, evaluated, inner)
+            elements = touched(
+                read.load.indices, conditions_of(program, reader, read), instances, inner
+            )
             held = memory.get(key)
             if held is None:
                 if key not in inside or not _is_made_as_needed(program.definitions[key]):

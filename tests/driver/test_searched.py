@@ -152,3 +152,35 @@ def test_a_fused_loop_beside_an_extent_with_cases_has_no_rounds_too_many(
     left = max(size - 2, 0)
     a, grid = numbers(7 + left), np.indices((5, size), dtype="int32")
     agrees(s, [n, A, B, C], {n: size, A: a, B: grid[0] + grid[1], C: a[:left]})
+
+
+def test_a_loop_of_nothing_is_fused_with_one_of_a_size(agrees: Agrees) -> None:
+    A = te.placeholder((n, m), "int32", name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] + 1, name="B")
+    s = te.create_schedule(B.op)
+    i, j = B.op.axis
+
+    s[B].fuse(s[B].fuse(), i, j)
+
+    a = numbers(5, 6)
+    agrees(s, [n, m, A, B], {n: 5, m: 6, A: a, B: a + 1})
+
+
+@pytest.mark.parametrize("where", ["i // 2 > j % 2", "i >= 0", "j > 2"])
+@pytest.mark.parametrize("count", [0, 3])
+def test_what_a_reduction_starts_from_is_there_where_nothing_is_reduced(
+    agrees: Agrees, where: str, count: int
+) -> None:
+    k = te.reduce_axis((0, count), name="k")
+    A = te.placeholder((n,), "int32", name="A")
+    T = te.compute((n,), lambda i: A[i] + 1, name="T")
+    B = te.compute((2, n), lambda i, j: te.max(
+        T[j] * 2 + k, axis=k, where=eval(where, {"i": i, "j": j}), init=T[j]), name="B")
+    s = te.create_schedule(B.op)
+
+    s[T].compute_at(s[B], B.op.axis[0])
+
+    a = numbers(6)
+    i, j = np.indices((2, 6), dtype="int32")
+    reduced = np.where(eval(where, {"i": i, "j": j}) & (count > 0), (a[j] + 1) * 2 + count - 1, -100)
+    agrees(s, [A, B], {A: a, B: np.maximum(a[j] + 1, reduced).astype("int32")}, check_bounds=True)
