@@ -37,12 +37,12 @@ from tecomp.ir.stmt import (
 )
 from tecomp.ir.tasks import Task, run
 from tecomp.lowering.buffers import buffers_in, extent_variables, replace_variables
-from tecomp.scheduling.loops import MOST_COPIES
 
+LIMIT = 4096
 _MOST_GUARDED = 16
 
 
-def unroll_loops(func: PrimFunc, limit: int = MOST_COPIES) -> PrimFunc:
+def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """Replace each `unrolled` loop by one copy of its body for each turn, in order.
 
     A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
@@ -89,7 +89,7 @@ def unrolled_within(root: Stmt, most: int) -> Stmt:
         if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
             return made, count, stays
         turns = int(made.extent.value) if isinstance(made.extent, Const) else None
-        fits = turns is not None and not stays and turns * count <= min(most, MOST_COPIES)
+        fits = turns is not None and not stays and turns * count <= min(most, LIMIT)
         if turns is None or not fits or made.kind is ForKind.PARALLEL:
             return made, count, True
         return replace(made, kind=ForKind.UNROLLED), turns * count, False

@@ -25,9 +25,6 @@ from tecomp.scheduling.state import (
 )
 from tecomp.scheduling.threads import BLOCKS, THREADS, is_grid_axis, is_parallel
 
-MOST_COPIES = 4096
-"""Statements that one loop may become where it is unrolled."""
-
 
 def split(
     state: State,
@@ -186,8 +183,7 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
 
     Raises:
         ScheduleError: a reduction axis would be vectorized or run in parallel: its iterations
-            all update the same elements; or the steps of a scan would, which follow one another;
-            or a loop of more than `MOST_COPIES` iterations would be unrolled.
+            all update the same elements; or the steps of a scan would, which follow one another.
     """
     call = {
         ForKind.VECTORIZED: "vectorize", ForKind.PARALLEL: "parallel", ForKind.UNROLLED: "unroll",
@@ -204,12 +200,6 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
             f"s[{stage.name}].{call}({axis.name}): {axis.name} is a reduction axis, and its "
             f"iterations update the same element of {stage.name}; use rfactor to make partial "
             f"results that can run side by side, then {call} the axis of those"
-        )
-    if kind is ForKind.UNROLLED and isinstance(axis.extent, int) and axis.extent > MOST_COPIES:
-        raise ScheduleError(
-            f"s[{stage.name}].unroll({axis.name}): {axis.extent} iterations would become as many "
-            f"copies of the body, of which there may be {MOST_COPIES}; split the loop and unroll "
-            "the inner part"
         )
     marks = MappingProxyType({**stage.marks, axis: kind})
     return state.update(replace(stage, marks=marks)), None
