@@ -24,7 +24,8 @@ Array = NDArray[Any]
 
 # Bits of the fraction, and one more: what a rounding may lose.
 _PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-_LEAST_TOLERANCE = 1e-5
+# So many roundings two forms of a function may differ by, in types that functions are computed in.
+_LEAST_ROUNDINGS = {"float32": 80, "float64": 80}
 
 
 def difference(
@@ -140,7 +141,7 @@ def _first_difference(wanted: Array, got: Array, terms: int) -> tuple[int, ...] 
     else:
         x, y = wanted.astype(np.float64), got.astype(np.float64)
         with np.errstate(all="ignore"):
-            tolerance = max(_PRECISION[kind] * (terms + 4), _LEAST_TOLERANCE)
+            tolerance = _PRECISION[kind] * max(terms + 4, _LEAST_ROUNDINGS.get(kind, 0))
             near = np.abs(x - y) <= np.maximum(np.abs(x), 1.0) * tolerance
             differs = ~((x == y) | (np.isnan(x) & np.isnan(y)) | near)
     places = np.argwhere(differs)

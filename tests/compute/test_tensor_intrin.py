@@ -236,6 +236,47 @@ def test_a_body_that_multiplies_by_another_number() -> None:
     assert te.decl_tensor_intrin(b, times_5, check="never").check == "never"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "exact", "wrong"),
+    [("float64", 1e-15, 1e-12), ("float64", 1e-15, 2e-6), ("float32", 2e-6, 2e-5),
+     ("float16", 1e-3, 1e-2), ("bfloat16", 1e-2, 1e-1)],
+)
+def test_how_near_a_result_has_to_be_depends_on_its_type(
+    dtype: str, exact: float, wrong: float
+) -> None:
+    """Sums of four products, off by a part of themselves."""
+    a, k = te.placeholder((3, 4), dtype, name="a"), te.reduce_axis((0, 4), name="k")
+    b = te.compute((3,), lambda i: te.sum(a[i, k] * a[i, k], axis=k), name="b")
+
+    def off(by: float) -> Callable[[Any, Any], Any]:
+        def statements(ins: Any, outs: Any) -> Any:
+            def value(i: Any) -> Any:
+                total = sum(ins[0][i, n] * ins[0][i, n] for n in range(4))
+                return (total.astype("float64") * te.const(1 + by, "float64")).astype(dtype)
+
+            return te.for_range(0, 3, lambda i: outs[0].store(i, value(i)))
+
+        return statements
+
+    te.decl_tensor_intrin(b, off(exact), "near")
+    assert refused(lambda: te.decl_tensor_intrin(b, off(wrong), "far")).startswith(
+        "te.decl_tensor_intrin far: the body stores ")
+
+
+def test_a_body_of_float64_that_is_wrong_in_the_sixth_digit() -> None:
+    a = te.placeholder((2,), "float64", name="a")
+    b = te.compute((2,), lambda i: a[i] / te.const(3.0, "float64"), name="b")
+
+    def rough(ins: Any, outs: Any) -> Any:
+        third = te.const(0.333333, "float64")
+        return te.for_range(0, 2, lambda i: outs[0].store(i, ins[0][i] * third))
+
+    assert refused(lambda: te.decl_tensor_intrin(b, rough, "x")) == (
+        "te.decl_tensor_intrin x: the body stores -1.24999875 at b[0], where the definition gives "
+        "-1.25, for a[0] = -3.75" + MEND
+    )
+
+
 def test_a_body_with_a_number_and_one_that_reaches_outside() -> None:
     a, n = te.placeholder((8,), "float16", name="a"), te.var("n", "float16")
     b = te.compute((8,), lambda i: a[i] * n, name="b")
