@@ -30,7 +30,7 @@ from tecomp.ir.operators import (
 )
 from tecomp.ir.pickles import register
 from tecomp.ir.quick import quick
-from tecomp.ir.text import Level, Name, Operand, Pieces, Printed, operands
+from tecomp.ir.text import Level, Name, Operand, Pieces, Printed, operands, shortened
 
 register()
 
@@ -522,8 +522,8 @@ def divided(op: BinOp, a: Like, b: Like) -> Expr:
     made, divisor = binary(op, a, b), as_expr(b)
     if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
         raise DefinitionError(
-            f"`{op.value}`: `{a}` is divided by 0; divide by another number, or by a variable, "
-            "which gives 0 where it is 0"
+            f"`{op.value}`: `{shortened(str(a))}` is divided by 0; divide by another number, or by "
+            "a variable, which gives 0 where it is 0"
         )
     return made
 

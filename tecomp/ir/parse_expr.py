@@ -30,6 +30,7 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.intrinsics import INTRINSICS, result_type
 from tecomp.ir.stmt import Buffer
+from tecomp.ir.text import shortened
 
 Plan: TypeAlias = "tuple[list[ast.expr], Callable[..., Expr]]"
 
@@ -67,10 +68,9 @@ class Source:
         """Raise a ParseError about a part of the text."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         part = ast.get_source_segment(self.text, node) or ""
-        shown = part if len(part) <= 80 else f"{part[:77]}..."
         # Python counts columns in UTF-8 bytes.
         before = self.text.splitlines()[line - 1].encode()[:column].decode()
-        raise ParseError(f"line {line}, column {len(before) + 1}: {why}: `{shown}`")
+        raise ParseError(f"line {line}, column {len(before) + 1}: {why}: `{shortened(part)}`")
 
     @contextmanager
     def bound(self, new: dict[str, Var | Buffer]) -> Iterator[None]:

@@ -140,6 +140,15 @@ def quoted(text: str) -> str:
     return repr(text) if '"' in text or "'" in text else f'"{repr(text)[1:-1]}"'
 
 
+def shortened(text: str, most: int = 80) -> str:
+    """`text` for a message, its end left out where it is long.
+
+    >>> shortened("x + 1"), shortened("x + 1 + 2 + 3", most=8)
+    ('x + 1', 'x + 1...')
+    """
+    return text if len(text) <= most else f"{text[:most - 3]}..."
+
+
 def identifier(name: str) -> str:
     """`name` with everything that a Python identifier cannot have replaced.
 

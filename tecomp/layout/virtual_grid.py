@@ -48,8 +48,9 @@ class GridMap:
 
     def __post_init__(self) -> None:
         if not isinstance(self.index_map, IndexMap):
+            given = getattr(self.index_map, "__name__", repr(self.index_map))
             raise LayoutError(
-                f"grid map: {self.index_map!r} is no index map; GridMap.of(shape, function, "
+                f"grid map: {given} is no index map; GridMap.of(shape, function, "
                 "physical) takes a function of the axes"
             )
         # Written once here, for all ways to make one.

@@ -161,6 +161,19 @@ def test_integers_are_not_divided_by_0(divide: Callable[[Any], Expr], value: Any
     assert error.value.location.file == __file__
 
 
+def test_a_long_dividend_is_told_by_its_beginning() -> None:
+    total: Any = te.var("n")
+    for _ in range(60):
+        total = total * te.var("m")
+
+    with pytest.raises(DefinitionError) as error:
+        total // 0
+    assert error.value.message == (
+        f"`//`: `{str(total)[:77]}...` is divided by 0; divide by another number, or by a variable, "
+        "which gives 0 where it is 0"
+    )
+
+
 def test_floats_are_divided_by_0() -> None:
     assert str(te.var("x", "float32") // 0) == "x // float32(0.0)"
 

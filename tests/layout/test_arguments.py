@@ -73,6 +73,16 @@ made_map: Any = GridMap
             'size, dtype, pad_all_dims, stick_bytes, e.g. StickLayout((1024, 256), "float16")',
         ),
         (
+            lambda: made_map((8, 8), divmod, (8, 8)),
+            "grid map: divmod is no index map; GridMap.of(shape, function, physical) takes a "
+            "function of the axes",
+        ),
+        (
+            lambda: made_map((8, 8), lambda y, x: [y, x], (8, 8)),
+            "grid map: <lambda> is no index map; GridMap.of(shape, function, physical) takes a "
+            "function of the axes",
+        ),
+        (
             lambda: made_map((8, 8), "rows", (8, 8)),
             "grid map: 'rows' is no index map; GridMap.of(shape, function, physical) takes a "
             "function of the axes",
