@@ -30,6 +30,7 @@ from tecomp.codegen.sizes import (
     bind_sizes,
     bytes_spanned,
     check_findable,
+    check_mark,
     check_shape,
     check_strides,
     extent_value,
@@ -350,6 +351,7 @@ def _checked_arrays(
     memories = [memory_of(p, arguments[p.position]) for p in parameters]
     bind_sizes(sizes, parameters, memories)
     for parameter, memory in zip(parameters, memories, strict=True):
+        check_mark(parameter, arguments[parameter.position], sizes)
         check_shape(parameter, memory, sizes)
         check_strides(parameter, memory, sizes)
     _check_overlap(parameters, memories)

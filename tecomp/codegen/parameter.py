@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.codegen.dlpack import Access, Memory, read_dlpack
-from tecomp.codegen.packed import Mark, mark_of
+from tecomp.codegen.packed import Mark
 from tecomp.errors import CallError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, Var, integer_range
@@ -125,22 +125,7 @@ def memory_of(parameter: Parameter, argument: Any) -> Memory:
     else:
         raise _no_array(parameter, argument)
     _check_memory(parameter, memory)
-    _check_mark(parameter, argument)
     return memory
-
-
-def _check_mark(parameter: Parameter, argument: Any) -> None:
-    found, wanted = mark_of(argument), parameter.mark
-    if found is None or wanted is None or found.formula == wanted.formula:
-        return
-    name = parameter.buffer.name
-    advice = f"pass kernel.pack({name}, a)"
-    if parameter.logical is None:
-        advice = "unpack it with what packed it"
-    raise CallError(
-        f"{parameter.where}: the array is packed as {found.formula}, but {name} is stored as "
-        f"{wanted.formula}; {advice}"
-    )
 
 
 def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from tecomp.codegen.dlpack import Memory
+from tecomp.codegen.packed import is_in_layout, mark_of
 from tecomp.codegen.parameter import Parameter, Shape, array_text, compact_strides
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.expr import Const, Expr, Var
@@ -82,6 +84,32 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
     problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
     if all(problems):
         raise CallError(f"{parameter.where}: {problems[0]}")
+
+
+def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
+    """Refuse an array that is known to be in another layout than the parameter.
+
+    Raises:
+        CallError: it is.
+    """
+    found, wanted = mark_of(argument), parameter.mark
+    if found is None or wanted is None or found is wanted:
+        return
+    shape = parameter.shape if parameter.logical is None else parameter.logical
+    if found.formula == wanted.formula or (
+        all(var in sizes for var in _variables((*shape, *parameter.shape)))
+        and is_in_layout(
+            argument, wanted, shape_value(shape, sizes), shape_value(parameter.shape, sizes))
+    ):
+        return
+    name = parameter.buffer.name
+    advice = f"pass kernel.pack({name}, a)"
+    if parameter.logical is None:
+        advice = "unpack it with what packed it"
+    raise CallError(
+        f"{parameter.where}: the array is packed as {found.formula}, but {name} is stored as "
+        f"{wanted.formula}; {advice}, or np.asarray(...) of it if it is right"
+    )
 
 
 def _advice(parameter: Parameter) -> str:

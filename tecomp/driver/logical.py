@@ -22,10 +22,10 @@ def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
     """The mark of arrays of so many axes in the shape of the computation, after these maps."""
     if not maps:
         return plain_mark(rank)
-    first, *others = maps
+    first, *others = map(IndexMap.lift, maps)
     for other in others:
         first = first.then(other)
-    return mark(first.formula)
+    return mark(first.formula, first)
 
 
 def stored_arguments(

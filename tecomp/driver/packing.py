@@ -14,7 +14,7 @@ import numpy as np
 
 from tecomp.codegen.call import Kernel
 from tecomp.codegen.emit import Options
-from tecomp.codegen.packed import Mark, empty, mark_of, plain_mark
+from tecomp.codegen.packed import Mark, empty, is_in_layout, mark_of, plain_mark
 from tecomp.codegen.parameter import array_text
 from tecomp.codegen.sizes import Size, shape_value
 from tecomp.compute.define import compute, placeholder
@@ -76,11 +76,16 @@ class Packing:
 
     def _check_mark(self, array: Any, wanted: Mark, who: str) -> None:
         found = mark_of(array)
-        if found is not None and found.formula != wanted.formula:
+        if found is None or found.formula == wanted.formula:
+            return
+        shape = tuple(n for n in self.tensor.shape if isinstance(n, int))
+        stored = shape if who == "pack" else tuple(
+            n for n in stored_shape(self._stage) if isinstance(n, int))
+        if len(shape) < len(self.tensor.shape) or not is_in_layout(array, wanted, shape, stored):
             raise CallError(
                 f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
                 f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "
-                "what packed it"
+                "what packed it, or np.asarray(...) of it if it is right"
             )
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:

@@ -181,7 +181,7 @@ class Layout:
         """What an array in this layout carries, so that it is not taken for another."""
         formula, storage = self.index_map.formula, self.storage
         is_plain = storage.name == self.dtype == storage.stored
-        return mark(formula if is_plain else f"{formula} of {storage.name}")
+        return mark(formula, self.index_map) if is_plain else mark(f"{formula} of {storage.name}")
 
     @property
     def axis_separators(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tecomp.codegen.packed import empty, mark_of, plain_mark
+from tecomp.codegen.packed import empty, is_in_layout, mark_of, plain_mark
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.dtype import DType
@@ -148,10 +148,11 @@ def packed(layout: Layout, array: Any, out: Any) -> Any:
         CallError: an array does not fit.
     """
     found = mark_of(array)
-    if found is not None and found.formula != plain_mark(len(layout.shape)).formula:
+    shape = layout.shape
+    if found is not None and not is_in_layout(array, plain_mark(len(shape)), shape, shape):
         raise CallError(
             f"pack: the array is packed already, as {found.formula}; pass the one that it was "
-            "packed from, or use relayout"
+            "packed from, use relayout, or pass np.asarray(...) of it if it is right"
         )
     given = np.asarray(array)
     check_array("pack: the array", given, layout.dtype, layout.shape)
@@ -216,10 +217,12 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
         CallError: it is.
     """
     found = mark_of(array)
-    if found is not None and found.formula != layout.mark.formula:
+    if found is not None and not is_in_layout(
+        array, layout.mark, layout.shape, layout.physical_shape
+    ):
         raise CallError(
             f"{what} is packed as {found.formula}, but it is to be as {layout.mark.formula}; pass "
-            "one of that layout"
+            "one of that layout, or np.asarray(...) of it if it is right"
         )
 
 

@@ -25,6 +25,8 @@ from tecomp.errors import CallError
 
 Array = np.ndarray[Any, Any]
 
+KNOWN = ", or np.asarray(...) of it if it is right"
+
 A = te.placeholder((6,), name="A")
 B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
 S = te.placeholder((8, 8), name="S")
@@ -101,23 +103,23 @@ def test_packed_arrays_are_told_apart_where_shapes_agree() -> None:
     out[:] = 0
     assert message_of(lambda: other(packed, out)) == (
         "argument 0 (S) of main: the array is packed as (i0, i1) -> (i1, i0), but S is stored as "
-        "(i0, i1) -> (i0, i1); unpack it with what packed it"
+        "(i0, i1) -> (i0, i1); unpack it with what packed it" + KNOWN
     )
     assert message_of(lambda: kernel(other.pack(S, x), out)) == (
         "argument 0 (S) of main: the array is packed as (i0, i1) -> (i0, i1), but S is stored as "
-        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)"
+        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)" + KNOWN
     )
     assert message_of(lambda: kernel(x, packed)) == (
         "argument 1 (T) of main: the array is packed as (i0, i1) -> (i1, i0), but T is stored as "
-        "(i0, i1) -> (i0, i1); unpack it with what packed it"
+        "(i0, i1) -> (i0, i1); unpack it with what packed it" + KNOWN
     )
     assert message_of(lambda: kernel.pack(S, packed)) == (
         "pack: the array is packed as (i0, i1) -> (i1, i0), but S is given as (i0, i1) -> "
-        "(i0, i1); unpack it with what packed it"
+        "(i0, i1); unpack it with what packed it" + KNOWN
     )
     assert message_of(lambda: other.unpack(S, packed)) == (
         "unpack: the array is packed as (i0, i1) -> (i1, i0), but S is stored as (i0, i1) -> "
-        "(i0, i1); unpack it with what packed it"
+        "(i0, i1); unpack it with what packed it" + KNOWN
     )
     assert (out == 0).all()
     assert (kernel.unpack(S, packed) == x).all()
@@ -134,20 +136,65 @@ def test_named_layouts_mark_arrays_as_kernels_do() -> None:
     assert (columns.unpack(kernel.pack(S, x)) == x).all()
     assert message_of(lambda: kernel(rows.pack(x), out)) == (
         "argument 0 (S) of main: the array is packed as (i0, i1) -> (i0, i1), but S is stored as "
-        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)"
+        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)" + KNOWN
     )
     assert message_of(lambda: relayout(rows, columns)(columns.pack(x))) == (
         "relayout: the array is packed as (i0, i1) -> (i1, i0), but it is to be as (i0, i1) -> "
-        "(i0, i1); pass one of that layout"
+        "(i0, i1); pass one of that layout" + KNOWN
     )
     assert message_of(lambda: relayout(rows, columns)(x, rows.pack(x))) == (
         "relayout: out is packed as (i0, i1) -> (i0, i1), but it is to be as (i0, i1) -> "
-        "(i1, i0); pass one of that layout"
+        "(i1, i0); pass one of that layout" + KNOWN
     )
     assert message_of(lambda: columns.pack(columns.pack(x))) == (
         "pack: the array is packed already, as (i0, i1) -> (i1, i0); pass the one that it was "
-        "packed from, or use relayout"
+        "packed from, use relayout, or pass np.asarray(...) of it if it is right"
     )
+
+
+def test_arrays_of_equal_places_fit_whatever_their_layout_is_called() -> None:
+    X = te.placeholder((8,), name="X")
+    Y = te.compute((8,), lambda i: X[i] + 1.0, name="Y")
+    s = te.create_schedule(Y.op)
+    s[X].transform_layout(lambda i: [i // 4, i % 4])
+    kernel, x, y = tecomp.build(s, [X, Y]), numbers(8), np.zeros(8, "float32")
+    wrapped = Layout.of((8,), "float32", lambda i: [i // 4 % 2, i % 4])
+    other = Layout.of((8,), "float32", lambda i: [i % 2, i // 2])
+
+    kernel(wrapped.pack(x), y)
+
+    assert (y == x + 1).all()
+    assert (kernel.unpack(X, wrapped.pack(x)) == x).all()
+    assert (wrapped.unpack(kernel.pack(X, x)) == x).all()
+    assert message_of(lambda: kernel(other.pack(x), y)) == (
+        "argument 0 (X) of main: the array is packed as (i0) -> (i0 % 2, i0 // 2), but X is stored "
+        "as (i0) -> (i0 // 4, i0 % 4); pass kernel.pack(X, a)" + KNOWN
+    )
+    kernel(np.asarray(other.pack(x)), y)
+
+
+def test_a_number_in_a_layout_fits() -> None:
+    X = te.placeholder((), name="X")
+    Y = te.compute((), lambda: X[()] + 1.0, name="Y")
+    kernel = tecomp.build(te.create_schedule(Y.op), [X, Y])
+    y = np.zeros((), "float32")
+
+    kernel(Layout.row_major((), "float32").pack(np.float32(3)), y)
+
+    assert y == 4
+
+
+def test_a_program_about_places_takes_packed_arrays() -> None:
+    X = te.placeholder((2, 4), name="X")
+    Y = te.compute((2, 4), lambda i, j: X[i, j] + 1.0, name="Y")
+    kernel = tecomp.build(te.create_schedule(Y.op), [X, Y])
+    halved = Layout.of((8,), "float32", lambda i: [i % 2, i // 2])
+    turned = Layout.of((4, 2), "float32", lambda i, j: [j, i])
+    y = np.zeros((2, 4), "float32")
+
+    for packed in halved.pack(numbers(8)), turned.pack(numbers(4, 2)):
+        kernel(packed, y)
+        assert (y == np.asarray(packed) + 1).all()
 
 
 def test_what_is_made_of_a_packed_array_is_an_array_like_any_other() -> None:
@@ -355,7 +402,7 @@ def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_wri
     )
     assert message_of(lambda: kernel(kernel.pack(A, numbers(6)), b, layouts="logical")) == (
         "argument 0 (A) of main: the array is packed as (i0) -> (i0 // 4, i0 % 4), but A is stored "
-        "as (i0) -> (i0); unpack it with what packed it"
+        "as (i0) -> (i0); unpack it with what packed it" + KNOWN
     )
     assert message_of(lambda: kernel(numbers(6), layouts="logical")) == (
         "main: expected 2 arguments (A, B), got 1; B is passed as well, and written in place"
