@@ -143,7 +143,13 @@ class Packing:
         self, shape: tuple[Extent, ...], sizes: Mapping[str, int], who: str
     ) -> tuple[int, ...]:
         """The extents of `shape`, which may depend on `sizes`."""
-        for name in sorted(_size_names(shape)):
+        found = sorted(var.name for var in _sizes_of(shape))
+        for name in found:
+            if found.count(name) > 1:
+                raise CallError(
+                    f"{who}: the shape of {self.tensor.name} depends on {found.count(name)} sizes "
+                    f"of the name {name}; give each a name of its own"
+                )
             if name not in sizes:
                 given = "tensor, array" if who == "unpack" else "tensor"
                 raise CallError(
@@ -233,6 +239,6 @@ def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
     }
 
 
-def _size_names(shape: tuple[Extent, ...]) -> set[str]:
+def _sizes_of(shape: tuple[Extent, ...]) -> set[Var]:
     extents = [extent for extent in shape if isinstance(extent, Expr)]
-    return {node.name for e in extents for node in walk(e) if isinstance(node, Var)}
+    return {node for e in extents for node in walk(e) if isinstance(node, Var)}

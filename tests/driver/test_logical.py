@@ -381,7 +381,24 @@ def test_two_sizes_of_one_name_are_two() -> None:
     kernel(x, y, layouts="logical")
 
     assert (y == x + 1).all()
-    assert kernel.pack(X, x).shape == (1, 5, 4)
+    packed = kernel.pack(X, x)
+    assert packed.shape == (1, 5, 4)
+    for who, call in (
+        ("unpack", lambda: kernel.unpack(X, packed, n=3)), ("empty", lambda: kernel.empty(X, n=3)),
+    ):  # fmt: skip
+        assert message_of(call) == (
+            f"{who}: the shape of X depends on 2 sizes of the name n; give each a name of its own"
+        )
+
+
+def test_packed_arrays_of_a_computed_extent_are_unpacked_for_its_sizes() -> None:
+    n, m = te.var("n"), te.var("m")
+    kernel, X, _ = of_shape((n * m,), n, m)
+
+    packed = kernel.pack(X, numbers(6))
+
+    assert packed.shape == (2, 4)
+    assert (kernel.unpack(X, packed, n=3, m=2) == numbers(6)).all()
 
 
 def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_written() -> None:
