@@ -32,14 +32,10 @@ def gelu(x: te.Expr) -> te.Expr:
     half, one, scale = (te.const(v, x.dtype) for v in (0.5, 1.0, 1 / sqrt(2)))
     if x.dtype != "float32":
         return half * x * (one + te.erf(x * scale))
-    bounded = _within(x, _HALF_FROM)
+    bounded = te.clip(x, -_HALF_FROM, _HALF_FROM)
     square = bounded * bounded
     share = bounded * _polynomial(square, _ABOVE) / _polynomial(square, _BELOW)
-    return x * (half + _within(share, 0.5))
-
-
-def _within(x: te.Expr, bound: float) -> te.Expr:
-    return te.max(te.min(x, te.const(bound, x.dtype)), te.const(-bound, x.dtype))
+    return x * (half + te.clip(share, -0.5, 0.5))
 
 
 def _polynomial(x: te.Expr, coefficients: Sequence[float]) -> te.Expr:

@@ -17,7 +17,7 @@ from tecomp import Target, te
 from tecomp.schedules import on_cores
 from tecomp.schedules.contraction import CONVERTED, of_matrices, source
 from tecomp.schedules.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
-from tecomp.schedules.elementwise import is_one
+from tecomp.schedules.elementwise import is_one, is_short
 from tecomp.schedules.epilogue import finished
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.thin import stream
@@ -151,7 +151,8 @@ def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
     k = ceil_div(total.op.reduce_axis[0].extent, each)
     pays = _packed_columns_pay(total, target) * tile.rows
     tile = RegisterTile(_rows_of_a_tile(m, tile.rows), tile.columns, tile.lanes)
-    steps = 1 if total.op.attrs["transpose_a"] or _is_below(k, tile.lanes) else tile.lanes
+    is_shallow = is_short(total.op.reduce_axis[0], tile.lanes, 1)
+    steps = 1 if total.op.attrs["transpose_a"] or is_shallow else tile.lanes
     depth = _depth(k, max(second // 8 // (tile.columns * width), 64), steps)
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(second * 3 // 4, share)
@@ -203,10 +204,6 @@ def _packed_columns_pay(total: te.Tensor, target: Target) -> int:
     if not total.op.attrs["transpose_b"] or not isinstance(k, int) or k < 32 * lanes:
         return 1
     return DOTS_PAY if 2 * lanes * k * total.dtype.bytes <= core.cache_bytes[0] else 1
-
-
-def _is_below(extent: int | te.Expr, least: int) -> bool:
-    return isinstance(extent, int) and extent < least
 
 
 def _depth(k: int | te.Expr, about: int, unit: int) -> int:
