@@ -9,8 +9,8 @@ from tecomp.codegen.amount import bytes_of
 from tecomp.codegen.check import OUT_OF_MEMORY, record
 from tecomp.codegen.emit import Code
 from tecomp.codegen.expr import emit
-from tecomp.codegen.runtime import ALLOCATE, ALLOCATE_ROWS, RELEASE, call_runtime
-from tecomp.codegen.scratch_text import ALIGNMENT
+from tecomp.codegen.runtime import call_runtime
+from tecomp.codegen.structures import ALIGNMENT
 from tecomp.ir.expr import index_value
 from tecomp.ir.stmt import Buffer, Extent
 
@@ -43,8 +43,8 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
     if len(buffer.shape) > 1:
         words.insert(0, _product(code, buffer.shape[:-1], 1))
     needed, words = _bounded(code, buffer, words)
-    place = ALLOCATE if len(words) == 1 else ALLOCATE_ROWS
-    address = call_runtime(code, place, [f"i64 {word}" for word in words], buffer.name)
+    name = "allocate" if len(words) == 1 else "allocate_rows"
+    address = call_runtime(code, name, [f"i64 {word}" for word in words], buffer.name)
     missing, there, after = code.name("missing"), code.name("there"), code.name("after")
     code.branch(code.op(f"icmp eq ptr {address}, null"), missing, there)
     code.label(missing)
@@ -74,7 +74,7 @@ def close_allocation(code: Code, place: Place) -> None:
     if place.after is None:
         code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
         return
-    call_runtime(code, RELEASE, [f"ptr {place.address}"])
+    call_runtime(code, "release", [f"ptr {place.address}"])
     code.jump(place.after)
     code.label(place.after)
 

@@ -15,7 +15,6 @@ import numpy as np
 from tecomp.codegen.check import OUT_OF_BOUNDS
 from tecomp.codegen.compile import Compiled, compile_function
 from tecomp.codegen.dlpack import Memory
-from tecomp.codegen.function import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.parameter import (
     Parameter,
     Stored,
@@ -35,6 +34,7 @@ from tecomp.codegen.sizes import (
     check_strides,
     extent_value,
 )
+from tecomp.codegen.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.threads import use_threads
 from tecomp.codegen.timing import Timing, time_call
 from tecomp.codegen.types import float_bits

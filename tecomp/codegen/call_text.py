@@ -8,43 +8,19 @@ Where an array keeps its address, shape and flags is part of NumPy's ABI (`PyArr
 ndarraytypes.h): the macros that compiled extensions use have it built in. `plan.py` compares it
 with what Python says before any of this is used.
 
-A plan is a list of 64-bit words:
-
-    entry, arguments, words of the block, uses threads, scalars, arrays
-    for each scalar: argument, kind, lowest, highest     (kinds: integer, float32, float64, bool)
-    for each array: argument, type of its elements, flags it must have, axes, bytes of an element,
-                    whether it is written, the mark of its layout or 0 for any,
-                    and for each axis: kind, value   (kinds: extent, binds a word, equals a word)
+A `Plan` says what it compares; `structures.py` has its parts.
 
 An array whose type is `PackedArray` is plain as well, if it has that mark or none.
-
-Each record of an array on the stack is { first byte, end, whether it is written }.
 """
 
 from __future__ import annotations
 
-INTEGER, FLOAT32, FLOAT64, BOOL = range(4)
-EXTENT, BINDS, EQUALS = range(3)
-# Of the fields of an array, counted from the end of the head that all objects have.
-DATA, AXES, SHAPE, STRIDES, DTYPE, FLAGS = 0, 8, 16, 24, 40, 48
-# What `@python` holds: functions of Python's C API, then objects.
-API = (
-    "PyCapsule_GetPointer",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "PyBytes_FromStringAndSize",
-    "PyLong_AsLongLong",
-    "PyErr_Occurred",
-    "PyErr_Clear",
-    "PyFloat_AsDouble",
-    "Py_IncRef",
-)
-OBJECTS = (None, False, True, int, float)
+from tecomp.codegen.structures import VARIABLE, runtime_code
 
-_STATE = f"""\
-@python = internal global [{len(API) + len(OBJECTS) + 2} x ptr] zeroinitializer, align 128
-@variable = internal constant [19 x i8] c"TECOMP_NUM_THREADS\\00"
-@asked = internal global [64 x i8] zeroinitializer, align 64
+_STATE = """\
+@python = internal global %Python zeroinitializer, align $ALIGNMENT
+@variable = internal constant [$VARIABLE_BYTES x i8] c"$VARIABLE\\00"
+@asked = internal global [$ASKED_BYTES x i8] zeroinitializer, align 64
 
 declare ptr @getenv(ptr)
 declare i32 @strcmp(ptr, ptr)
@@ -53,25 +29,26 @@ declare i32 @strcmp(ptr, ptr)
 _CALL = """\
 define internal ptr @call(ptr %self, ptr %given, i64 %count) #0 {
 entry:
-  %get = load ptr, ptr @python
+  %at.get = field Python.PyCapsule_GetPointer, ptr @python
+  %get = load ptr, ptr %at.get
   %plan = call ptr %get(ptr %self, ptr null)
-  %at.expected = getelementptr i64, ptr %plan, i64 1
+  %at.expected = field Plan.arguments, ptr %plan
   %expected = load i64, ptr %at.expected
   %fits = icmp eq i64 %count, %expected
   br i1 %fits, label %start, label %refuse
 start:
-  %at.words = getelementptr i64, ptr %plan, i64 2
-  %at.threads = getelementptr i64, ptr %plan, i64 3
-  %at.scalars = getelementptr i64, ptr %plan, i64 4
-  %at.arrays = getelementptr i64, ptr %plan, i64 5
-  %first = getelementptr i64, ptr %plan, i64 6
+  %at.words = field Plan.words, ptr %plan
+  %at.threads = field Plan.is_parallel, ptr %plan
+  %at.scalars = field Plan.scalars, ptr %plan
+  %at.arrays = field Plan.arrays, ptr %plan
+  %first = getelementptr %Plan, ptr %plan, i64 1
   %words = load i64, ptr %at.words
   %uses.threads = load i64, ptr %at.threads
   %scalars = load i64, ptr %at.scalars
   %arrays = load i64, ptr %at.arrays
   %block = alloca i64, i64 %words, align 64
-  %spans = alloca { i64, i64, i64 }, i64 %arrays, align 64
-  call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 40, i1 false)
+  %spans = alloca %Span, i64 %arrays, align 64
+  call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 $BLOCK_BYTES, i1 false)
   br label %scalar
 scalar:
   %k = phi i64 [ 0, %start ], [ %k.next, %scalar.ok ]
@@ -83,7 +60,7 @@ scalar.check:
   br i1 %scalar.fits, label %scalar.ok, label %refuse
 scalar.ok:
   %k.next = add i64 %k, 1
-  %item.next = getelementptr i64, ptr %item, i64 4
+  %item.next = getelementptr %Scalar, ptr %item, i64 1
   br label %scalar
 array:
   %a = phi i64 [ 0, %scalar ], [ %a.next, %array.ok ]
@@ -91,7 +68,7 @@ array:
   %is.array = icmp ult i64 %a, %arrays
   br i1 %is.array, label %array.check, label %overlap
 array.check:
-  %span = getelementptr { i64, i64, i64 }, ptr %spans, i64 %a
+  %span = getelementptr %Span, ptr %spans, i64 %a
   %place.next = call ptr @take_array(ptr %place, ptr %given, ptr %block, ptr %span)
   %array.fits = icmp ne ptr %place.next, null
   br i1 %array.fits, label %array.ok, label %refuse
@@ -108,29 +85,30 @@ environment:
   %same = call i1 @is_configured()
   br i1 %same, label %go, label %refuse
 go:
-  %at.save = getelementptr ptr, ptr @python, i64 1
+  %at.save = field Python.PyEval_SaveThread, ptr @python
   %save = load ptr, ptr %at.save
-  %at.restore = getelementptr ptr, ptr @python, i64 2
+  %at.restore = field Python.PyEval_RestoreThread, ptr @python
   %restore = load ptr, ptr %at.restore
   %code = load ptr, ptr %plan
   %state = call ptr %save()
   %status = call i32 @run(ptr %code, ptr %block)
   call void %restore(ptr %state)
   %is.failure = icmp ne i32 %status, 0
+  %at.none = field Python.None, ptr @python
   br i1 %is.failure, label %failure, label %answer
 failure:
-  %at.bytes = getelementptr ptr, ptr @python, i64 3
+  %at.bytes = field Python.PyBytes_FromStringAndSize, ptr @python
   %bytes = load ptr, ptr %at.bytes
-  %record = getelementptr i64, ptr %block, i64 1
-  %copy = call ptr %bytes(ptr %record, i64 32)
+  %record = field Block.failure, ptr %block
+  %copy = call ptr %bytes(ptr %record, i64 $FAILURE_BYTES)
   ret ptr %copy
 refuse:
+  %at.false = field Python.False, ptr @python
   br label %answer
 answer:
-  %which = phi i64 [ 9, %go ], [ 10, %refuse ]
-  %at.result = getelementptr ptr, ptr @python, i64 %which
+  %at.result = phi ptr [ %at.none, %go ], [ %at.false, %refuse ]
   %result = load ptr, ptr %at.result
-  %at.keep = getelementptr ptr, ptr @python, i64 8
+  %at.keep = field Python.Py_IncRef, ptr @python
   %keep = load ptr, ptr %at.keep
   call void %keep(ptr %result)
   ret ptr %result
@@ -141,43 +119,43 @@ _SCALAR = """\
 define internal i1 @take_scalar(ptr %item, ptr %given, ptr %block) #0 {
 entry:
   %argument = load i64, ptr %item
-  %at.kind = getelementptr i64, ptr %item, i64 1
+  %at.kind = field Scalar.kind, ptr %item
   %kind = load i64, ptr %at.kind
   %at.object = getelementptr ptr, ptr %given, i64 %argument
   %object = load ptr, ptr %at.object
-  %at.type = getelementptr i8, ptr %object, i64 TYPE
+  %at.type = getelementptr i8, ptr %object, i64 $TYPE
   %type = load ptr, ptr %at.type
-  %number = add i64 %argument, 5
+  %number = add i64 %argument, $FIRST_ARGUMENT_WORD
   %word = getelementptr i64, ptr %block, i64 %number
-  switch i64 %kind, label %bool [ i64 0, label %integer
-                                  i64 1, label %float
-                                  i64 2, label %float ]
+  switch i64 %kind, label %bool [ i64 $INTEGER, label %integer
+                                  i64 $FLOAT32, label %float
+                                  i64 $FLOAT64, label %float ]
 integer:
-  %at.int = getelementptr ptr, ptr @python, i64 12
+  %at.int = field Python.int, ptr @python
   %int = load ptr, ptr %at.int
   %is.int = icmp eq ptr %type, %int
   br i1 %is.int, label %convert, label %no
 convert:
-  %at.as.long = getelementptr ptr, ptr @python, i64 4
+  %at.as.long = field Python.PyLong_AsLongLong, ptr @python
   %as.long = load ptr, ptr %at.as.long
   %value = call i64 %as.long(ptr %object)
   %is.odd = icmp eq i64 %value, -1
   br i1 %is.odd, label %asked, label %range
 asked:
-  %at.occurred = getelementptr ptr, ptr @python, i64 5
+  %at.occurred = field Python.PyErr_Occurred, ptr @python
   %occurred = load ptr, ptr %at.occurred
   %error = call ptr %occurred()
   %is.error = icmp ne ptr %error, null
   br i1 %is.error, label %clear, label %range
 clear:
-  %at.clear = getelementptr ptr, ptr @python, i64 6
+  %at.clear = field Python.PyErr_Clear, ptr @python
   %forget = load ptr, ptr %at.clear
   call void %forget()
   br label %no
 range:
-  %at.low = getelementptr i64, ptr %item, i64 2
+  %at.low = field Scalar.lowest, ptr %item
   %low = load i64, ptr %at.low
-  %at.high = getelementptr i64, ptr %item, i64 3
+  %at.high = field Scalar.highest, ptr %item
   %high = load i64, ptr %at.high
   %not.low = icmp sge i64 %value, %low
   %not.high = icmp sle i64 %value, %high
@@ -185,15 +163,15 @@ range:
   store i64 %value, ptr %word
   ret i1 %fits
 float:
-  %at.float = getelementptr ptr, ptr @python, i64 13
+  %at.float = field Python.float, ptr @python
   %float.type = load ptr, ptr %at.float
   %is.float = icmp eq ptr %type, %float.type
   br i1 %is.float, label %real, label %no
 real:
-  %at.as.double = getelementptr ptr, ptr @python, i64 7
+  %at.as.double = field Python.PyFloat_AsDouble, ptr @python
   %as.double = load ptr, ptr %at.as.double
   %double = call double %as.double(ptr %object)
-  %is.single = icmp eq i64 %kind, 1
+  %is.single = icmp eq i64 %kind, $FLOAT32
   br i1 %is.single, label %single, label %whole
 single:
   %short = fptrunc double %double to float
@@ -205,9 +183,9 @@ whole:
   store double %double, ptr %word
   ret i1 true
 bool:
-  %at.false = getelementptr ptr, ptr @python, i64 10
+  %at.false = field Python.False, ptr @python
   %false.object = load ptr, ptr %at.false
-  %at.true = getelementptr ptr, ptr @python, i64 11
+  %at.true = field Python.True, ptr @python
   %true.object = load ptr, ptr %at.true
   %is.false = icmp eq ptr %object, %false.object
   %is.true = icmp eq ptr %object, %true.object
@@ -225,34 +203,34 @@ _ARRAY = """\
 define internal ptr @take_array(ptr %item, ptr %given, ptr %block, ptr %span) #0 {
 entry:
   %argument = load i64, ptr %item
-  %at.wanted.dtype = getelementptr i64, ptr %item, i64 1
+  %at.wanted.dtype = field Array.dtype, ptr %item
   %wanted.dtype = load ptr, ptr %at.wanted.dtype
-  %at.wanted.flags = getelementptr i64, ptr %item, i64 2
+  %at.wanted.flags = field Array.flags, ptr %item
   %wanted.flags = load i64, ptr %at.wanted.flags
-  %at.wanted.axes = getelementptr i64, ptr %item, i64 3
+  %at.wanted.axes = field Array.axes, ptr %item
   %wanted.axes = load i64, ptr %at.wanted.axes
-  %at.bytes = getelementptr i64, ptr %item, i64 4
+  %at.bytes = field Array.bytes, ptr %item
   %bytes = load i64, ptr %at.bytes
-  %at.is.written = getelementptr i64, ptr %item, i64 5
+  %at.is.written = field Array.is_written, ptr %item
   %is.written = load i64, ptr %at.is.written
-  %axis.first = getelementptr i64, ptr %item, i64 7
+  %axis.first = getelementptr %Array, ptr %item, i64 1
   %at.object = getelementptr ptr, ptr %given, i64 %argument
   %object = load ptr, ptr %at.object
-  %at.type = getelementptr i8, ptr %object, i64 TYPE
+  %at.type = getelementptr i8, ptr %object, i64 $TYPE
   %type = load ptr, ptr %at.type
-  %at.ndarray = getelementptr ptr, ptr @python, i64 14
+  %at.ndarray = field Python.ndarray, ptr @python
   %ndarray = load ptr, ptr %at.ndarray
   %is.array = icmp eq ptr %type, %ndarray
   br i1 %is.array, label %fields, label %subclass
 subclass:
-  %at.packed = getelementptr ptr, ptr @python, i64 15
+  %at.packed = field Python.packed, ptr @python
   %packed = load ptr, ptr %at.packed
   %is.packed = icmp eq ptr %type, %packed
   br i1 %is.packed, label %marked, label %no
 marked:
-  %at.wanted.mark = getelementptr i64, ptr %item, i64 6
+  %at.wanted.mark = field Array.mark, ptr %item
   %wanted.mark = load i64, ptr %at.wanted.mark
-  %at.mark = getelementptr i8, ptr %object, i64 SLOT
+  %at.mark = getelementptr i8, ptr %object, i64 $SLOT
   %mark = load i64, ptr %at.mark
   %is.any = icmp eq i64 %wanted.mark, 0
   %is.unmarked = icmp eq i64 %mark, 0
@@ -261,15 +239,15 @@ marked:
   %has.mark = or i1 %is.free, %is.wanted
   br i1 %has.mark, label %fields, label %no
 fields:
-  %array = getelementptr i8, ptr %object, i64 HEAD
+  %array = getelementptr i8, ptr %object, i64 $HEAD
   %data = load i64, ptr %array
-  %at.axes = getelementptr i8, ptr %array, i64 8
+  %at.axes = field Fields.axes, ptr %array
   %axes = load i32, ptr %at.axes
-  %at.shape = getelementptr i8, ptr %array, i64 16
+  %at.shape = field Fields.shape, ptr %array
   %shape = load ptr, ptr %at.shape
-  %at.dtype = getelementptr i8, ptr %array, i64 40
+  %at.dtype = field Fields.dtype, ptr %array
   %dtype = load ptr, ptr %at.dtype
-  %at.flags = getelementptr i8, ptr %array, i64 48
+  %at.flags = field Fields.flags, ptr %array
   %flags = load i32, ptr %at.flags
   %flags.wide = zext i32 %flags to i64
   %has = and i64 %flags.wide, %wanted.flags
@@ -290,13 +268,13 @@ compare:
   %at.extent = getelementptr i64, ptr %shape, i64 %k
   %extent = load i64, ptr %at.extent
   %kind = load i64, ptr %rule
-  %at.value = getelementptr i64, ptr %rule, i64 1
+  %at.value = field Axis.value, ptr %rule
   %value = load i64, ptr %at.value
-  %is.constant = icmp eq i64 %kind, 0
+  %is.constant = icmp eq i64 %kind, $EXTENT
   br i1 %is.constant, label %equal, label %symbol
 symbol:
   %word = getelementptr i64, ptr %block, i64 %value
-  %is.binding = icmp eq i64 %kind, 1
+  %is.binding = icmp eq i64 %kind, $BINDS
   br i1 %is.binding, label %bind, label %bound
 bind:
   store i64 %extent, ptr %word
@@ -311,17 +289,17 @@ equal:
 next:
   %k.next = add i64 %k, 1
   %size.next = mul i64 %size, %extent
-  %rule.next = getelementptr i64, ptr %rule, i64 2
+  %rule.next = getelementptr %Axis, ptr %rule, i64 1
   br label %axis
 done:
-  %number = add i64 %argument, 5
+  %number = add i64 %argument, $FIRST_ARGUMENT_WORD
   %target = getelementptr i64, ptr %block, i64 %number
   store i64 %data, ptr %target
   %end = add i64 %data, %size
   store i64 %data, ptr %span
-  %at.end = getelementptr i64, ptr %span, i64 1
+  %at.end = field Span.end, ptr %span
   store i64 %end, ptr %at.end
-  %at.written = getelementptr i64, ptr %span, i64 2
+  %at.written = field Span.is_written, ptr %span
   store i64 %is.written, ptr %at.written
   ret ptr %rule
 no:
@@ -338,11 +316,11 @@ outer:
   %is.more = icmp ult i64 %i, %count
   br i1 %is.more, label %begin, label %yes
 begin:
-  %one = getelementptr { i64, i64, i64 }, ptr %spans, i64 %i
+  %one = getelementptr %Span, ptr %spans, i64 %i
   %low = load i64, ptr %one
-  %at.high = getelementptr i64, ptr %one, i64 1
+  %at.high = field Span.end, ptr %one
   %high = load i64, ptr %at.high
-  %at.written = getelementptr i64, ptr %one, i64 2
+  %at.written = field Span.is_written, ptr %one
   %written = load i64, ptr %at.written
   %i.next = add i64 %i, 1
   br label %inner
@@ -351,11 +329,11 @@ inner:
   %is.left = icmp ult i64 %j, %count
   br i1 %is.left, label %compare, label %outer
 compare:
-  %other = getelementptr { i64, i64, i64 }, ptr %spans, i64 %j
+  %other = getelementptr %Span, ptr %spans, i64 %j
   %start = load i64, ptr %other
-  %at.stop = getelementptr i64, ptr %other, i64 1
+  %at.stop = field Span.end, ptr %other
   %stop = load i64, ptr %at.stop
-  %at.other.written = getelementptr i64, ptr %other, i64 2
+  %at.other.written = field Span.is_written, ptr %other
   %other.written = load i64, ptr %at.other.written
   %any.written = or i64 %written, %other.written
   %matters = icmp ne i64 %any.written, 0
@@ -406,6 +384,7 @@ def call_text(head: int, slot: int) -> str:
         slot: bytes before the mark of an array that is in a layout.
     """
     text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _APART, _CONFIGURED])
-    for name, number in (("TYPE", head - 8), ("HEAD", head), ("SLOT", slot)):
-        text = text.replace(name, str(number))
-    return text
+    return runtime_code(
+        text, TYPE=head - 8, HEAD=head, SLOT=slot, VARIABLE=VARIABLE,
+        VARIABLE_BYTES=len(VARIABLE) + 1,
+    )

@@ -1,7 +1,7 @@
 """Run-time checks of indices: the first that fails is recorded, and the caller raises for it.
 
-A record is four 64-bit words: the kind of failure (0 while there is none), the number of the site,
-and two values: the index and the extent it left, or the bytes that could not be had.
+A record has the kind of failure (0 while there is none), the number of the site, and two values:
+the index and the extent it left, or the bytes that could not be had.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code, broadcast, close_guard, open_guard
-from tecomp.codegen.runtime import RECORD, call_runtime
+from tecomp.codegen.runtime import call_runtime
 from tecomp.codegen.types import register_type, splat, suffix, vector_of
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT64
@@ -18,7 +18,6 @@ from tecomp.ir.expr import Broadcast, Call, Const, Expr, index_value
 from tecomp.ir.stmt import Buffer
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY = 1, 2
-RECORD_WORDS = 4
 
 
 def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:
@@ -70,7 +69,7 @@ def within(code: Code, index: str, extent: str, lanes: int, active: str | None, 
 def record(code: Code, kind: int, site: str, value: str, extent: str) -> None:
     """Note a failure, unless one has been noted before."""
     words = (f"i64 {word}" for word in (kind, site, value, extent))
-    call_runtime(code, RECORD, ["ptr %record", *words])
+    call_runtime(code, "record", ["ptr %record", *words])
 
 
 def check_axis(

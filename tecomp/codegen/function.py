@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tecomp.codegen.check import RECORD_WORDS
 from tecomp.codegen.emit import TAIL, Code, Module, Options, plain_name
 from tecomp.codegen.instructions import dots_of, has_masks
 from tecomp.codegen.jit import Machine
@@ -18,14 +17,12 @@ from tecomp.codegen.partial_sums import keep_partial_sums
 from tecomp.codegen.passes import passes_for
 from tecomp.codegen.stmt import emit_stmt
 from tecomp.codegen.stream import end_function
+from tecomp.codegen.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.types import register_type
 from tecomp.codegen.whole_vectors import whole_vectors
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
-
-RECORD_WORD = 1
-FIRST_ARGUMENT_WORD = RECORD_WORD + RECORD_WORDS
 
 _HELPER = re.compile(r"^(define internal .*?(@tecomp\.[\w.]+)\(.*)\n(?:.+\n)*?}$", re.MULTILINE)
 _INLINED_LINES = 500

@@ -8,7 +8,7 @@ from typing import Any
 from tecomp.codegen.convert import cast
 from tecomp.codegen.emit import Code
 from tecomp.codegen.passes import passes_for
-from tecomp.codegen.runtime import PARALLEL, call_runtime
+from tecomp.codegen.runtime import call_runtime
 from tecomp.codegen.stream import end_function
 from tecomp.codegen.types import register_type
 from tecomp.ir.dtype import INT64
@@ -37,7 +37,8 @@ def outline(
         code.do(f"store {kind} {operand}, ptr {slot}")
     begin = cast(code, first, stmt.min.dtype, INT64)
     count = cast(code, extent, stmt.extent.dtype, INT64)
-    call_runtime(code, PARALLEL, [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}"])
+    given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}"]
+    call_runtime(code, "parallel", given)
 
 
 def _define_body(

@@ -15,25 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.call_text import (
-    AXES,
-    BINDS,
-    BOOL,
-    DATA,
-    DTYPE,
-    EQUALS,
-    EXTENT,
-    FLAGS,
-    FLOAT32,
-    FLOAT64,
-    INTEGER,
-    SHAPE,
-    STRIDES,
-)
-from tecomp.codegen.function import FIRST_ARGUMENT_WORD
 from tecomp.codegen.packed import SLOT, PackedArray, empty, plain_mark
 from tecomp.codegen.parameter import Parameter
 from tecomp.codegen.process import HEAD, process
+from tecomp.codegen.structures import (
+    BINDS,
+    BOOL,
+    EQUALS,
+    EXTENT,
+    FIELDS,
+    FIRST_ARGUMENT_WORD,
+    FLOAT32,
+    FLOAT64,
+    INTEGER,
+)
 from tecomp.ir.expr import Var, integer_range
 from tecomp.ir.stmt import PrimFunc
 
@@ -135,7 +130,7 @@ def _scalar(seen: Var, var: Var) -> tuple[int, int, int] | None:
 @cache
 def arrays_are_known() -> bool:
     """Whether NumPy's arrays have their fields where the native checks look for them."""
-    if implementation.name != "cpython" or np.ndarray.__basicsize__ < HEAD + FLAGS + 4:
+    if implementation.name != "cpython" or np.ndarray.__basicsize__ < HEAD + FIELDS.bytes:
         return False
     frozen = np.zeros((2, 3, 5), np.float32)
     frozen.flags.writeable = False
@@ -155,22 +150,22 @@ def _is_mark_known() -> bool:
 
 
 def _is_known(array: np.ndarray[Any, Any]) -> bool:
-    def word(kind: Any, place: int) -> int:
-        return int(kind.from_address(id(array) + HEAD + place).value or 0)
+    def word(kind: Any, field: str) -> int:
+        return int(kind.from_address(id(array) + HEAD + FIELDS.offset(field)).value or 0)
 
     rank, byte = array.ndim, ctypes.c_int64
     if (
         ctypes.c_void_p.from_address(id(array) + HEAD - 8).value != id(np.ndarray)
-        or word(ctypes.c_void_p, DATA) != array.ctypes.data
-        or word(ctypes.c_int, AXES) != rank
-        or word(ctypes.c_void_p, DTYPE) != id(array.dtype)
+        or word(ctypes.c_void_p, "data") != array.ctypes.data
+        or word(ctypes.c_int, "axes") != rank
+        or word(ctypes.c_void_p, "dtype") != id(array.dtype)
     ):
         return False
-    flags = word(ctypes.c_int, FLAGS)
+    flags = word(ctypes.c_int, "flags")
     stated = array.flags
     pairs = ((C_CONTIGUOUS, stated.c_contiguous), (ALIGNED, stated.aligned),
              (WRITEABLE, stated.writeable))
-    shape, strides = word(ctypes.c_void_p, SHAPE), word(ctypes.c_void_p, STRIDES)
+    shape, strides = word(ctypes.c_void_p, "shape"), word(ctypes.c_void_p, "strides")
     return (
         all(bool(flags & bit) == is_set for bit, is_set in pairs)
         and (not rank or tuple((byte * rank).from_address(shape)) == array.shape)

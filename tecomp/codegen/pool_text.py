@@ -7,7 +7,7 @@ late or gone costs time and nothing else. Who finds the pool busy runs its round
 Workers look at `@job` for a while before they sleep, because the next job is often near. What is
 shared lies on cache lines of its own.
 
-    @job       how many jobs there have been, times 65536, plus the workers that may help
+    @job       how many jobs there have been, times JOB, plus the workers that may help
     @ticket    chunks of the job, times 2 ** 32, plus the next one to claim
     @pending   chunks that are not finished
     @sleepers  a bit for each worker that sleeps, or is about to
@@ -18,31 +18,32 @@ reads `@job`, the caller writes `@job` and then reads the bits, so at least one 
 
 from __future__ import annotations
 
+from tecomp.codegen.structures import MAX_PROCESSORS, MAX_WORKERS, runtime_code
 from tecomp.codegen.worker_text import has_affinity, pause, worker_text
 
-MAX_WORKERS = 255
-MAX_PROCESSORS = 1024
+_CONSTANTS = {
+    # Of the workers' bits, and of the owners of processors.
+    "SLEEPER_WORDS": (MAX_WORKERS + 63) // 64,
+    "SLEEPER_BYTES": 8 * ((MAX_WORKERS + 63) // 64),
+    "OWNER_BYTES": 2 * MAX_PROCESSORS,
+}
 
-_STATE = f"""\
-%Thread = type {{ ptr, i64, ptr, i64, i64, i64, i64, i64, i64, [7 x i64] }}
-%Worker = type {{ %Thread, [64 x i8], [64 x i8], i32, i32, [120 x i8] }}
-%Work = type {{ ptr, ptr, i64, i64, i64, i64 }}
-
-@job = internal global i64 0, align 128
-@ticket = internal global i64 0, align 128
-@pending = internal global i64 0, align 128
-@sleepers = internal global [4 x i64] zeroinitializer, align 128
-@busy = internal global i32 0, align 128
-@work = internal global %Work zeroinitializer, align 128
-@waits = internal global i32 0, align 128
-@mutex = internal global [64 x i8] zeroinitializer, align 128
-@condition = internal global [64 x i8] zeroinitializer, align 128
-@threads = internal global i64 0, align 128
+_STATE = """\
+@job = internal global i64 0, align $ALIGNMENT
+@ticket = internal global i64 0, align $ALIGNMENT
+@pending = internal global i64 0, align $ALIGNMENT
+@sleepers = internal global [$SLEEPER_WORDS x i64] zeroinitializer, align $ALIGNMENT
+@busy = internal global i32 0, align $ALIGNMENT
+@work = internal global %Work zeroinitializer, align $ALIGNMENT
+@waits = internal global i32 0, align $ALIGNMENT
+@mutex = internal global [64 x i8] zeroinitializer, align $ALIGNMENT
+@condition = internal global [64 x i8] zeroinitializer, align $ALIGNMENT
+@threads = internal global i64 0, align $ALIGNMENT
 @started = internal global i64 0, align 8
 @patience = internal global i64 0, align 8
 @home = internal global i32 -1, align 8
-@owners = internal global [{MAX_PROCESSORS} x i16] zeroinitializer, align 128
-@workers = internal global [{MAX_WORKERS} x %Worker] zeroinitializer, align 128
+@owners = internal global [$MAX_PROCESSORS x i16] zeroinitializer, align $ALIGNMENT
+@workers = internal global [$MAX_WORKERS x %Worker] zeroinitializer, align $ALIGNMENT
 
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
@@ -94,11 +95,11 @@ claim:
   %is.left = icmp ult i64 %chunk, %chunks
   br i1 %is.left, label %measure, label %stop
 measure:
-  %at.extent = getelementptr %Work, ptr @work, i32 0, i32 3
+  %at.extent = field Work.extent, ptr @work
   %extent = load i64, ptr %at.extent
-  %at.threads = getelementptr %Work, ptr @work, i32 0, i32 4
+  %at.threads = field Work.threads, ptr @work
   %threads = load i64, ptr %at.threads
-  %at.halvings = getelementptr %Work, ptr @work, i32 0, i32 5
+  %at.halvings = field Work.halvings, ptr @work
   %halvings = load i64, ptr %at.halvings
   %first = call i64 @first_round(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings)
   %following = add i64 %chunk, 1
@@ -107,9 +108,9 @@ measure:
   br i1 %is.some, label %run, label %next
 run:
   %body = load ptr, ptr @work
-  %at.captured = getelementptr %Work, ptr @work, i32 0, i32 1
+  %at.captured = field Work.captured, ptr @work
   %captured = load ptr, ptr %at.captured
-  %at.begin = getelementptr %Work, ptr @work, i32 0, i32 2
+  %at.begin = field Work.begin, ptr @work
   %begin = load i64, ptr %at.begin
   %from = add i64 %begin, %first
   %to = add i64 %begin, %last
@@ -164,7 +165,7 @@ serial:
   call void %body(ptr %thread, ptr %captured, i64 %begin, i64 %end)
   br label %out
 together:
-  FOLLOW
+  $FOLLOW
   ; Halve while at least two rounds are left for each thread, up to six times.
   %pairs = udiv i64 %extent, %count
   %zeros = call i64 @llvm.ctlz.i64(i64 %pairs, i1 false)
@@ -172,11 +173,11 @@ together:
   %halvings = call i64 @llvm.smin.i64(i64 %bits, i64 6)
   %batches = add i64 %halvings, 1
   %chunks = mul i64 %batches, %count
-  %at.captured = getelementptr %Work, ptr @work, i32 0, i32 1
-  %at.begin = getelementptr %Work, ptr @work, i32 0, i32 2
-  %at.extent = getelementptr %Work, ptr @work, i32 0, i32 3
-  %at.threads = getelementptr %Work, ptr @work, i32 0, i32 4
-  %at.halvings = getelementptr %Work, ptr @work, i32 0, i32 5
+  %at.captured = field Work.captured, ptr @work
+  %at.begin = field Work.begin, ptr @work
+  %at.extent = field Work.extent, ptr @work
+  %at.threads = field Work.threads, ptr @work
+  %at.halvings = field Work.halvings, ptr @work
   store ptr %body, ptr @work
   store ptr %captured, ptr %at.captured
   store i64 %begin, ptr %at.begin
@@ -188,8 +189,8 @@ together:
   store atomic i64 %ticket, ptr @ticket release, align 8
   %helpers = sub i64 %count, 1
   %old = load atomic i64, ptr @job monotonic, align 8
-  %cleared = and i64 %old, -65536
-  %later = add i64 %cleared, 65536
+  %cleared = and i64 %old, -$JOB
+  %later = add i64 %cleared, $JOB
   %job = or i64 %later, %helpers
   store atomic i64 %job, ptr @job seq_cst, align 8
   call void @wake(i64 %helpers)
@@ -204,7 +205,7 @@ join:
   %is.done = icmp eq i64 %left, 0
   br i1 %is.done, label %done, label %rest
 rest:
-  PAUSE
+  $PAUSE
   %tries.next = add i64 %tries, 1
   %round = and i64 %tries.next, 15
   %is.time = icmp eq i64 %round, 0
@@ -253,19 +254,19 @@ entry:
   store i32 0, ptr @waits
   store i64 0, ptr @threads
   store i64 0, ptr @started
-  call void @llvm.memset.p0.i64(ptr @sleepers, i8 0, i64 32, i1 false)
-  call void @llvm.memset.p0.i64(ptr @owners, i8 0, i64 2048, i1 false)
+  call void @llvm.memset.p0.i64(ptr @sleepers, i8 0, i64 $SLEEPER_BYTES, i1 false)
+  call void @llvm.memset.p0.i64(ptr @owners, i8 0, i64 $OWNER_BYTES, i1 false)
   %a = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
   %b = call i32 @pthread_cond_init(ptr @condition, ptr null)
   br label %worker
 worker:
   %k = phi i64 [ 0, %entry ], [ %k.next, %worker ]
   %me = getelementptr %Worker, ptr @workers, i64 %k
-  %awake = getelementptr %Worker, ptr %me, i32 0, i32 3
+  %awake = field Worker.awake, ptr %me
   store i32 0, ptr %awake
   call void @abandon(ptr %me)
   %k.next = add i64 %k, 1
-  %is.more = icmp ult i64 %k.next, 255
+  %is.more = icmp ult i64 %k.next, $MAX_WORKERS
   br i1 %is.more, label %worker, label %slot
 slot:
   %s = phi i64 [ 0, %worker ], [ %s.next, %slot ]
@@ -273,7 +274,7 @@ slot:
   store ptr @table, ptr %thread
   call void @abandon(ptr %thread)
   %s.next = add i64 %s, 1
-  %is.another = icmp ult i64 %s.next, 16
+  %is.another = icmp ult i64 %s.next, $CALLERS
   br i1 %is.another, label %slot, label %out
 out:
   ret void
@@ -284,5 +285,6 @@ out:
 def pool_text(triple: str) -> str:
     """The pool for a machine, in LLVM's name for it."""
     follow = "call void @follow()" if has_affinity(triple) else ""
-    parallel = _PARALLEL.replace("PAUSE", pause(triple)).replace("FOLLOW", follow)
-    return "\n".join([_STATE, _CHUNKS, parallel, worker_text(triple)])
+    text = "\n".join([_STATE, _CHUNKS, _PARALLEL])
+    own = runtime_code(text, PAUSE=pause(triple), FOLLOW=follow, **_CONSTANTS)
+    return "\n".join([own, worker_text(triple)])

@@ -15,24 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.call_text import API, OBJECTS, call_text
+from tecomp.codegen.call_text import call_text
 from tecomp.codegen.jit import Linked, host
 from tecomp.codegen.kept import machine_code
 from tecomp.codegen.packed import SLOT, PackedArray
 from tecomp.codegen.pool_text import pool_text
-from tecomp.codegen.runtime import RECORD_TEXT
+from tecomp.codegen.runtime import record_text
 from tecomp.codegen.scratch_text import scratch_text
+from tecomp.codegen.structures import API, ASKED_BYTES, PYTHON, definitions
 
 HEAD = object.__basicsize__
 """Bytes of the head that all objects have; the last 8 are their type."""
 
-_PLACES = len(API) + len(OBJECTS) + 2
 _EXPORTS = ("run", "call", "serve", "configure", "begin", "asked")
 # The first function hands out the addresses of all others, and takes those of Python's.
 _ENTRY = "\n".join([
     "define i32 @process(ptr %words) #0 {",
     "entry:",
-    f"  call void @llvm.memcpy.p0.p0.i64(ptr @python, ptr %words, i64 {8 * _PLACES}, i1 false)",
+    f"  call void @llvm.memcpy.p0.p0.i64(ptr @python, ptr %words, i64 {PYTHON.bytes}, i1 false)",
     *(f"  %at.{k} = getelementptr ptr, ptr %words, i64 {k}" for k in range(len(_EXPORTS))),
     *(f"  store ptr @{name}, ptr %at.{k}" for k, name in enumerate(_EXPORTS)),
     "  ret i32 0",
@@ -68,8 +68,8 @@ class Process:
 
 def process_text(triple: str) -> str:
     """The module for a machine, in LLVM's name for it."""
-    parts = [pool_text(triple), scratch_text(triple), RECORD_TEXT, call_text(HEAD, SLOT), _ENTRY]
-    return "\n".join(parts)
+    parts = [pool_text(triple), scratch_text(triple), record_text(), call_text(HEAD, SLOT), _ENTRY]
+    return "\n".join([definitions(), *parts])
 
 
 @dataclass(slots=True)
@@ -96,11 +96,10 @@ def _linked() -> Process:
     # first call in a process wait for 70 ms more.
     linked = machine_code(process_text(host().triple), "process", effort=0)
     functions = [getattr(ctypes.pythonapi, name) for name in API]
-    words = (ctypes.c_int64 * max(_PLACES, len(_EXPORTS)))(
+    objects = (None, False, True, int, float, np.ndarray, PackedArray)
+    words = (ctypes.c_int64 * max(len(PYTHON.fields), len(_EXPORTS)))(
         *(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions),
-        *map(id, OBJECTS),
-        id(np.ndarray),
-        id(PackedArray),
+        *map(id, objects),
     )
     linked.entry(ctypes.addressof(words))
     run, call, serve, configure, begin, asked = words[: len(_EXPORTS)]
@@ -112,7 +111,7 @@ def _linked() -> Process:
         ctypes.CFUNCTYPE(None, word, word, word)(serve),
         ctypes.CFUNCTYPE(None, word, word, word, word)(configure),
         ctypes.CFUNCTYPE(None)(begin),
-        (ctypes.c_char * 64).from_address(asked),
+        (ctypes.c_char * ASKED_BYTES).from_address(asked),
     )
     made.begin()
     return made

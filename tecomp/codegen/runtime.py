@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.codegen.emit import Code
+from tecomp.codegen.structures import ALIGNMENT, TABLE, runtime_code
 
-PARALLEL, ALLOCATE, ALLOCATE_ROWS, RELEASE, RECORD = range(5)
-"""Places in the table."""
-
-RECORD_TEXT = """\
+_RECORD = """\
 define internal void @record(
   ptr %thread, ptr %record, i64 %kind, i64 %site, i64 %value, i64 %extent
 ) #0 {
@@ -24,38 +22,41 @@ entry:
   %first = extractvalue { i64, i1 } %pair, 1
   br i1 %first, label %fill, label %done
 fill:
-  %at.site = getelementptr i64, ptr %record, i64 1
+  %at.site = field Failure.site, ptr %record
   store i64 %site, ptr %at.site
-  %at.value = getelementptr i64, ptr %record, i64 2
+  %at.value = field Failure.value, ptr %record
   store i64 %value, ptr %at.value
-  %at.extent = getelementptr i64, ptr %record, i64 3
+  %at.extent = field Failure.extent, ptr %record
   store i64 %extent, ptr %at.extent
   br label %done
 done:
   ret void
 }
 """
-"""What notes the first failure of a kernel."""
-
 _RESULTS = {
-    PARALLEL: "void", ALLOCATE: "noalias align 128 ptr", ALLOCATE_ROWS: "noalias align 128 ptr",
-    RELEASE: "void", RECORD: "void",
+    "allocate": f"noalias align {ALIGNMENT} ptr",
+    "allocate_rows": f"noalias align {ALIGNMENT} ptr",
 }
 # What they touch besides what anybody may see. Memory is handed out to be the only one of its kind;
 # but rows are written to as well, and read through pointers from memory.
 _EFFECTS = {
-    ALLOCATE: " memory(argmem: readwrite, inaccessiblemem: readwrite)",
-    RECORD: " cold memory(argmem: readwrite)",
+    "allocate": " memory(argmem: readwrite, inaccessiblemem: readwrite)",
+    "record": " cold memory(argmem: readwrite)",
 }
 
 
-def call_runtime(code: Code, place: int, arguments: Sequence[str], hint: str = "") -> str:
+def record_text() -> str:
+    """What notes the first failure of a kernel, as LLVM IR."""
+    return runtime_code(_RECORD)
+
+
+def call_runtime(code: Code, name: str, arguments: Sequence[str], hint: str = "") -> str:
     """Call a function of the table, with the state of this thread first; gives its operand."""
     table = code.op("load ptr, ptr %thread, align 8, !invariant.load !0", "table")
-    slot = code.op(f"getelementptr ptr, ptr {table}, i64 {place}")
+    slot = code.op(f"getelementptr ptr, ptr {table}, i64 {TABLE.place(name)}")
     function = code.op(f"load ptr, ptr {slot}, align 8, !invariant.load !0")
     given = ", ".join(["ptr %thread", *arguments])
-    text = f"call {_RESULTS[place]} {function}({given}) nounwind{_EFFECTS.get(place, '')}"
+    text = f"call {_RESULTS.get(name, 'void')} {function}({given}) nounwind{_EFFECTS.get(name, '')}"
     if hint:
         return code.op(text, hint)
     code.do(text)

@@ -7,38 +7,37 @@ call of a kernel finds its memory there, with all pages in place.
 
 A piece is at most 64 MiB; a buffer that alone needs more always comes from the C library. A piece
 of which no more than a quarter was used in 256 jobs is given back.
-
-    %Thread = { table, busy, piece, capacity, top, bytes elsewhere, blocks elsewhere, peak, quiet }
 """
 
 from __future__ import annotations
 
-CALLERS = 16
-LIMIT = 64 << 20
-ALIGNMENT = 128
-_QUIET = 256
-# From here on memory starts where a large page does, and asks for such pages.
-_LARGE = 4 << 20
-_LARGE_PAGE = 2 << 20
+from tecomp.codegen.structures import ALIGNMENT, TABLE, runtime_code
 
-_STATE = f"""\
-@callers = internal global [{CALLERS} x %Thread] zeroinitializer, align 128
-@table = internal global [5 x ptr] [
-  ptr @parallel, ptr @allocate, ptr @allocate_rows, ptr @release, ptr @record
-]
+_CONSTANTS = {
+    "ROUND_UP": ALIGNMENT - 1,
+    "QUIET": 256,
+    # From here on memory starts where a large page does, and asks for such pages.
+    "LARGE": 4 << 20,
+    "LARGE_PAGE": 2 << 20,
+    "THREAD_BYTES": 128,
+}
+
+_STATE = """\
+@callers = internal global [$CALLERS x %Thread] zeroinitializer, align $ALIGNMENT
+@table = internal global %Table { $TABLE }
 
 declare i64 @llvm.smax.i64(i64, i64)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
 """
 
-_MEMORY = f"""\
-define internal ptr @memory(i64 %bytes) #0 {{
+_MEMORY = """\
+define internal ptr @memory(i64 %bytes) #0 {
 entry:
   %place = alloca ptr
   store ptr null, ptr %place
-  %is.large = icmp uge i64 %bytes, {_LARGE}
-  %alignment = select i1 %is.large, i64 {_LARGE_PAGE}, i64 {ALIGNMENT}
+  %is.large = icmp uge i64 %bytes, $LARGE
+  %alignment = select i1 %is.large, i64 $LARGE_PAGE, i64 $ALIGNMENT
   %status = call i32 @posix_memalign(ptr %place, i64 %alignment, i64 %bytes)
   %is.failure = icmp ne i32 %status, 0
   br i1 %is.failure, label %none, label %some
@@ -48,28 +47,28 @@ some:
   %memory = load ptr, ptr %place
   br i1 %is.large, label %large, label %done
 large:
-  ADVISE
+  $ADVISE
   br label %done
 done:
   ret ptr %memory
-}}
+}
 """
 
-_ALLOCATE = f"""\
-define internal ptr @allocate(ptr %thread, i64 %bytes) #0 {{
+_ALLOCATE = """\
+define internal ptr @allocate(ptr %thread, i64 %bytes) #0 {
 entry:
-  %at.piece = getelementptr %Thread, ptr %thread, i32 0, i32 2
-  %at.capacity = getelementptr %Thread, ptr %thread, i32 0, i32 3
-  %at.top = getelementptr %Thread, ptr %thread, i32 0, i32 4
-  %at.elsewhere = getelementptr %Thread, ptr %thread, i32 0, i32 5
-  %at.blocks = getelementptr %Thread, ptr %thread, i32 0, i32 6
-  %at.peak = getelementptr %Thread, ptr %thread, i32 0, i32 7
+  %at.piece = field Thread.piece, ptr %thread
+  %at.capacity = field Thread.capacity, ptr %thread
+  %at.top = field Thread.top, ptr %thread
+  %at.elsewhere = field Thread.elsewhere, ptr %thread
+  %at.blocks = field Thread.blocks, ptr %thread
+  %at.peak = field Thread.peak, ptr %thread
   %positive = call i64 @llvm.smax.i64(i64 %bytes, i64 1)
   %is.absurd = icmp ugt i64 %positive, 4611686018427387904
   br i1 %is.absurd, label %none, label %round
 round:
-  %more = add i64 %positive, {ALIGNMENT - 1}
-  %size = and i64 %more, -{ALIGNMENT}
+  %more = add i64 %positive, $ROUND_UP
+  %size = and i64 %more, -$ALIGNMENT
   %top = load i64, ptr %at.top
   %capacity = load i64, ptr %at.capacity
   %elsewhere = load i64, ptr %at.elsewhere
@@ -78,11 +77,11 @@ round:
   %used = add i64 %top.next, %elsewhere
   %peak = load i64, ptr %at.peak
   %peak.next = call i64 @llvm.smax.i64(i64 %peak, i64 %used)
-  %wanted = call i64 @llvm.umin.i64(i64 %peak.next, i64 {LIMIT})
+  %wanted = call i64 @llvm.umin.i64(i64 %peak.next, i64 $LIMIT)
   %is.short = icmp ugt i64 %wanted, %capacity
   %in.use = or i64 %top, %blocks
   %is.free = icmp eq i64 %in.use, 0
-  %is.small = icmp ule i64 %size, {LIMIT}
+  %is.small = icmp ule i64 %size, $LIMIT
   %may.grow = and i1 %is.free, %is.small
   %grows = and i1 %may.grow, %is.short
   br i1 %grows, label %grow, label %keep
@@ -121,14 +120,14 @@ count:
   ret ptr %block
 none:
   ret ptr null
-}}
-define internal void @release(ptr %thread, ptr %address) #0 {{
+}
+define internal void @release(ptr %thread, ptr %address) #0 {
 entry:
-  %at.piece = getelementptr %Thread, ptr %thread, i32 0, i32 2
-  %at.capacity = getelementptr %Thread, ptr %thread, i32 0, i32 3
-  %at.top = getelementptr %Thread, ptr %thread, i32 0, i32 4
-  %at.elsewhere = getelementptr %Thread, ptr %thread, i32 0, i32 5
-  %at.blocks = getelementptr %Thread, ptr %thread, i32 0, i32 6
+  %at.piece = field Thread.piece, ptr %thread
+  %at.capacity = field Thread.capacity, ptr %thread
+  %at.top = field Thread.top, ptr %thread
+  %at.elsewhere = field Thread.elsewhere, ptr %thread
+  %at.blocks = field Thread.blocks, ptr %thread
   %piece = load ptr, ptr %at.piece
   %capacity = load i64, ptr %at.capacity
   %low = ptrtoint ptr %piece to i64
@@ -151,20 +150,20 @@ none:
   br label %out
 out:
   ret void
-}}
+}
 """
 
 # A table of rows: their addresses, then the rows, each at a multiple of the alignment.
-_ROWS = f"""\
-define internal ptr @allocate_rows(ptr %thread, i64 %rows, i64 %row.bytes) #0 {{
+_ROWS = """\
+define internal ptr @allocate_rows(ptr %thread, i64 %rows, i64 %row.bytes) #0 {
 entry:
   %count = call i64 @llvm.smax.i64(i64 %rows, i64 0)
   %pointers = mul i64 %count, 8
-  %more = add i64 %pointers, {ALIGNMENT - 1}
-  %table.bytes = and i64 %more, -{ALIGNMENT}
+  %more = add i64 %pointers, $ROUND_UP
+  %table.bytes = and i64 %more, -$ALIGNMENT
   %positive = call i64 @llvm.smax.i64(i64 %row.bytes, i64 0)
-  %more.bytes = add i64 %positive, {ALIGNMENT - 1}
-  %step = and i64 %more.bytes, -{ALIGNMENT}
+  %more.bytes = add i64 %positive, $ROUND_UP
+  %step = and i64 %more.bytes, -$ALIGNMENT
   %data.bytes = mul i64 %count, %step
   %bytes = add i64 %table.bytes, %data.bytes
   %table = call ptr @allocate(ptr %thread, i64 %bytes)
@@ -184,22 +183,22 @@ fill:
   br i1 %more.rows, label %fill, label %done
 done:
   ret ptr %table
-}}
+}
 """
 
 # `settle` ends a job. `abandon` forgets what another thread was using when a process was forked
 # off: nobody knows what it was about to do with it. `run` calls a kernel with memory that no other
 # caller uses, or else with memory that lasts as long as the call.
-_JOBS = f"""\
-define internal void @settle(ptr %thread) #0 {{
+_JOBS = """\
+define internal void @settle(ptr %thread) #0 {
 entry:
-  %at.peak = getelementptr %Thread, ptr %thread, i32 0, i32 7
+  %at.peak = field Thread.peak, ptr %thread
   %peak = load i64, ptr %at.peak
   %is.used = icmp ne i64 %peak, 0
   br i1 %is.used, label %judge, label %out
 judge:
-  %at.capacity = getelementptr %Thread, ptr %thread, i32 0, i32 3
-  %at.quiet = getelementptr %Thread, ptr %thread, i32 0, i32 8
+  %at.capacity = field Thread.capacity, ptr %thread
+  %at.quiet = field Thread.quiet, ptr %thread
   %capacity = load i64, ptr %at.capacity
   %quarter = lshr i64 %capacity, 2
   %is.little = icmp ult i64 %peak, %quarter
@@ -207,14 +206,14 @@ judge:
 quiet:
   %count = load i64, ptr %at.quiet
   %count.next = add i64 %count, 1
-  %is.enough = icmp uge i64 %count.next, {_QUIET}
+  %is.enough = icmp uge i64 %count.next, $QUIET
   br i1 %is.enough, label %drop, label %note
 note:
   store i64 %count.next, ptr %at.quiet
   store i64 0, ptr %at.peak
   br label %out
 drop:
-  %at.piece = getelementptr %Thread, ptr %thread, i32 0, i32 2
+  %at.piece = field Thread.piece, ptr %thread
   %piece = load ptr, ptr %at.piece
   call void @free(ptr %piece)
   store ptr null, ptr %at.piece
@@ -225,7 +224,7 @@ keep:
   store i64 0, ptr %at.quiet
   ; What was taken from elsewhere is what the piece grows to, if it may.
   %is.over = icmp ugt i64 %peak, %capacity
-  %is.limited = icmp uge i64 %capacity, {LIMIT}
+  %is.limited = icmp uge i64 %capacity, $LIMIT
   %is.final = xor i1 %is.over, true
   %is.settled = or i1 %is.limited, %is.final
   br i1 %is.settled, label %clear, label %out
@@ -234,15 +233,15 @@ clear:
   br label %out
 out:
   ret void
-}}
-define internal void @abandon(ptr %thread) #0 {{
+}
+define internal void @abandon(ptr %thread) #0 {
 entry:
-  %at.busy = getelementptr %Thread, ptr %thread, i32 0, i32 1
-  %at.piece = getelementptr %Thread, ptr %thread, i32 0, i32 2
-  %at.capacity = getelementptr %Thread, ptr %thread, i32 0, i32 3
-  %at.top = getelementptr %Thread, ptr %thread, i32 0, i32 4
-  %at.elsewhere = getelementptr %Thread, ptr %thread, i32 0, i32 5
-  %at.blocks = getelementptr %Thread, ptr %thread, i32 0, i32 6
+  %at.busy = field Thread.busy, ptr %thread
+  %at.piece = field Thread.piece, ptr %thread
+  %at.capacity = field Thread.capacity, ptr %thread
+  %at.top = field Thread.top, ptr %thread
+  %at.elsewhere = field Thread.elsewhere, ptr %thread
+  %at.blocks = field Thread.blocks, ptr %thread
   %busy = load i64, ptr %at.busy
   %is.free = icmp eq i64 %busy, 0
   br i1 %is.free, label %out, label %forget
@@ -256,21 +255,21 @@ forget:
   br label %out
 out:
   ret void
-}}
-define internal i32 @run(ptr %entry.point, ptr %arguments) #0 {{
+}
+define internal i32 @run(ptr %entry.point, ptr %arguments) #0 {
 entry:
-  %guest = alloca %Thread, align 128
+  %guest = alloca %Thread, align $ALIGNMENT
   br label %try
 try:
   %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
   %slot = getelementptr %Thread, ptr @callers, i64 %k
-  %at.busy = getelementptr %Thread, ptr %slot, i32 0, i32 1
+  %at.busy = field Thread.busy, ptr %slot
   %pair = cmpxchg ptr %at.busy, i64 0, i64 1 acquire monotonic
-  %is.mine = extractvalue {{ i64, i1 }} %pair, 1
+  %is.mine = extractvalue { i64, i1 } %pair, 1
   br i1 %is.mine, label %inside, label %next
 next:
   %k.next = add i64 %k, 1
-  %is.more = icmp ult i64 %k.next, {CALLERS}
+  %is.more = icmp ult i64 %k.next, $CALLERS
   br i1 %is.more, label %try, label %outside
 inside:
   store ptr %slot, ptr %arguments
@@ -279,15 +278,15 @@ inside:
   store atomic i64 0, ptr %at.busy release, align 8
   ret i32 %status
 outside:
-  call void @llvm.memset.p0.i64(ptr %guest, i8 0, i64 128, i1 false)
+  call void @llvm.memset.p0.i64(ptr %guest, i8 0, i64 $THREAD_BYTES, i1 false)
   store ptr @table, ptr %guest
   store ptr %guest, ptr %arguments
   %status.guest = call i32 %entry.point(ptr %arguments)
-  %at.piece = getelementptr %Thread, ptr %guest, i32 0, i32 2
+  %at.piece = field Thread.piece, ptr %guest
   %piece = load ptr, ptr %at.piece
   call void @free(ptr %piece)
   ret i32 %status.guest
-}}
+}
 """
 
 _ADVISE = """\
@@ -304,5 +303,6 @@ def scratch_text(triple: str) -> str:
     """The memory of kernels for a machine, in LLVM's name for it."""
     is_linux = "linux" in triple
     advise = "call void @advise(ptr %memory, i64 %bytes)" if is_linux else ""
-    parts = [_STATE, _MEMORY.replace("ADVISE", advise), _ALLOCATE, _ROWS, _JOBS]
-    return "\n".join([*parts, _ADVISE] if is_linux else parts)
+    text = "\n".join([_STATE, _MEMORY, _ALLOCATE, _ROWS, _JOBS, *[_ADVISE] * is_linux])
+    table = ", ".join(f"ptr @{name}" for name in TABLE.names)
+    return runtime_code(text, TABLE=table, ADVISE=advise, **_CONSTANTS)

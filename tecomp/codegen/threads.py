@@ -15,11 +15,10 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from tecomp.codegen.pool_text import MAX_PROCESSORS, MAX_WORKERS
 from tecomp.codegen.process import process
+from tecomp.codegen.structures import ASKED_BYTES, MAX_PROCESSORS, MAX_WORKERS, VARIABLE
 from tecomp.errors import CallError
 
-VARIABLE = "TECOMP_NUM_THREADS"
 _PATIENCE = 50_000
 """Nanoseconds for which a thread looks at memory before it sleeps: about what waking it takes."""
 
@@ -73,7 +72,7 @@ def use_threads() -> None:
             min(count, MAX_WORKERS + 1), workers.started, patience, workers.processors[0]
         )
         # What is cut off is compared again at each call.
-        process().asked.value = text.encode()[:63]
+        process().asked.value = text.encode()[: ASKED_BYTES - 1]
         workers.text = text
 
 

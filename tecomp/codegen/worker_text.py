@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from tecomp.codegen.structures import runtime_code
+
 # Wakes two workers that sleep; each wakes two more, so that many are up after few steps.
 _WAKE = """\
 define internal void @wake(i64 %wanted) #0 {
@@ -43,9 +45,9 @@ up:
   %place = call i64 @llvm.cttz.i64(i64 %bit, i1 true)
   %index = add i64 %first, %place
   %worker = getelementptr %Worker, ptr @workers, i64 %index
-  %mutex = getelementptr %Worker, ptr %worker, i32 0, i32 1
-  %condition = getelementptr %Worker, ptr %worker, i32 0, i32 2
-  %awake = getelementptr %Worker, ptr %worker, i32 0, i32 3
+  %mutex = field Worker.mutex, ptr %worker
+  %condition = field Worker.condition, ptr %worker
+  %awake = field Worker.awake, ptr %worker
   %a = call i32 @pthread_mutex_lock(ptr %mutex)
   store i32 1, ptr %awake
   %b = call i32 @pthread_cond_signal(ptr %condition)
@@ -65,7 +67,7 @@ _TIME = """\
 define internal i64 @nanoseconds() #0 {
 entry:
   %time = alloca { i64, i64 }
-  %status = call i32 @clock_gettime(i32 MONOTONIC, ptr %time)
+  %status = call i32 @clock_gettime(i32 $MONOTONIC, ptr %time)
   %seconds = load i64, ptr %time
   %at.rest = getelementptr { i64, i64 }, ptr %time, i32 0, i32 1
   %rest = load i64, ptr %at.rest
@@ -81,23 +83,23 @@ _WORKER = """\
 define internal void @serve(i64 %index, i64 %id, i64 %processor) #0 {
 entry:
   %me = getelementptr %Worker, ptr @workers, i64 %index
-  %mutex = getelementptr %Worker, ptr %me, i32 0, i32 1
-  %condition = getelementptr %Worker, ptr %me, i32 0, i32 2
-  %awake = getelementptr %Worker, ptr %me, i32 0, i32 3
-  %at.id = getelementptr %Worker, ptr %me, i32 0, i32 4
+  %mutex = field Worker.mutex, ptr %me
+  %condition = field Worker.condition, ptr %me
+  %awake = field Worker.awake, ptr %me
+  %at.id = field Worker.id, ptr %me
   %a = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
   %b = call i32 @pthread_cond_init(ptr %condition, ptr null)
   %id.short = trunc i64 %id to i32
   store i32 %id.short, ptr %at.id
   store ptr @table, ptr %me
-  %at.busy = getelementptr %Thread, ptr %me, i32 0, i32 1
+  %at.busy = field Thread.busy, ptr %me
   store i64 1, ptr %at.busy
   %word = lshr i64 %index, 6
   %at.bits = getelementptr i64, ptr @sleepers, i64 %word
   %place = and i64 %index, 63
   %bit = shl i64 1, %place
   %others = xor i64 %bit, -1
-  %is.pinned = icmp ult i64 %processor, 1024
+  %is.pinned = icmp ult i64 %processor, $MAX_PROCESSORS
   br i1 %is.pinned, label %own, label %idle
 own:
   %at.owner = getelementptr i16, ptr @owners, i64 %processor
@@ -119,7 +121,7 @@ look:
   %is.new = icmp ne i64 %job, %seen.now
   br i1 %is.new, label %posted, label %rest
 posted:
-  %wanted = and i64 %job, 65535
+  %wanted = and i64 %job, $JOB_WORKERS
   %is.for.me = icmp ult i64 %index, %wanted
   br i1 %is.for.me, label %work, label %rest
 work:
@@ -128,7 +130,7 @@ work:
   br label %idle
 rest:
   %seen.next = phi i64 [ %seen.now, %look ], [ %job, %posted ]
-  PAUSE
+  $PAUSE
   %tries.next = add i64 %tries, 1
   %round = and i64 %tries.next, 15
   %is.time = icmp eq i64 %round, 0
@@ -161,7 +163,7 @@ woken:
   store i32 0, ptr %awake
   %e = call i32 @pthread_mutex_unlock(ptr %mutex)
   %latest = load atomic i64, ptr @job acquire, align 8
-  %helpers = and i64 %latest, 65535
+  %helpers = and i64 %latest, $JOB_WORKERS
   call void @wake(i64 %helpers)
   br label %idle
 }
@@ -174,32 +176,32 @@ declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
 define internal void @follow() #0 {
 entry:
-  %set = alloca [128 x i8], align 8
+  %set = alloca [$PROCESSOR_BYTES x i8], align 8
   %here = call i32 @sched_getcpu()
-  %is.known = icmp ult i32 %here, 1024
+  %is.known = icmp ult i32 %here, $MAX_PROCESSORS
   br i1 %is.known, label %look, label %out
 look:
   %at.owner = getelementptr i16, ptr @owners, i32 %here
   %owner = load atomic i16, ptr %at.owner acquire, align 2
   %home = load i32, ptr @home
   %is.owned = icmp ne i16 %owner, 0
-  %has.home = icmp ult i32 %home, 1024
+  %has.home = icmp ult i32 %home, $MAX_PROCESSORS
   %is.clash = and i1 %is.owned, %has.home
   br i1 %is.clash, label %move, label %out
 move:
   %number = zext i16 %owner to i64
   %index = sub i64 %number, 1
   %worker = getelementptr %Worker, ptr @workers, i64 %index
-  %at.id = getelementptr %Worker, ptr %worker, i32 0, i32 4
+  %at.id = field Worker.id, ptr %worker
   %id = load i32, ptr %at.id
-  call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
+  call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 $PROCESSOR_BYTES, i1 false)
   %word = lshr i32 %home, 6
   %at.word = getelementptr i64, ptr %set, i32 %word
   %place = and i32 %home, 63
   %wide = zext i32 %place to i64
   %bit = shl i64 1, %wide
   store i64 %bit, ptr %at.word
-  %status = call i32 @sched_setaffinity(i32 %id, i64 128, ptr %set)
+  %status = call i32 @sched_setaffinity(i32 %id, i64 $PROCESSOR_BYTES, ptr %set)
   %at.home = getelementptr i16, ptr @owners, i32 %home
   store atomic i16 %owner, ptr %at.home release, align 2
   store atomic i16 0, ptr %at.owner release, align 2
@@ -230,9 +232,9 @@ def worker_text(triple: str) -> str:
     """The workers for a machine, in LLVM's name for it."""
     # The number of the steady clock is the system's own.
     clock = "6" if "darwin" in triple or "macos" in triple else "1"
-    parts = [_WAKE, _TIME.replace("MONOTONIC", clock), _WORKER.replace("PAUSE", pause(triple))]
-    parts.append(_PAUSES.get(_processor(triple), ("", ""))[1])
-    return "\n".join([*parts, _FOLLOW] if has_affinity(triple) else parts)
+    declared = _PAUSES.get(_processor(triple), ("", ""))[1]
+    parts = [_WAKE, _TIME, _WORKER, declared, *[_FOLLOW] * has_affinity(triple)]
+    return runtime_code("\n".join(parts), MONOTONIC=clock, PAUSE=pause(triple))
 
 
 def _processor(triple: str) -> str:

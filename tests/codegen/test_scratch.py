@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.scratch_text import ALIGNMENT, CALLERS, LIMIT
+from tecomp.codegen.structures import ALIGNMENT, CALLERS, LIMIT
 from tecomp.codegen.threads import use_threads
 from tecomp.ir.parser import parse
 from tests.strategies.native import Inside, as_kernel

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tecomp.codegen.process import process
-from tecomp.codegen.runtime import ALLOCATE, PARALLEL, RELEASE
+from tecomp.codegen.structures import TABLE
 
 _WORD, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS)
 _BODY = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS, _WORD, _WORD)
-_FUNCTIONS: dict[int, Any] = {
-    PARALLEL: ctypes.CFUNCTYPE(None, _ADDRESS, _BODY, _ADDRESS, _WORD, _WORD),
-    ALLOCATE: ctypes.CFUNCTYPE(_WORD, _ADDRESS, _WORD),
-    RELEASE: ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS),
+_FUNCTIONS: dict[str, Any] = {
+    "parallel": ctypes.CFUNCTYPE(None, _ADDRESS, _BODY, _ADDRESS, _WORD, _WORD),
+    "allocate": ctypes.CFUNCTYPE(_WORD, _ADDRESS, _WORD),
+    "release": ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS),
 }
 
 Body = Callable[["Inside", int, int], object]
@@ -37,20 +37,20 @@ class Inside:
             except BaseException as error:
                 self._errors.append(error)
 
-        self._call(PARALLEL, _BODY(run), None, begin, extent)
+        self._call("parallel", _BODY(run), None, begin, extent)
 
     def allocate(self, size: int) -> int:
         """The address of so many bytes; 0 if there are none."""
-        return int(self._call(ALLOCATE, size))
+        return int(self._call("allocate", size))
 
     def release(self, address: int) -> None:
         """Give back what was allocated last."""
-        self._call(RELEASE, address)
+        self._call("release", address)
 
-    def _call(self, place: int, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         table = ctypes.c_int64.from_address(self.thread).value
-        function = ctypes.c_int64.from_address(table + 8 * place).value
-        return _FUNCTIONS[place](function)(self.thread, *arguments)
+        function = ctypes.c_int64.from_address(table + TABLE.offset(name)).value
+        return _FUNCTIONS[name](function)(self.thread, *arguments)
 
 
 def as_kernel(function: Callable[[Inside], object]) -> None:

@@ -1,0 +1,58 @@
+"""Records of the runtime: where their fields are, and names that stand for nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+import pytest
+
+from tecomp.codegen.jit import host
+from tecomp.codegen.process import process_text
+from tecomp.codegen.records import Record, assembled, words
+from tecomp.codegen.structures import BLOCK, FIRST_ARGUMENT_WORD, RECORDS
+from tecomp.errors import InternalError
+
+_KINDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}
+
+
+def plain_records() -> list[Record]:
+    return [each for each in RECORDS if all(kind in _KINDS for _, kind in each.fields)]
+
+
+@pytest.mark.parametrize("record", plain_records(), ids=lambda record: record.name)
+def test_offsets_are_those_of_c(record: Record) -> None:
+    fields = [(name, _KINDS[kind]) for name, kind in record.fields]
+    structure = type(record.name, (ctypes.Structure,), {"_fields_": fields})
+
+    offsets = [getattr(structure, name).offset for name in record.names]
+    assert [record.offset(name) for name in record.names] == offsets
+
+
+def test_every_record_is_used() -> None:
+    text = process_text(host().triple)
+    known = {record.name for record in RECORDS}
+
+    used = set(re.findall(r"%([A-Z]\w*)\b(?! = type)", text))
+    assert used | {BLOCK.name, "Failure", "Table"} == known
+
+
+def test_arguments_follow_the_head_of_their_block() -> None:
+    failure = next(record for record in RECORDS if record.name == "Failure")
+
+    assert 8 + failure.bytes == FIRST_ARGUMENT_WORD * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%a = field Span.last, ptr %s", "Span has no field 'last'; it has ('first', 'end')"),
+        ("%a = field Spam.end, ptr %s", "text of the runtime: 'Spam' is declared nowhere"),
+        ("%a = add i64 %b, $MORE", "text of the runtime: 'MORE' is declared nowhere"),
+    ],
+)
+def test_unknown_names(text: str, message: str) -> None:
+    with pytest.raises(InternalError) as caught:
+        assembled(text, [words("Span", "first", "end")], {})
+
+    assert str(caught.value).startswith(message)
