@@ -36,9 +36,9 @@ from tecomp.layout.stick_types import DataFormats
 from tecomp.layout.ttnn import TtnnLayout
 from tecomp.layout.virtual_grid import GridMap
 from tecomp.layout.xla import xla, xla_text
-from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
-from tecomp.lowering.flatten import flatten_buffer
 from tecomp.lowering.pipeline import lower, lower_all
+from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
+from tecomp.lowering.storage.flatten import flatten_buffer
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets

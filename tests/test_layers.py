@@ -32,6 +32,18 @@ LAYERS = [
 ]
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
+# The same inside of large rooms: rooms, and the files beside them.
+INSIDE = {
+    "lowering": [
+        {"stages"},
+        {"storage", "tensor_ops"},
+        {"vectors"},
+        {"loops"},
+        {"pipeline"},
+        {"__init__"},
+    ],
+}
+
 # Who may touch a library that not everybody should have to know (or to wait for).
 OWNERS = {
     "click": {"cli"},
@@ -122,6 +134,32 @@ def test_imports_only_go_down(room: str) -> None:
         for path in files_of(room)
         for entry in inner_imports(path)
         if entry.room != room and HEIGHT[entry.room] >= HEIGHT[room]
+    ]
+
+    assert upward == []
+
+
+def unit_of(module: str) -> str:
+    """What a module of a large room belongs to: a room inside, or itself."""
+    return [*module.split("."), "__init__"][2]
+
+
+@pytest.mark.parametrize("room", sorted(INSIDE))
+def test_every_room_inside_a_room_has_its_layer(room: str) -> None:
+    units = {unit_of(module) for module in FILES if module.split(".")[1:2] == [room]}
+
+    assert sorted(unit for layer in INSIDE[room] for unit in layer) == sorted(units)
+
+
+@pytest.mark.parametrize("room", sorted(INSIDE))
+def test_imports_inside_a_room_only_go_down(room: str) -> None:
+    height = {unit: height for height, units in enumerate(INSIDE[room]) for unit in units}
+    upward = [
+        f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
+        for module, path in FILES.items() if module.split(".")[1:2] == [room]
+        for entry in inner_imports(path)
+        if entry.room == room and unit_of(entry.module) != unit_of(module)
+        and height[unit_of(entry.module)] >= height[unit_of(module)]
     ]
 
     assert upward == []

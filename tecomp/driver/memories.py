@@ -25,10 +25,10 @@ from tecomp.ir.stmt import (
     PrimFunc,
     Stmt,
 )
-from tecomp.lowering.arenas import Arena, bytes_of, is_sized, plan_arenas
-from tecomp.lowering.buffers import map_buffers, replace_variables
 from tecomp.lowering.pipeline import Lowered
-from tecomp.lowering.place_buffers import place_buffers
+from tecomp.lowering.storage.arenas import Arena, bytes_of, is_sized, plan_arenas
+from tecomp.lowering.storage.buffers import map_buffers, replace_variables
+from tecomp.lowering.storage.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.exchange import Uses, link_between, uses_of

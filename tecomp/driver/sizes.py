@@ -8,7 +8,7 @@ from tecomp.ir.expr import Const, Expr, Var, index_value
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, Extent, PrimFunc
-from tecomp.lowering.buffers import replace_variables
+from tecomp.lowering.storage.buffers import replace_variables
 
 
 def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:

@@ -18,7 +18,7 @@ from tecomp.ir.rewrite import children, free_variables, top_down
 from tecomp.layout.arguments import check_layout
 from tecomp.layout.layout import Layout
 from tecomp.layout.places import offset_of
-from tecomp.lowering.index import index_of
+from tecomp.lowering.stages.index import index_of
 from tecomp.machine.rules import Operand
 from tecomp.machine.rules import Operation as Kind
 from tecomp.poly.lanes import Places

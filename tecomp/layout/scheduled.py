@@ -11,7 +11,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.expr import Const, Expr
 from tecomp.layout.formats import Format
 from tecomp.layout.layout import Layout
-from tecomp.lowering.program import inlined_bodies
+from tecomp.lowering.stages.program import inlined_bodies
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState

@@ -23,7 +23,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
-from tecomp.lowering.vectorize import vectorize_loops
+from tecomp.lowering.vectors.vectorize import vectorize_loops
 from tests.strategies.arrays import Array
 
 KINDS = [

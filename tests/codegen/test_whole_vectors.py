@@ -20,7 +20,7 @@ from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import BufferStore, Let, PrimFunc
 from tecomp.lowering.pipeline import lower
-from tecomp.lowering.unroll import unroll_loops
+from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 
 Program = tuple[Schedule, list[Any]]

@@ -17,9 +17,9 @@ from tecomp.errors import CallError, CapacityError, TargetError
 from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Allocate, For
-from tecomp.lowering.arenas import plan_arenas
 from tecomp.lowering.pipeline import lower_all
-from tecomp.lowering.place_buffers import place_buffers
+from tecomp.lowering.storage.arenas import plan_arenas
+from tecomp.lowering.storage.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target, read_target
 from tests.strategies.machines import scratchpads
 

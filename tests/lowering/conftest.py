@@ -18,8 +18,8 @@ from tecomp.ir.rewrite import bottom_up, map_body, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, BufferRealize, BufferStore, PrimFunc, seq
 from tecomp.ir.verify import verify
-from tecomp.lowering.nest import build_nest
-from tecomp.lowering.program import prepare
+from tecomp.lowering.loops.nest import build_nest
+from tecomp.lowering.stages.program import prepare
 from tecomp.scheduling.schedule import Schedule
 
 Array: TypeAlias = NDArray[Any]

@@ -20,8 +20,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
-from tecomp.lowering.flatten import flatten_buffer
+from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
+from tecomp.lowering.storage.flatten import flatten_buffer
 from tecomp.poly.index_map import AXIS_SEPARATOR
 from tecomp.poly.index_map import IndexMap as Layout
 

@@ -12,8 +12,8 @@ import tecomp
 from tecomp import te
 from tecomp.errors import LowerError, ScheduleError
 from tecomp.ir.stmt import Buffer
-from tecomp.lowering.doubled import double_buffers
 from tecomp.lowering.pipeline import lower_all
+from tecomp.lowering.storage.doubled import double_buffers
 from tecomp.scheduling.schedule import Schedule
 
 A = te.placeholder((10, 12), name="A")

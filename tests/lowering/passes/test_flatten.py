@@ -11,7 +11,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BufferLoad, Const, Ramp, Var, index_value
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.lowering.flatten import flatten_buffer
+from tecomp.lowering.storage.flatten import flatten_buffer
 
 Check = Callable[..., PrimFunc]
 

@@ -12,8 +12,8 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse, parse_index_map
 from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
-from tecomp.lowering.apply_buffer_transforms import apply_buffer_transforms
-from tecomp.lowering.padding import fill_padding
+from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
+from tecomp.lowering.storage.padding import fill_padding
 from tecomp.poly.index_map import IndexMap
 
 Check = Callable[..., PrimFunc]

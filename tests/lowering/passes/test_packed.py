@@ -10,7 +10,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
-from tecomp.lowering.packed import pack_reads
+from tecomp.lowering.vectors.packed import pack_reads
 
 
 def function(value: str, body: str = "for i in range(4):\n        O[i] = dot({0}, {0})") -> PrimFunc:

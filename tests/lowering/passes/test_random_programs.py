@@ -14,8 +14,8 @@ from tecomp.ir.parser import parse
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import ForKind, PrimFunc
 from tecomp.ir.verify import verify
-from tecomp.lowering.unroll import unroll_loops
-from tecomp.lowering.vectorize import vectorize_loops
+from tecomp.lowering.vectors.unroll import unroll_loops
+from tecomp.lowering.vectors.vectorize import vectorize_loops
 
 HEAD = """
 @sites("t.py:1: A[idx[j]]")

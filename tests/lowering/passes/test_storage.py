@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tecomp.ir.stmt import PrimFunc
-from tecomp.lowering.storage import lower_storage
+from tecomp.lowering.storage.allocations import lower_storage
 
 Check = Callable[..., PrimFunc]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tecomp.ir.stmt import PrimFunc
-from tecomp.lowering.tensor_ops import expand_tensor_ops
+from tecomp.lowering.tensor_ops.expand import expand_tensor_ops
 
 Check = Callable[..., PrimFunc]
 

@@ -12,7 +12,7 @@ from tecomp import te
 from tecomp.errors import LowerError
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
-from tecomp.lowering.unroll import unroll_loops
+from tecomp.lowering.vectors.unroll import unroll_loops
 
 Check = Callable[..., PrimFunc]
 

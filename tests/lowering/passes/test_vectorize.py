@@ -9,7 +9,7 @@ import pytest
 
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
-from tecomp.lowering.vectorize import vectorize_loops
+from tecomp.lowering.vectors.vectorize import vectorize_loops
 
 Check = Callable[..., PrimFunc]
 

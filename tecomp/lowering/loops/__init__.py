@@ -1,0 +1,1 @@
+"""From stages to loop nests over logical tensors."""

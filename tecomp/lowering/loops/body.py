@@ -1,0 +1,137 @@
+"""The innermost statements of a stage: a store, or the start and the steps of a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.ir.dtype import BOOL
+from tecomp.ir.expr import (
+    BinOp,
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+    logical_and,
+)
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
+from tecomp.lowering.stages.index import value_of
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.reads import Check
+
+
+@dataclass(frozen=True)
+class StageBody:
+    """Makes the statements of one stage.
+
+    Attributes:
+        program: knows the buffers.
+        definition: the stage.
+        checks: run-time index checks, by the identity of the read.
+    """
+
+    program: Program
+    definition: Definition
+    checks: Mapping[int, tuple[Check, ...]]
+
+    def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
+        """Store what a reduction starts from, or the first steps of a scan."""
+        reduce = self.definition.reduce
+        if reduce is None:
+            return self._first_steps(roots)
+        start = reduce.init or reduce.combiner.identity
+        return self._store([self._value(value, roots) for value in start], roots)
+
+    def _first_steps(self, roots: Mapping[IterVar, Expr]) -> Stmt:
+        axis = self.definition.axis[0]
+        step = Var(axis.name)
+        values = {**roots, axis: step}
+        store = self._store([self._value(e, values) for e in self.definition.start], values)
+        extent, steps = self.definition.first_step, self.program.shape(self.definition)[0]
+        if not (isinstance(extent, int) and isinstance(steps, int)):
+            extent = binary(BinOp.MIN, index_value(extent), index_value(steps))
+        return For(step, Const(0), index_value(extent), ForKind.SERIAL, store)
+
+    def update(self, roots: Mapping[IterVar, Expr], *, starts: bool = False) -> Stmt:
+        """Store the element, or combine one more value into it.
+
+        Args:
+            roots: the root axes.
+            starts: whether the first step takes the initial value instead of the element.
+        """
+        reduce = self.definition.reduce
+        if reduce is None:
+            return self._store([self._value(e, roots) for e in self.definition.body], roots)
+        if not starts:
+            return self._combine(reduce, roots)
+        first = logical_and(
+            *(Compare(CmpOp.EQ, roots[axis], index_value(self.program.extent(axis.dom.min)))
+              for axis in reduce.axis)
+        )
+        (identity,) = (self._value(value, roots) for value in reduce.combiner.identity)
+        (new,) = (self._value(value, roots) for value in reduce.source)
+        (result,) = reduce.combiner.result
+        (left,), (right,) = reduce.combiner.lhs, reduce.combiner.rhs
+        begin = self._store([substitute(result, {left: identity, right: new})], roots)
+        return IfThenElse(first, begin, self._combine(reduce, roots))
+
+    def _combine(self, reduce: Reduce, roots: Mapping[IterVar, Expr]) -> Stmt:
+        combiner = reduce.combiner
+        indices = self._indices(roots)
+        old = [BufferLoad(buffer, indices) for buffer in self.definition.buffers]
+        new = [self._value(value, roots) for value in reduce.source]
+        # A value used more than once by the combiner is computed once.
+        lets: list[tuple[Var, Expr]] = []
+        if len(combiner.result) > 1:
+            lets = [
+                (Var(var.name, value.dtype), value)
+                for var, value in zip((*combiner.lhs, *combiner.rhs), (*old, *new), strict=True)
+            ]
+            old_new: list[Expr] = [var for var, _ in lets]
+        else:
+            old_new = [*old, *new]
+        operands = dict(zip((*combiner.lhs, *combiner.rhs), old_new, strict=True))
+        results = [substitute(result, operands) for result in combiner.result]
+        statement = self._store(results, roots)
+        for var, value in reversed(lets):
+            statement = Let(var, value, statement)
+        condition = self._value(reduce.condition, roots)
+        if isinstance(condition, Const) and condition.value is True:
+            return statement
+        return IfThenElse(condition, statement)
+
+    def _store(self, values: list[Expr], roots: Mapping[IterVar, Expr]) -> Stmt:
+        indices = self._indices(roots)
+        return seq(
+            *(
+                BufferStore(buffer, value, indices)
+                for buffer, value in zip(self.definition.buffers, values, strict=True)
+            )
+        )
+
+    def _indices(self, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
+        return tuple(roots[axis] for axis in self.definition.axis)
+
+    def _value(self, expr: Expr, roots: Mapping[IterVar, Expr]) -> Expr:
+        return value_of(expr, roots, self._load)
+
+    def _load(self, load: TensorLoad, indices: tuple[Expr, ...]) -> BufferLoad:
+        buffer = self.program.buffer_of(load.tensor)
+        checks = [
+            Call(
+                "check_index",
+                (indices[c.axis], index_value(c.extent), Const(c.site)),
+                BOOL,
+            )
+            for c in self.checks.get(id(load), ())
+        ]
+        return BufferLoad(buffer, indices, logical_and(*checks) if checks else None)

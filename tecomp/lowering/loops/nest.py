@@ -1,0 +1,458 @@
+"""From a schedule to loop nests over logical tensors: each stage's points, in its loop order.
+
+A stage's loops are made in bands: pieces of its loop order between places where something else
+happens (a reduction starts, a producer is computed). For each band isl scans the exact set of
+values of its loops, given the loops around it.
+
+Source:
+    docs/decisions/0002, which says why this is not one schedule tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.stmt import (
+    ForKind,
+    PrimFunc,
+    Stmt,
+    seq,
+)
+from tecomp.lowering.loops.body import StageBody
+from tecomp.lowering.loops.boxed import BoxedLoops
+from tecomp.lowering.loops.frame import StageFrame, frame_of
+from tecomp.lowering.loops.fused import parts_of
+from tecomp.lowering.loops.initial import initialise
+from tecomp.lowering.loops.opaque import check_inputs, opaque
+from tecomp.lowering.loops.opened import (
+    Groups,
+    are_boxes,
+    around_symbolic_tiles,
+    is_plain,
+    opened,
+    walk,
+)
+from tecomp.lowering.loops.passed import check_passed, check_written
+from tecomp.lowering.loops.prefetch import fetch_ahead
+from tecomp.lowering.loops.producer import Producer, memory_of, realized
+from tecomp.lowering.loops.recurrence import (
+    check_order,
+    evaluated_for_scans,
+    first_steps,
+    later_steps,
+    with_recurrences,
+)
+from tecomp.lowering.loops.start import first_step_stores
+from tecomp.lowering.loops.stored import layout_maps, pad_values
+from tecomp.lowering.loops.work import StageWork, positions_of_hints
+from tecomp.lowering.stages.footprint import (
+    Part,
+    Region,
+    check_consumers,
+    evaluated,
+    needed,
+    propagated,
+    whole,
+    with_reduction,
+)
+from tecomp.lowering.stages.kinds import at_once, grid_axes, loop_kinds
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.reads import ReadChecker
+from tecomp.lowering.stages.whole_tiles import (
+    Bounds,
+    Memory,
+    memory_of_arguments,
+    whole_tiles,
+    with_padding,
+)
+from tecomp.lowering.storage.doubled import check_doubled, loop_ahead
+from tecomp.lowering.storage.rolling import Window, check_kept, check_rolling
+from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
+from tecomp.lowering.vectors.unroll import unrolled_within
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.regions import (
+    Scope,
+    box_around,
+    first_dims,
+    fix,
+    is_box,
+    without_first,
+)
+from tecomp.poly.scan import scan
+from tecomp.scheduling.state import StageState, is_data
+
+
+def build_nest(program: Program, name: str) -> PrimFunc:
+    """The function of `program`: loops over logical tensors, layouts still to be applied.
+
+    Raises:
+        LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
+    """
+    program = with_recurrences(program)
+    checker = ReadChecker(program, evaluated_for_scans(program))
+    checker.run()
+    check_inputs(program)
+    check_consumers(program)
+    check_doubled(program)
+    check_rolling(program)
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    body = _Nests(program, checker, *opened(program)).roots(scope)
+    check_written(program, body)
+    check_kept(program, body)
+    body = substitute(body, dict(program.products.values))
+    scalars = {param for param in program.params if isinstance(param, Var)}
+    sizes = tuple(size for size in program.sizes.values() if size not in scalars)
+    return PrimFunc(
+        name, program.params, body, sizes, layout_maps(program), pad_values(program),
+        tuple(checker.sites),
+    )
+
+
+@dataclass(frozen=True)
+class _Nests:
+    """Makes loops of `program`, in which `groups` are opened that are loops `as_scheduled`."""
+
+    as_scheduled: Program
+    checker: ReadChecker
+    program: Program
+    groups: Groups
+
+    def roots(self, scope: Scope) -> Stmt:
+        """All stages that are computed once; memory lives from its stage to the end."""
+        statement: Stmt = seq()
+        roots = self.program.roots()
+        memory = memory_of_arguments(self.program)
+        for definition in roots:
+            extents = self.program.shape(definition)
+            bounds = [(Const(0), extent) for extent in extents]
+            stored = with_padding(definition, bounds, extents, scope)
+            memory.setdefault(definition.stage.key, stored)
+        starts = first_steps(self.program, scope)
+        for definition in reversed(roots):
+            points = whole(self.program, definition, scope)
+            region = starts.get(definition.stage.key, Region(points, points))
+            nest = self.stage(definition, region, memory, scope)
+            statement = seq(nest, statement)
+            if not definition.is_argument:
+                statement = realized(definition, memory[definition.stage.key], statement)
+        return statement
+
+    def stage(
+        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+    ) -> Stmt:
+        """The loops that compute `region` of one stage."""
+        if (statement := opaque(self.program, definition)) is not None:
+            return statement
+        stage = definition.stage
+        groups = self.groups.get(stage.key, ())
+        attached = self._attached_by_position(stage)
+        first_reduction = next(
+            (k for k, leaf in enumerate(stage.leaves) if not is_data(leaf)), None
+        )
+        if definition.reduce_axis and first_reduction is None:
+            first_reduction = len(stage.leaves)
+        frame, looped, start = self._frame(definition, region, scope)
+        operation = tensorizer(self.program, definition)
+        # A loop over cores stays one loop: tails are inside of it.
+        bound = grid_axes(stage)
+        cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        open_from = {stage.leaves.index(group.parts[0]): group for group in groups}
+        ends = {k + len(group.parts) for k, group in open_from.items()}
+        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
+                       *(k for k in open_from if k), *ends, *around_symbolic_tiles(stage, frame),
+                       *([] if operation is None else [operation.position]),
+                       *([] if first_reduction is None else [first_reduction])})
+        if groups and all(is_plain(group, frame) for group in groups):
+            return self._as_scheduled(definition, region, memory, scope)
+        body = StageBody(self.program, definition, self.checker.checks)
+        work = StageWork(
+            definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
+            scope.params, operation is None and frame.data_loops_suffice
+            and first_step_stores(self.program, definition, attached),
+            operation, open_from,
+        )
+        points, _ = with_reduction(self.program, definition, looped, scope)
+        axes = (*definition.axis, *definition.reduce_axis)
+        data = [leaf for leaf in stage.leaves if is_data(leaf)]
+        try:
+            all_leaves = frame.leaf_points(points, axes, stage.leaves, scope)
+            data_leaves = frame.leaf_points(*start, data, scope)
+        except NotAffine:
+            if operation is not None:
+                raise operation.not_affine() from None
+            if groups:
+                return self._as_scheduled(definition, region, memory, scope)
+            return self._boxed(work, looped, scope)
+        if not (are_boxes(groups, frame, stage.leaves, all_leaves, scope)
+                and are_boxes(groups, frame, data, data_leaves, scope)):
+            return self._as_scheduled(definition, region, memory, scope)
+        if operation is not None:
+            work = replace(work, operation=self._measured(work, operation, all_leaves, scope))
+        return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+
+    def _as_scheduled(
+        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+    ) -> Stmt:
+        """The loops of a stage, with none that is opened."""
+        nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {})
+        definition = self.as_scheduled.definitions[definition.stage.key]
+        return nests.stage(definition, region, memory, scope)
+
+    def _frame(
+        self, definition: Definition, region: Region, scope: Scope
+    ) -> tuple[StageFrame, Any, tuple[Any, tuple[IterVar, ...]]]:
+        """The frame of a stage; what its loops run through, and what they start with.
+
+        The latter in terms of some of the axes: a scan starts with the first steps of each place.
+        """
+        shape = self.program.shape(definition)
+        points, axes = region.points, definition.axis
+        if definition.scan_axis is None:
+            bounds = box_around(points, region.unclipped, scope, shape)
+            frame = frame_of(self.program, definition, bounds, points, scope)
+            return frame, points, (points, axes)
+        later = later_steps(definition, points, scope)
+        steps, *_ = box_around(later, later, scope, shape)
+        # There are places where there are no later steps: those of the first ones.
+        _, *places = box_around(points, points, scope, shape)
+        bounds = (steps, *places)
+        frame = frame_of(self.program, definition, bounds, later, scope)
+        check_order(self.program, definition, frame, later, scope)
+        return frame, later, (without_first(points), axes[1:])
+
+    def _measured(
+        self, work: StageWork, operation: Tensorizer, points: Any, scope: Scope
+    ) -> Tensorizer:
+        """`operation` with what the loops that it takes the place of run through, at any time."""
+        outer = work.leaves[: operation.position]
+        values: dict[IterVar, Expr] = {leaf: Var(leaf.name) for leaf in outer}
+        inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
+        return operation.measured(self._own_points(work, values, inside), inside)
+
+    def _boxed(self, work: StageWork, looped: Any, scope: Scope) -> Stmt:
+        """The loops of a stage whose loops are no affine functions of its axes."""
+
+        def producers(
+            position: int, values: Mapping[IterVar, Expr], inside: Scope, statement: Stmt
+        ) -> Stmt:
+            made = self._producers(work, position, values, inside)
+            requests = self._ahead(work, position, values, inside)
+            done = seq(requests, self._with_producers(work, made, values, inside, statement))
+            return unrolled_within(done, work.most_steps(position))
+
+        loops = BoxedLoops(
+            self.program, work.definition, work.frame, work.body, looped,
+            is_box(looped, [work.frame.frames[a] for a in work.definition.axis], scope),
+            self._kinds(work), grid_axes(work.definition.stage), producers,
+        )
+        return loops.build(scope, work.first_reduction)
+
+    def _attached_by_position(self, stage: StageState) -> dict[int, tuple[Definition, ...]]:
+        found: dict[int, tuple[Definition, ...]] = {}
+        for axis, definition in self.program.attached(stage.key):
+            position = next(k for k, leaf in enumerate(stage.leaves) if leaf is axis) + 1
+            found[position] = (*found.get(position, ()), definition)
+        return found
+
+    def _band(
+        self,
+        work: StageWork,
+        start: int,
+        values: Mapping[IterVar, Expr],
+        points: Any,
+        data: Any,
+        scope: Scope,
+    ) -> Stmt:
+        """Loops from position `start` on.
+
+        Args:
+            work: the stage.
+            start: how many loops are open already.
+            values: their values.
+            points: values of the remaining loops at which the body is evaluated.
+            data: values of the remaining data loops for which there is an element.
+            scope: what the sets depend on.
+        """
+        if start in work.groups and start not in work.cuts:
+            return self._opened(work, start, values, points, data, scope)
+        stop = next(cut for cut in work.cuts if cut >= start)
+        # Initial values are stored also where there is nothing to reduce.
+        before_reduction = work.first_reduction is not None and stop <= work.first_reduction
+        dims = work.leaves[start:stop]
+        walked = data if before_reduction else points
+        band = first_dims(walked, len(dims))
+
+        def inner(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+            chosen = [point[dim] for dim in dims]
+            if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
+                return parts.closed(self._at_cut(work, stop, *parts.open))
+            inside = scope.enter(chosen, copy).running_at_once(
+                at_once(work.definition.stage, dict(zip(dims, chosen, strict=True)))
+            )
+            now = {**values, **dict(zip(dims, chosen, strict=True))}
+            rest = fix(points, chosen, inside)
+            data_values = [point[dim] for dim in dims if is_data(dim)]
+            rest_data = fix(data, data_values, inside)
+            return self._at_cut(work, stop, now, rest, rest_data, inside)
+
+        return scan(
+            band, scope.space(dims), inner,
+            kinds=self._kinds(work), threads=grid_axes(work.definition.stage),
+            context=scope.context,
+            isolated=work.full_part(walked, start, stop, only_data=before_reduction),
+        )
+
+    def _opened(
+        self,
+        work: StageWork,
+        start: int,
+        values: Mapping[IterVar, Expr],
+        points: Any,
+        data: Any,
+        scope: Scope,
+    ) -> Stmt:
+        """As `_band`, where the next loops are those of a group."""
+        group = work.groups[start]
+
+        def inner(parts: Mapping[IterVar, Var], inside: Scope) -> Stmt:
+            chosen = [parts[part] for part in group.parts]
+            rest = fix(points, chosen, inside)
+            rest_data = fix(data, [c for c, part in zip(chosen, group.parts, strict=True)
+                                   if is_data(part)], inside)
+            stop = start + len(chosen)
+            return self._at_cut(work, stop, {**values, **parts}, rest, rest_data, inside)
+
+        return walk(group, work.frame, scope, inner)
+
+    def _at_cut(
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        points: Any,
+        data: Any,
+        scope: Scope,
+    ) -> Stmt:
+        """What happens inside the first `position` loops: producers, initial values, the rest."""
+        requests = self._ahead(work, position, values, scope)
+        producers = self._producers(work, position, values, scope)
+        memory = {**work.memory, **memory_of(producers)}
+        operation = None if work.operation is None else replace(work.operation, memory=memory)
+        work = replace(work, memory=memory, operation=operation)
+        parts: list[Stmt] = []
+        if position == work.starts_at:
+            parts.append(initialise(work, position, values, data, scope))
+        if operation is not None and position == operation.position:
+            inside = self._own_points(work, values, scope)
+            parts.append(operation.computed(
+                inside, scope, accumulates=work.starts_at is not None))
+        elif position < len(work.leaves):
+            rest = replace(work, cuts=tuple(cut for cut in work.cuts if cut > position))
+            parts.append(self._band(rest, position, values, points, data, scope))
+        else:
+            roots = work.frame.root_values(values)
+            parts.append(work.body.update(roots, starts=work.starts_inside))
+        done = seq(requests, self._with_producers(work, producers, values, scope, seq(*parts)))
+        return unrolled_within(done, work.most_steps(position))
+
+    def _with_producers(
+        self,
+        work: StageWork,
+        producers: Sequence[Producer],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        statement: Stmt,
+    ) -> Stmt:
+        """`statement` after the stages that are computed there."""
+        memory = {**work.memory, **memory_of(producers)}
+        for producer in reversed(producers):
+            nest = self.stage(producer.definition, producer.region, memory, scope)
+            ahead = loop_ahead(producer.definition, work.loop_variables(values))
+            statement = producer.realized(seq(nest, statement), ahead)
+        return statement
+
+    def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
+        return loop_kinds(work.definition.stage)
+
+    def _producers(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> list[Producer]:
+        """The stages to compute at this position, with the elements that are needed there."""
+        here = work.attached.get(position, ())
+        if not here:
+            return []
+        window = Window(self.program, work.loop_variables(values), scope)
+        rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
+        kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
+        instances = self._instances(work, position, values, scope, kept)
+        new = self._instances(work, position, values, scope, made) if rolling else instances
+        found: list[Producer] = []
+        for definition in here:
+            region = needed(self.program, definition, instances, scope)
+            if region is None:
+                continue
+            if definition.stage.is_rolling:
+                region = window.needed(definition, region)
+            loop = window.kept(definition, region)
+            shape = self.program.shape(definition)
+            bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
+            bounds = window.bounds(definition, region, bounds)
+            if definition.is_argument:
+                check_passed(self.program, definition, region, scope)
+            elif definition.stage.is_rolling:
+                region = window.computed(definition, region)
+            else:
+                own = needed(self.program, definition, new, scope)
+                region = whole_tiles(
+                    self.program, definition, own or region, bounds,
+                    {**work.memory, **memory_of(found)}, self.checker.checks, scope,
+                )
+                bounds = with_padding(definition, bounds, shape, scope)
+            found.append(Producer(definition, region, bounds, loop))
+        return found
+
+    def _own_points(
+        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Any:
+        """The values of data and reduction axes inside loops with these values."""
+        points = evaluated(self.program, work.definition, work.region, scope)
+        axes = (*work.definition.axis, *work.definition.reduce_axis)
+        inner = [leaf for leaf in work.leaves if leaf not in values]
+        return work.frame.root_points(points, axes, inner, values, scope)
+
+    def _instances(
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        parts: Mapping[Operation, Part] = MappingProxyType({}),
+    ) -> dict[Operation, Any]:
+        """Where bodies are evaluated: of the stage, and of all computed inside this position.
+
+        `parts` say for some of these which of the elements that are needed are meant.
+        """
+        instances: dict[Operation, Any] = {
+            work.definition.stage.key: self._own_points(work, values, scope)
+        }
+        subtree = self.program.inside(work.definition.stage.key, position)
+        return propagated(self.program, instances, subtree, scope, parts)
+
+    def _ahead(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Stmt:
+        """Requests for what later iterations of the loop just opened read."""
+        wanted = work.prefetches(position)
+        if not wanted:
+            return seq()
+        instances = self._instances(work, position, values, scope)
+        return seq(*(
+            fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
+        ))

@@ -1,0 +1,164 @@
+"""Requests for what later iterations of a loop read: one for every cache line of the footprint.
+
+What an iteration reads of a tensor lies in a box whose start is affine in the loops around. That of
+a later iteration is the same box further on; past the end of the tensor its last elements are asked
+for, which are there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import LowerError
+from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
+from tecomp.ir.extents import ceil_div, simplified
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
+from tecomp.lowering.loops.work import StageWork
+from tecomp.lowering.stages.footprint import read_elements
+from tecomp.lowering.stages.program import Program
+from tecomp.poly.index_map import IndexMap
+from tecomp.poly.regions import Scope, box_around
+from tecomp.scheduling.state import Ahead
+
+LINE_BYTES = 64
+MOST_LINES = 4096
+"""The most requests of one iteration: more than a first cache has lines."""
+
+
+def fetch_ahead(
+    program: Program,
+    work: StageWork,
+    ahead: Ahead,
+    instances: Mapping[Operation, Any],
+    values: Mapping[IterVar, Expr],
+    scope: Scope,
+) -> Stmt:
+    """The requests of one iteration; none where the loop has no further ones.
+
+    Args:
+        program: the definitions.
+        work: the stage.
+        ahead: tensor, loop and offset.
+        instances: where the bodies of the stage, and of those inside the loop, are evaluated.
+        values: the loops that are open.
+        scope: what the sets depend on.
+
+    Raises:
+        LowerError: nothing in the loop reads the tensor, it is computed inside the loop, too much
+            of it is read in one iteration, or the iterations run at once.
+    """
+    key = program.producer(ahead.tensor)
+    where = f"s[{work.definition.stage.name}].prefetch({ahead.tensor.name}, {ahead.axis.name})"
+    _check_loops(work, ahead, where)
+    region = read_elements(program, key, instances, scope)
+    if region is None:
+        raise LowerError(
+            f"{where}: nothing inside that loop reads {ahead.tensor.name}; prefetch what is read "
+            "there, a cache of it for example"
+        )
+    if key not in work.memory:
+        raise LowerError(
+            f"{where}: {ahead.tensor.name} is computed inside that loop, so there is nothing to "
+            "fetch ahead; prefetch what it is computed from, or compute it further out"
+        )
+    memory = work.memory[key]
+    space = scope.space([Var("element") for _ in memory])
+    shape = [program.extent(extent) for extent in ahead.tensor.shape]
+    whole = space.box([(index_value(0), extent) for extent in shape])
+    box = box_around(region.intersect(whole), region, scope, shape)
+    later = _iterations_later(ahead, work.loop_variables(values))
+    if later is None or any(_is(extent, 0) for _, extent in (*box, *memory)):
+        return seq()
+    buffer = program.buffer_of(ahead.tensor)
+    steps = _elements_a_line(program, key, buffer)
+    counts = [
+        simplified(ceil_div(extent, step))
+        for (_, extent), step in zip(box, steps, strict=True)
+    ]
+    lines = prod(count for count in counts if isinstance(count, int))
+    if lines > MOST_LINES:
+        raise LowerError(
+            f"{where}: one iteration reads {lines} cache lines of {ahead.tensor.name}, more than "
+            f"the {MOST_LINES} that can be asked for; use a loop further inside, or split it"
+        )
+    starts = [substitute(start, later) for start, _ in box]
+    return _requests(buffer, starts, counts, steps, memory)
+
+
+def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:
+    for leaf in work.leaves:
+        if work.definition.stage.marks.get(leaf) is ForKind.VECTORIZED:
+            raise LowerError(
+                f"{where}: the iterations of {leaf.name} run at once, as vectors; "
+                "use a loop around it"
+            )
+        if leaf is ahead.axis:
+            return
+
+
+def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, Expr] | None:
+    """What the loop's variable is then; None where the loop has a single iteration here."""
+    if not ahead.offset:
+        return {}
+    own = loops.get(ahead.axis)
+    return None if own is None else {own: own + ahead.offset}
+
+
+def _elements_a_line(program: Program, key: Operation, buffer: Buffer) -> list[int]:
+    """How many elements, along each axis of the tensor, one request is good for."""
+    rank = len(buffer.shape)
+    most = max(LINE_BYTES // buffer.dtype.bytes, 1)
+    maps = [IndexMap.lift(each) for each in program.state.stage(key).layout.maps]
+
+    def place(axis: int, index: int) -> list[Any]:
+        at: Sequence[Expr] = [Const(index if k == axis else 0) for k in range(rank)]
+        for index_map in maps:
+            at = [simplify(index_value(part)) for part in index_map.map_indices(at)]
+        return [part.value if isinstance(part, Const) else None for part in at]
+
+    for axis in reversed(range(rank)):
+        *outer, last = place(axis, 0)
+        run = 1
+        while run < most and last is not None and place(axis, run) == [*outer, last + run]:
+            run += 1
+        if run > 1:
+            return [run if k == axis else 1 for k in range(rank)]
+    return [1] * rank
+
+
+def _requests(
+    buffer: Buffer,
+    starts: Sequence[Expr],
+    counts: Sequence[Extent],
+    steps: Sequence[int],
+    memory: Sequence[tuple[Expr, Extent]],
+) -> Stmt:
+    """Loops over the lines of a box, kept inside of what `memory` has."""
+    loops = [Var("line") for _ in starts]
+    indices = [
+        _within(start + (0 if _is(count, 1) else loop * step), *held)
+        for start, loop, count, step, held in zip(starts, loops, counts, steps, memory, strict=True)
+    ]
+    statement: Stmt = Prefetch(BufferLoad(buffer, tuple(indices)))
+    for loop, count in reversed([*zip(loops, counts, strict=True)]):
+        if not _is(count, 1):
+            statement = For(loop, Const(0), index_value(count), ForKind.SERIAL, statement)
+    for _, extent in memory:
+        if isinstance(extent, Expr):
+            statement = IfThenElse(extent > 0, statement)
+    return statement
+
+
+def _is(extent: Extent, number: int) -> bool:
+    return isinstance(extent, int) and extent == number
+
+
+def _within(index: Expr, start: Expr, extent: Extent) -> Expr:
+    last = binary(BinOp.SUB, binary(BinOp.ADD, start, index_value(extent)), index_value(1))
+    return binary(BinOp.MIN, binary(BinOp.MAX, index, start), last)

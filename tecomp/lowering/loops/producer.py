@@ -1,0 +1,55 @@
+"""A stage that is computed inside a loop of another: which elements, and the memory for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.operation import Operation
+from tecomp.ir.expr import Var, index_value
+from tecomp.ir.stmt import BufferRealize, Range, Stmt
+from tecomp.lowering.stages.footprint import Region
+from tecomp.lowering.stages.program import Definition
+from tecomp.lowering.stages.whole_tiles import Bounds
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A stage at the place where it is computed.
+
+    Attributes:
+        definition: the stage.
+        region: the elements to compute.
+        bounds: the box of elements that there is memory for.
+        kept: the variable of the loop whose iterations keep elements for later ones, if any.
+    """
+
+    definition: Definition
+    region: Region
+    bounds: Bounds
+    kept: Var | None
+
+    def realized(self, body: Stmt, ahead: Var | None) -> Stmt:
+        """`body` with memory for the elements; the caller's if it is an argument."""
+        if self.definition.is_argument:
+            return body
+        return realized(self.definition, self.bounds, body, ahead, self.kept)
+
+
+def memory_of(producers: Sequence[Producer]) -> dict[Operation, Bounds]:
+    """The elements that there is memory for, by stage."""
+    return {p.definition.stage.key: p.bounds for p in producers if not p.definition.is_argument}
+
+
+def realized(
+    definition: Definition,
+    bounds: Bounds,
+    body: Stmt,
+    ahead: Var | None = None,
+    kept: Var | None = None,
+) -> Stmt:
+    """`body` with memory for `bounds` of each output of a stage."""
+    ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
+    for buffer in reversed(definition.buffers):
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead, kept)
+    return body

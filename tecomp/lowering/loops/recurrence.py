@@ -1,0 +1,279 @@
+"""What the steps of a scan read of earlier ones, and whether the loops compute that before.
+
+Elements, and the loops that compute or read them, are compared as integer sets: exact for affine
+accesses, and on the safe side for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Expr, Var
+from tecomp.lowering.loops.frame import StageFrame
+from tecomp.lowering.stages.footprint import (
+    Region,
+    needed,
+    propagated,
+    read_elements,
+    whole,
+    with_reduction,
+)
+from tecomp.lowering.stages.kinds import at_once
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.reads import is_later_step
+from tecomp.lowering.stages.steps import step_stages
+from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.points import first_point
+from tecomp.poly.regions import Scope, where_equal
+from tecomp.scheduling.state import is_scan
+
+
+def with_recurrences(program: Program) -> Program:
+    """`program`, where scans know whether elements follow from those at the same place alone.
+
+    Raises:
+        LowerError: a step reads its own elements, or those of a later step.
+    """
+    stages = step_stages(program.state, program.states)
+    for key, inside in stages.items():
+        definition = program.definitions[key]
+        pointwise = replace(definition, is_pointwise=_is_pointwise(program, definition, inside))
+        program = replace(program, definitions={**program.definitions, key: pointwise})
+    return program
+
+
+def evaluated_for_scans(program: Program) -> dict[Operation, Any]:
+    """The points at which the stages are evaluated that scans alone are computed from."""
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    stages = step_stages(program.state, program.states)
+    inside = {stage for group in stages.values() for stage in group}
+    instances = {
+        key: whole(program, program.definitions[key], scope) for key in stages if key not in inside
+    }
+    inside |= _only_for_starts(program)
+    found = propagated(program, instances, inside, scope)
+    return {key: points for key, points in found.items() if key in inside}
+
+
+def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
+    """Of stages that only the first steps of scans are computed from, what is needed.
+
+    That is less than all of them where a scan may have no steps.
+    """
+    starts = _only_for_starts(program)
+    if not starts:
+        return {}
+    instances = {
+        key: whole(program, definition, scope)
+        for key, definition in program.definitions.items() if definition.scan_axis is not None
+    }
+    found = propagated(program, instances, starts, scope)
+    regions = ((key, needed(program, program.definitions[key], found, scope)) for key in starts)
+    return {key: region for key, region in regions if region is not None}
+
+
+def _only_for_starts(program: Program) -> set[Operation]:
+    """The stages that nothing reads but the first steps of scans, or other such stages."""
+    found: set[Operation] = set()
+    by_starts: set[Operation] = set()
+    by_others: set[Operation] = set()
+    for key, definition in reversed([*program.definitions.items()]):
+        if key in by_starts - by_others and not definition.is_argument:
+            found.add(key)
+        by_starts |= _sources(program, definition.start)
+        (by_starts if key in found else by_others).update(_sources(program, definition.body))
+    return found
+
+
+def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
+    """The stages that `values` read."""
+    nodes = distinct_nodes(*values)
+    return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
+
+
+def later_steps(definition: Definition, points: Any, scope: Scope) -> Any:
+    """Those of `points` whose elements follow from others."""
+    return points.intersect(
+        condition_hull(is_later_step(definition), scope.space(definition.axis))[0]
+    )
+
+
+def _is_pointwise(program: Program, definition: Definition, inside: set[Operation]) -> bool:
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    own = tuple(Var(axis.name) for axis in definition.axis)
+    scope = replace(scope, params=(*scope.params, *own))
+    space = scope.space(definition.axis)
+    here = later_steps(definition, whole(program, definition, scope), scope)
+    here = where_equal(here, space, list(zip(definition.axis, own, strict=True)))
+    read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
+    if read is None:
+        return True
+    late = read.intersect(condition_hull(definition.axis[0] >= own[0], space)[0])
+    if not late.is_empty():
+        point = first_point(late, Space(definition.axis, scope.params))
+        name = definition.stage.name
+        element = ", ".join(str(point[var]) for var in own)
+        raise LowerError(
+            f"{name}: the rule for {name}[{element}] reads {_element(definition, point)}, which is "
+            f"not of an earlier step; read the state at earlier values of {own[0].name}"
+        )
+    beside = space.empty_set()
+    for axis, value in zip(definition.axis[1:], own[1:], strict=True):
+        beside = beside.union(pw_aff(axis, space).ne_set(pw_aff(value, space)))
+    return bool(read.intersect(beside).is_empty())
+
+
+def _state_read(
+    program: Program,
+    definition: Definition,
+    instances: Mapping[Operation, Any],
+    inside: set[Operation],
+    scope: Scope,
+    by: set[Operation] | None = None,
+) -> Any:
+    """The elements that `instances`, and those `inside` that these need, read of the state."""
+    found = propagated(program, dict(instances), inside, scope)
+    readers = {key: points for key, points in found.items() if by is None or key in by}
+    read: Any = None
+    for placeholder, (key, _) in program.states.items():
+        if key is definition.stage.key:
+            elements = read_elements(program, placeholder, readers, scope)
+            if elements is not None:
+                read = elements if read is None else read.union(elements)
+    return None if read is None else read.intersect(whole(program, definition, scope))
+
+
+def _element(definition: Definition, point: Mapping[Var, int]) -> str:
+    indices = ", ".join(str(point[axis]) for axis in definition.axis)
+    return f"{definition.stage.name}[{indices}]"
+
+
+@dataclass(frozen=True)
+class _Order:
+    """When elements are computed, by the loops of a scan.
+
+    Attributes:
+        program: the definitions.
+        definition: the scan.
+        frame: its loops.
+        region: the elements of later steps that are computed.
+        scope: what surrounds it.
+    """
+
+    program: Program
+    definition: Definition
+    frame: StageFrame
+    region: Any
+    scope: Scope
+
+    def read_inside(self, values: Sequence[Var], by: set[Operation], scope: Scope) -> Any:
+        """What stages `by` read of the state inside the first loops, which have `values`."""
+        leaves = self.definition.stage.leaves[: len(values)]
+        points, space = with_reduction(self.program, self.definition, self.region, scope)
+        pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
+        own = self.definition.stage.key
+        here = where_equal(points, space, pairs)
+        # A rule may read no state.
+        inside = step_stages(self.program.state, self.program.states).get(own, set())
+        subtree = self.program.inside(own, len(values)) & inside
+        return _state_read(self.program, self.definition, {own: here}, subtree, scope, by)
+
+    def sides(
+        self, leaf: IterVar, value: Var, space: Space, *, starts: bool
+    ) -> tuple[Any, Any]:
+        """Elements that loop `leaf` makes when it has `value`, and those that it makes after."""
+        universe, nothing = space.universe_set(), space.empty_set()
+        if is_scan(leaf) and starts:
+            return nothing, nothing
+        if self.definition.is_pointwise and not is_scan(leaf):
+            return universe, nothing
+        try:
+            made, now = pw_aff(self.frame.values[leaf], space), pw_aff(value, space)
+        except NotAffine:
+            return universe, universe
+        return made.eq_set(now), made.gt_set(now)
+
+
+def check_order(
+    program: Program,
+    definition: Definition,
+    frame: StageFrame,
+    region: Any,
+    scope: Scope,
+) -> None:
+    """Every element is computed before the loops come to what reads it.
+
+    Raises:
+        LowerError: one is not, or by an iteration that runs at the same time.
+    """
+    order = _Order(program, definition, frame, region, scope)
+    stage = definition.stage
+    by_position: dict[int, set[Operation]] = {len(stage.leaves): {stage.key}}
+    for axis, attached in program.attached(stage.key):
+        position = next(k for k, leaf in enumerate(stage.leaves, 1) if leaf is axis)
+        by_position.setdefault(position, set()).update(_chain(program, attached))
+    for position, by in by_position.items():
+        _check_position(order, position, by)
+
+
+def _chain(program: Program, definition: Definition) -> set[Operation]:
+    """A stage, and all that are computed inside its loops."""
+    return {definition.stage.key, *program.inside(definition.stage.key, 0)}
+
+
+def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
+    leaves = order.definition.stage.leaves[:position]
+    values = tuple(Var(leaf.name) for leaf in leaves)
+    scope = replace(order.scope, params=(*order.scope.params, *values))
+    read = order.read_inside(values, by, scope)
+    if read is None or read.is_empty():
+        return
+    space = scope.space(order.definition.axis)
+    later, _ = condition_hull(is_later_step(order.definition), space)
+    kinds = at_once(order.definition.stage, dict(zip(leaves, values, strict=True)))
+    calls = {var: call for var, call in kinds}
+    for starts in (True, False):
+        same = read.subtract(later) if starts else read.intersect(later)
+        for leaf, value in zip(leaves, values, strict=True):
+            now, after = order.sides(leaf, value, space, starts=starts)
+            if value in calls:
+                _refuse_race(order, same.subtract(now), values, space, calls[value])
+            _refuse(order, same.intersect(after), values, space)
+            same = same.intersect(now)
+        _refuse(order, same, values, space)
+
+
+def _refuse(order: _Order, wrong: Any, values: Sequence[Var], space: Space) -> None:
+    if wrong.is_empty():
+        return
+    point = first_point(wrong, space)
+    name = order.definition.stage.name
+    raise LowerError(
+        f"s[{name}]: iteration ({_iteration(values, point)}) reads "
+        f"{_element(order.definition, point)} before its loops compute that; put the loops over "
+        "steps further out, in their order, or what reads it further in"
+    )
+
+
+def _iteration(values: Sequence[Var], point: Mapping[Var, int]) -> str:
+    return ", ".join(f"{var.name} = {point[var]}" for var in values)
+
+
+def _refuse_race(
+    order: _Order, wrong: Any, values: Sequence[Var], space: Space, call: str
+) -> None:
+    if wrong.is_empty():
+        return
+    point = first_point(wrong, space)
+    raise LowerError(
+        f"{call}: iteration ({_iteration(values, point)}) reads "
+        f"{_element(order.definition, point)}, which another one computes at the same time; put "
+        "the loops over steps outside of that loop"
+    )

@@ -1,0 +1,1 @@
+"""The stages of a schedule before there are loops: definitions, and what they read."""

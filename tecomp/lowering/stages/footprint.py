@@ -1,0 +1,230 @@
+"""Which elements of a producer a part of the program needs: exactly, as a set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Expr, Var, conjuncts, index_value
+from tecomp.lowering.stages.index import index_of
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.reads import Read, domain_ranges, reads_of
+from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.regions import Scope, extend, free, image, united
+from tecomp.scheduling.state import At, is_data
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements of a tensor, before and after the part outside of its shape is cut off."""
+
+    points: Any
+    unclipped: Any
+
+
+Part = Callable[[Definition, Region], Region]
+"""Of the elements that are needed of a stage, those that are meant."""
+
+
+def whole(program: Program, definition: Definition, scope: Scope) -> Any:
+    """All elements of a stage's tensors."""
+    space = scope.space(definition.axis)
+    return space.box([(index_value(0), extent) for extent in program.shape(definition)])
+
+
+def with_reduction(
+    program: Program, definition: Definition, points: Any, scope: Scope
+) -> tuple[Any, Space]:
+    """The points at which the body is evaluated to make the elements `points`.
+
+    A `where=` that is a range of the axes, such as `k <= i`, leaves out the rest: loops then end
+    there instead of testing it in each turn.
+    """
+    axes = (*definition.axis, *definition.reduce_axis)
+    space = scope.space(axes)
+    reduce = definition.reduce
+    if reduce is None:
+        return points, space
+    ranges = domain_ranges(program, definition)
+    reduced = scope.space(definition.reduce_axis).box(
+        [(ranges[axis].min, ranges[axis].extent) for axis in definition.reduce_axis]
+    )
+    domain = points.flat_product(reduced)
+    for term in conjuncts(reduce.condition):
+        kept = condition_hull(term, space)[0].coalesce()
+        # Several pieces would be several copies of the body.
+        if kept.n_basic_set() == 1:
+            domain = domain.intersect(kept)
+    return domain, space
+
+
+def evaluated(program: Program, definition: Definition, points: Any, scope: Scope) -> Any:
+    """The points at which a part of the body is evaluated to make the elements `points`.
+
+    What a reduction starts from is read for every element, also for one that nothing is reduced to;
+    such an element counts at the first values of the reduction axes.
+    """
+    domain, _ = with_reduction(program, definition, points, scope)
+    if definition.reduce is None or not _starts_from_tensors(definition):
+        return domain
+    ranges = domain_ranges(program, definition)
+    first = scope.space(definition.reduce_axis).box(
+        [(ranges[axis].min, index_value(1)) for axis in definition.reduce_axis]
+    )
+    return domain.union(points.flat_product(first))
+
+
+def _starts_from_tensors(definition: Definition) -> bool:
+    return any(isinstance(node, TensorLoad) for node in distinct_nodes(*definition.initial))
+
+
+def conditions_of(program: Program, definition: Definition, read: Read) -> tuple[Expr, ...]:
+    """What holds at those points where a part of the body is evaluated that this is read at."""
+    if read.is_initial or definition.reduce is None or not _starts_from_tensors(definition):
+        return read.conditions
+    ranges = domain_ranges(program, definition)
+    reduced = (
+        index_value(axis) < ranges[axis].min + ranges[axis].extent
+        for axis in definition.reduce_axis
+    )
+    return (*read.conditions, *reduced)
+
+
+def needed(
+    program: Program,
+    producer: Definition,
+    instances: Mapping[Operation, Any],
+    scope: Scope,
+) -> Region | None:
+    """The elements of `producer` that `instances` of its consumers read, None if none do.
+
+    Args:
+        program: the definitions.
+        producer: whose elements are asked for.
+        instances: for consumers, the points at which their bodies are evaluated.
+        scope: what the sets depend on.
+    """
+    region = read_elements(program, producer.stage.key, instances, scope)
+    if region is None:
+        return None
+    everything = whole(program, producer, scope)
+    if producer.scan_axis is not None or producer.is_opaque:
+        # All steps are needed for one of them.
+        points = free(region, 0).intersect(everything) if producer.is_pointwise else everything
+        return Region(points, points)
+    return Region(united(region.intersect(everything), scope), region)
+
+
+def read_elements(
+    program: Program, source: Operation, instances: Mapping[Operation, Any], scope: Scope
+) -> Any:
+    """The elements of the tensors of `source` that `instances` read; None if they do not read it.
+
+    An index that is not affine may be anything, also outside of the shape.
+    """
+    region: Any = None
+    for key, points in instances.items():
+        consumer = program.definitions[key]
+        space = scope.space((*consumer.axis, *consumer.reduce_axis))
+        for read in reads_of(consumer):
+            if program.producer(read.load.tensor) is not source:
+                continue
+            conditions = conditions_of(program, consumer, read)
+            elements = touched(read.load.indices, conditions, points, space)
+            region = elements if region is None else region.union(elements)
+    return None if region is None else united(region, scope)
+
+
+def propagated(
+    program: Program,
+    instances: Mapping[Operation, Any],
+    inside: Container[Operation],
+    scope: Scope,
+    parts: Mapping[Operation, Part] = MappingProxyType({}),
+) -> dict[Operation, Any]:
+    """`instances`, and the points at which stages `inside` are evaluated for them.
+
+    `parts` say for some stages which of the elements that are needed are computed.
+    """
+    found = dict(instances)
+    for definition in reversed([*program.definitions.values()]):
+        key = definition.stage.key
+        if key not in inside or key in found:
+            continue
+        region = needed(program, definition, found, scope)
+        if region is not None:
+            computed = parts[key](definition, region) if key in parts else region
+            found[key] = evaluated(program, definition, computed.points, scope)
+    return found
+
+
+def touched(
+    indices: tuple[Expr, ...],
+    conditions: tuple[Expr, ...],
+    points: Any,
+    space: Space,
+) -> Any:
+    """The elements at `indices`; an index that is not affine may be anything."""
+    for condition in conditions:
+        points = points.intersect(condition_hull(condition, space)[0])
+    exprs: list[Expr] = []
+    unknown: list[Var] = []
+    for index in indices:
+        wide = index_of(index, {})
+        try:
+            pw_aff(wide, space)
+        except NotAffine:
+            wide = Var("any")
+            unknown.append(wide)
+        exprs.append(wide)
+    if unknown:
+        points = extend(points, len(unknown))
+        space = Space((*space.dims, *unknown), space.params)
+    return image(points, exprs, space)
+
+
+def check_consumers(program: Program) -> None:
+    """Every reader of an attached stage is computed where the stage exists.
+
+    Raises:
+        LowerError: one is not, or reads it before the loop in which the stage is computed.
+    """
+    for producer in program.definitions.values():
+        attach = producer.stage.attach
+        if not isinstance(attach, At):
+            continue
+        parent = program.state.stage(attach.stage)
+        name = producer.stage.name
+        where = f"s[{name}].compute_at(s[{parent.name}], {attach.axis.name})"
+        loop = next(k for k, leaf in enumerate(parent.leaves) if leaf is attach.axis)
+        inside = {parent.key, *program.inside(parent.key, loop + 1)}
+        for definition in program.definitions.values():
+            body = (*definition.body, *definition.start)
+            if definition.stage.key not in inside and _reads(program, body, producer):
+                raise LowerError(
+                    f"{where}: {definition.stage.name} reads {name} too but is not computed inside "
+                    f"that loop; attach it there as well, or compute {name} further out"
+                )
+        initial = program.definitions[parent.key].initial
+        is_inside = not all(map(is_data, parent.leaves[: loop + 1]))
+        if is_inside and _reads(program, initial, producer):
+            scans = program.definitions[parent.key].scan_axis is not None
+            what = "the start" if scans else "init="
+            loops = "over steps" if scans else "of the reduction"
+            raise LowerError(
+                f"{where}: {what} of {parent.name} reads {name} before the loops {loops}, "
+                f"and that loop is inside them; compute {name} further out"
+            )
+
+
+def _reads(program: Program, body: tuple[Expr, ...], producer: Definition) -> bool:
+    return any(
+        isinstance(node, TensorLoad) and program.producer(node.tensor) is producer.stage.key
+        for node in distinct_nodes(*body)
+    )

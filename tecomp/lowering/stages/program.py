@@ -1,0 +1,361 @@
+"""A schedule prepared for lowering: definitions with inlining done, buffers, sizes, attachments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.nodes import MOST_OPERATIONS, distinct_nodes, operations
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import bottom_up, substitute
+from tecomp.ir.stmt import Buffer, Extent
+from tecomp.ir.text import identifier, take_name
+from tecomp.lowering.stages.index import index_of
+from tecomp.lowering.stages.size_variables import extents_of, sizes_of
+from tecomp.lowering.stages.steps import States, in_steps, states_of
+from tecomp.poly.products import Products, products_of
+from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
+
+Argument = Tensor | Var
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A computed stage as it will be generated.
+
+    Attributes:
+        stage: its schedule.
+        body: one expression for each output; inlined stages are written out.
+        start: of a scan, the first steps: one expression for each output.
+        buffers: one for each output.
+        is_argument: whether the caller passes the memory.
+        first_step: of a scan, the first that follows from others.
+        is_pointwise: of a scan, whether elements follow from those at the same place alone.
+    """
+
+    stage: StageState
+    body: tuple[Expr, ...]
+    start: tuple[Expr, ...]
+    buffers: tuple[Buffer, ...]
+    is_argument: bool
+    first_step: Extent = 0
+    is_pointwise: bool = False
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Axes of the outputs."""
+        return self.stage.compute.axis
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """The reduction, if it is one."""
+        return self.body[0] if isinstance(self.body[0], Reduce) else None
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """Axes of the reduction."""
+        return self.reduce.axis if self.reduce is not None else ()
+
+    @property
+    def scan_axis(self) -> IterVar | None:
+        """The steps, if it is a scan."""
+        return self.stage.op.scan_axis if isinstance(self.stage.op, ScanOp) else None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is made of statements that compute all of it at once."""
+        return isinstance(self.stage.op, ExternOp)
+
+    @property
+    def initial(self) -> tuple[Expr, ...]:
+        """What is stored before the loops over a reduction, or over steps."""
+        return self.reduce.init if self.reduce is not None else self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that the loop nests are made from.
+
+    Attributes:
+        state: the schedule.
+        params: the function's parameters.
+        sizes: the user's size variables -> int64 variables of the function.
+        definitions: computed stages that have memory, producers first.
+        placeholders: memory of the tensors that are passed in.
+        states: the placeholders that stand for results of scans.
+        products: variables that stand for extents which sets cannot compute from sizes.
+    """
+
+    state: State
+    params: tuple[Buffer | Var, ...]
+    sizes: Mapping[Var, Var]
+    definitions: Mapping[Operation, Definition]
+    placeholders: Mapping[Operation, Buffer]
+    states: States
+    products: Products
+
+    @property
+    def integers(self) -> tuple[Var, ...]:
+        """The variables that sets may depend on: sizes, and whole numbers that are passed in."""
+        sizes = (var for var in self.sizes.values() if var.dtype == INT64)
+        return (*sizes, *self.products.variables)
+
+    @property
+    def symbolic_extents(self) -> tuple[Expr, ...]:
+        """The extents of arguments that are no numbers; they are never negative."""
+        shapes = [p.shape for p in self.params if isinstance(p, Buffer)]
+        return tuple(
+            self.products.named(n) for shape in shapes for n in shape if not isinstance(n, int)
+        )
+
+    def buffer_of(self, tensor: Tensor) -> Buffer:
+        """Where the elements of `tensor` are."""
+        key = self.state.stage(tensor.op).key
+        if key in self.placeholders:
+            return self.placeholders[key]
+        if key in self.states:
+            scan, output = self.states[key]
+            return self.definitions[scan].buffers[output]
+        return self.definitions[key].buffers[tensor.value_index]
+
+    def producer(self, tensor: Tensor) -> Operation:
+        """The stage that makes `tensor`."""
+        return self.state.stage(tensor.op).key
+
+    def extent(self, extent: Extent) -> Extent:
+        """An extent of the computation in terms of the function's sizes."""
+        plain = _extent(extent, self.sizes)
+        return plain if isinstance(plain, int) else self.products.named(plain)
+
+    def shape(self, definition: Definition) -> list[Extent]:
+        """The extents of a stage's tensors in terms of the function's sizes."""
+        return [self.extent(extent) for extent in definition.stage.op.shape]
+
+    def attached(self, key: Operation) -> list[tuple[IterVar, Definition]]:
+        """The stages computed in loops of `key`, with the loop, producers first."""
+        return [
+            (d.stage.attach.axis, d)
+            for d in self.definitions.values()
+            if isinstance(d.stage.attach, At) and d.stage.attach.stage is key
+        ]
+
+    def inside(self, key: Operation, position: int) -> set[Operation]:
+        """The stages computed inside the first `position` loops of `key`, however deep."""
+        leaves = self.state.stage(key).leaves[max(position - 1, 0) :]
+        todo = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
+        found = set(todo)
+        while todo:
+            todo = [d.stage.key for inner in todo for _, d in self.attached(inner)]
+            found.update(todo)
+        return found
+
+    def roots(self) -> list[Definition]:
+        """The stages that are computed once, producers first."""
+        return [d for d in self.definitions.values() if isinstance(d.stage.attach, AtRoot)]
+
+
+def _extent(extent: Extent, sizes: Mapping[Var, Var]) -> Extent:
+    return extent if isinstance(extent, int) else index_of(extent, dict(sizes))
+
+
+def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
+    """The program of `schedule` with the parameters `args`.
+
+    Raises:
+        LowerError: an argument is not in the schedule or given twice, or one is missing.
+    """
+    states = states_of(schedule.state)
+    state = in_steps(schedule.state, states)
+    arguments = _check_arguments(state, states, args)
+    _check_attachments(state)
+    tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
+    bodies, starts = inlined_bodies(state)
+    _check_missing(state, bodies, starts, states, tensors)
+    sizes = sizes_of(state, arguments)
+    taken: set[str] = set()
+    buffers = {
+        (stage.key, k): _buffer(stage, k, sizes, taken)
+        for stage in state
+        if stage.key in bodies or (stage.is_placeholder and stage.key not in states)
+        for k in range(stage.op.num_outputs)
+    }
+    params = tuple(
+        sizes[a] if isinstance(a, Var) else buffers[state.stage(a.op).key, a.value_index]
+        for a in arguments
+    )
+    definitions = {
+        stage.key: Definition(
+            stage,
+            tuple(substitute(e, dict(sizes)) for e in bodies[stage.key]),
+            tuple(substitute(e, dict(sizes)) for e in starts.get(stage.key, ())),
+            tuple(buffers[stage.key, k] for k in range(stage.op.num_outputs)),
+            (stage.key, 0) in tensors,
+            _extent(stage.op.scan_axis.dom.min, sizes) if isinstance(stage.op, ScanOp) else 0,
+        )
+        for stage in state
+        if stage.key in bodies
+    }
+    placeholders = {
+        stage.key: buffers[stage.key, 0]
+        for stage in state if stage.is_placeholder and stage.key not in states
+    }
+    extents = [_extent(extent, sizes) for stage in state for extent in extents_of(stage)]
+    products = products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
+    return Program(state, params, sizes, definitions, placeholders, states, products)
+
+
+def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
+    if not isinstance(args, list | tuple):
+        raise LowerError(f"lower: the arguments are a list of tensors, got {args!r}")
+    seen: dict[object, int] = {}
+    checked: list[Argument] = []
+    for position, arg in enumerate(args):
+        if not isinstance(arg, Tensor | Var):
+            raise LowerError(
+                f"lower: argument {position} is {arg!r}; expected a tensor or a size variable"
+            )
+        if isinstance(arg, Tensor) and state.find(arg.op) is None:
+            names = ", ".join(stage.name for stage in state)
+            raise LowerError(
+                f"lower: argument {position}, {arg.name}, is not in the schedule, whose tensors "
+                f"are {names}; leave it out, or schedule the output that needs it"
+            )
+        if isinstance(arg, Tensor) and isinstance(state.stage(arg.op).attach, Inline):
+            raise LowerError(
+                f"lower: argument {position}, {arg.name}, is inlined and has no memory; "
+                "leave it out, or do not inline it"
+            )
+        if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
+            name = state.stage(scan[0]).name
+            raise LowerError(
+                f"lower: argument {position}, {arg.name}, stands for {name} in its steps; "
+                "leave it out"
+            )
+        key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
+        if key in seen:
+            raise LowerError(
+                f"lower: arguments {seen[key]} and {position} are both {arg.name}; "
+                "pass every tensor once"
+            )
+        seen[key] = position
+        checked.append(arg)
+    return checked
+
+
+def _check_missing(
+    state: State,
+    bodies: Mapping[Operation, tuple[Expr, ...]],
+    starts: Mapping[Operation, tuple[Expr, ...]],
+    states: States,
+    given: set[tuple[Operation, int]],
+) -> None:
+    for key, body in bodies.items():
+        for node in distinct_nodes(*body, *starts.get(key, ())):
+            if not isinstance(node, TensorLoad):
+                continue
+            stage = state.stage(node.tensor.op)
+            if not stage.is_placeholder or stage.key in states:
+                continue
+            if (stage.key, 0) not in given:
+                raise LowerError(
+                    f"lower: {stage.name} is read but is not among the arguments; add it",
+                    node.location,
+                )
+    for key in state.outputs:
+        stage = state.stage(key)
+        count = stage.op.num_outputs
+        missing = [k for k in range(count) if (key, k) not in given]
+        if missing and not stage.is_placeholder:
+            name = stage.op.output(missing[0]).name
+            raise LowerError(
+                f"lower: {name} is an output of the schedule but is not among the arguments; add it"
+            )
+    for key, body in bodies.items():
+        present = [(key, k) in given for k in range(len(body))]
+        if any(present) and not all(present):
+            name = state.stage(key).op.output(present.index(False)).name
+            raise LowerError(
+                f"lower: {name} is computed together with another argument but is not among "
+                "the arguments; add it"
+            )
+
+
+def _check_attachments(state: State) -> None:
+    for stage in state:
+        if not isinstance(stage.attach, At):
+            continue
+        parent = state.stage(stage.attach.stage)
+        axis = stage.attach.axis
+        where = f"s[{stage.name}].compute_at(s[{parent.name}], {axis.name})"
+        if isinstance(parent.attach, Inline):
+            raise LowerError(f"{where}: {parent.name} is inlined and has no loops")
+        if axis not in set(parent.leaves):
+            loops = ", ".join(leaf.name for leaf in parent.leaves)
+            raise LowerError(
+                f"{where}: {axis.name} is no loop of {parent.name} any more; its loops are "
+                f"{loops}; call compute_at after splitting and fusing"
+            )
+
+
+Bodies = dict[Operation, tuple[Expr, ...]]
+
+
+def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
+    """Bodies of the stages that have memory, and starts of scans, with inlined ones written out."""
+    inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
+    bodies: Bodies = {}
+    starts: Bodies = {}
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        stage = state.stage(node.tensor.op)
+        if stage.key not in inline:
+            return None
+        axes, body = inline[stage.key]
+        return substitute(body, dict(zip(axes, node.indices, strict=True)))
+
+    for stage in state:
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        body = stage.op.body
+        if inline:
+            body = tuple(bottom_up(value, rule) for value in body)
+            _check_size(stage, body)
+        if isinstance(stage.op, ScanOp):
+            starts[stage.key] = tuple(bottom_up(value, rule) for value in stage.op.start)
+        if isinstance(stage.attach, Inline):
+            inline[stage.key] = (stage.op.axis, body[0])
+        else:
+            bodies[stage.key] = body
+    return bodies, starts
+
+
+def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
+    count = operations(*body)
+    if count > MOST_OPERATIONS:
+        raise LowerError(
+            f"lower: {stage.name} has {count} operations with the inlined stages written out where "
+            f"they are read, and {MOST_OPERATIONS} are the most that one expression can have; "
+            "inline fewer of them"
+        )
+
+
+def _buffer(
+    stage: StageState, output: int, sizes: Mapping[Var, Var], taken: set[str]
+) -> Buffer:
+    tensor = stage.op.output(output)
+    shape = tuple(_extent(n, sizes) for n in tensor.shape)
+    return Buffer(
+        take_name(identifier(tensor.name), taken), shape, tensor.dtype, stage.scope,
+        stage.layout.axis_separators,
+    )

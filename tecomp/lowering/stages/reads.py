@@ -1,0 +1,277 @@
+"""What a definition reads, under which conditions, and whether that stays inside the tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.equal import same
+from tecomp.ir.expr import Call, Const, Expr, Not, Var, index_value
+from tecomp.ir.facts import Facts
+from tecomp.ir.rewrite import children, substitute, walk
+from tecomp.ir.simplify import bounds, bounds_given, facts_of
+from tecomp.ir.stmt import Extent, Range
+from tecomp.lowering.stages.index import index_of
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.points import first_point
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One place in a definition that reads a tensor.
+
+    Attributes:
+        load: the access.
+        conditions: all of them hold whenever it is evaluated.
+        is_initial: whether a reduction starts from it, for every element and before it has
+            reduced anything.
+    """
+
+    load: TensorLoad
+    conditions: tuple[Expr, ...]
+    is_initial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An index of a read that has to be checked when it runs: axis, extent and what to report."""
+
+    axis: int
+    extent: Extent
+    site: int
+
+
+def reads_of(definition: Definition) -> Iterator[Read]:
+    """Every read in the bodies of a definition, and in the first steps of a scan."""
+    seen: set[tuple[int, tuple[int, ...], bool]] = set()
+    later = (is_later_step(definition),) if definition.scan_axis is not None else ()
+    first = tuple(Not(condition) for condition in later)
+    todo: list[tuple[Any, tuple[Expr, ...], bool]] = [
+        *((e, first, False) for e in reversed(definition.start)),
+        *((e, later, False) for e in reversed(definition.body)),
+    ]
+    while todo:
+        node, conditions, is_initial = todo.pop()
+        key = (id(node), tuple(id(c) for c in conditions), is_initial)
+        if key in seen:
+            continue
+        seen.add(key)
+        if isinstance(node, TensorLoad):
+            yield Read(node, conditions, is_initial)
+        starts = node.init if isinstance(node, Reduce) else ()
+        todo.extend(
+            (child, given, is_initial or any(child is start for start in starts))
+            for child, given in reversed(_guarded_children(node, conditions))
+        )
+
+
+def is_later_step(definition: Definition) -> Expr:
+    """Whether an element of a scan follows from others, as a condition of its axes."""
+    return index_value(definition.axis[0]) >= index_value(definition.first_step)
+
+
+def _guarded_children(
+    node: Any, conditions: tuple[Expr, ...]
+) -> list[tuple[Any, tuple[Expr, ...]]]:
+    match node:
+        case Call("if_then_else", (condition, a, b)):
+            return [
+                (condition, conditions),
+                (a, (*conditions, condition)),
+                (b, (*conditions, Not(condition))),
+            ]
+        case Reduce() if not _is_true(node.condition):
+            inside = (*conditions, node.condition)
+            return [
+                (node.condition, conditions),
+                *((value, inside) for value in node.source),
+                *((value, conditions) for value in node.init),
+            ]
+    return [(child, conditions) for child in children(node)]
+
+
+def _is_true(condition: Expr) -> bool:
+    return isinstance(condition, Const) and condition.value is True
+
+
+def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Range]:
+    """The values of every root axis."""
+    shape = program.shape(definition)
+    data = {
+        axis: Range(Const(0), index_value(extent))
+        for axis, extent in zip(definition.axis, shape, strict=True)
+    }
+    reduced = {
+        axis: Range(
+            index_value(program.extent(axis.dom.min)), index_value(program.extent(axis.extent))
+        )
+        for axis in definition.reduce_axis
+    }
+    return {**data, **reduced}
+
+
+class ReadChecker:
+    """Decides for every read whether it stays inside, and which checks the rest needs.
+
+    Attributes:
+        evaluated: for some stages the points at which they are evaluated, if not everywhere.
+        sites: what a failed run-time check reports, by number.
+        checks: the run-time checks of a read, by the identity of the read.
+    """
+
+    def __init__(
+        self, program: Program, evaluated: Mapping[Operation, Any] | None = None
+    ) -> None:
+        self.program = program
+        self.evaluated = evaluated or {}
+        self.sites: list[str] = []
+        self.checks: dict[int, tuple[Check, ...]] = {}
+
+    def run(self) -> None:
+        """Look at every read.
+
+        Raises:
+            LowerError: a read can leave its tensor; the message shows the point.
+        """
+        for definition in self.program.definitions.values():
+            if definition.is_opaque:
+                continue
+            ranges = domain_ranges(self.program, definition)
+            domain = _Domain(self.program, ranges, self.evaluated.get(definition.stage.key))
+            for read in reads_of(definition):
+                self._check(definition, domain, read)
+
+    def _check(self, definition: Definition, domain: _Domain, read: Read) -> None:
+        needed = []
+        for axis, (index, extent) in enumerate(
+            zip(read.load.indices, read.load.tensor.shape, strict=True)
+        ):
+            limit = self.program.extent(extent)
+            if domain.surely_inside(index, limit):
+                continue
+            outside = domain.outside(index, limit, read.conditions)
+            if outside is None:
+                site = _site(read.load, axis)
+                if site not in self.sites:
+                    self.sites.append(site)
+                needed.append(Check(axis, limit, self.sites.index(site)))
+            for point in outside or ():
+                raise LowerError(
+                    _message(definition, read.load, axis, index, point),
+                    read.load.location,
+                )
+        if needed:
+            known = self.checks.get(id(read.load), ())
+            places = {(check.axis, check.site) for check in known}
+            self.checks[id(read.load)] = (
+                *known, *(c for c in needed if (c.axis, c.site) not in places)
+            )
+
+
+class _Domain:
+    """The points at which one definition is evaluated."""
+
+    def __init__(
+        self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Any = None
+    ) -> None:
+        self.evaluated = evaluated
+        self.products = program.products
+        self.sizes = program.integers
+        self.extents = program.symbolic_extents
+        self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
+        dims = tuple(v for v in self.wide.values() if isinstance(v, Var))
+        self.ranges = dict(zip(dims, ranges.values(), strict=True))
+        self.space = Space(dims, self.sizes)
+
+    @cached_property
+    def points(self) -> Any:
+        """The points as a set; extents of arguments are not negative."""
+        box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
+        for extent in self.extents:
+            box = box.intersect(condition_hull(extent >= 0, self.space)[0])
+        return box if self.evaluated is None else box.intersect(self.evaluated)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of axes whose ranges are numbers."""
+        return facts_of({
+            var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)
+            for var, r in self.ranges.items()
+            if isinstance(r.min, Const) and isinstance(r.extent, Const)
+        })
+
+    def surely_inside(self, index: Expr, extent: Extent) -> bool:
+        """Whether plain interval arithmetic shows that `index` is in range."""
+        if not isinstance(extent, int):
+            wide = self.wide.get(index) if isinstance(index, Var) else None
+            own = self.ranges.get(wide) if isinstance(wide, Var) else None
+            return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
+        low, high = bounds_given(self.facts, index_of(index, self.wide))
+        return low is not None and high is not None and low >= 0 and high < extent
+
+    def outside(
+        self, index: Expr, extent: Extent, conditions: tuple[Expr, ...]
+    ) -> list[dict[Var, int]] | None:
+        """A point at which `index` is out of range, if there is one; None if it cannot be told."""
+        try:
+            value = pw_aff(self.products.named(index_of(index, self.wide)), self.space)
+            limit = pw_aff(extent, self.space)
+        except NotAffine:
+            return None
+        zero = pw_aff(0, self.space)
+        wrong = value.lt_set(zero).union(value.ge_set(limit)).intersect(self.points)
+        # What a product is depends on its factors, of which sets know nothing.
+        exact = not self.products.parts
+        for condition in conditions:
+            hull, is_exact = condition_hull(substitute(condition, self.wide), self.space)
+            wrong = wrong.intersect(hull)
+            exact = exact and is_exact
+        if wrong.is_empty():
+            return []
+        return [first_point(wrong, self.space)] if exact else None
+
+
+def _text(expr: Expr) -> str:
+    """An index or a read as one writes it: integers without their type."""
+    return re.sub(r"\bint32\((-?\d+)\)", r"\1", str(expr))
+
+
+def _site(load: TensorLoad, axis: int) -> str:
+    shape = ", ".join(map(str, load.tensor.shape))
+    where = f"{load.location.file}:{load.location.line}: " if load.location else ""
+    return f"{where}{_text(load)} (axis {axis} of {load.tensor.name}[{shape}])"
+
+
+def _message(
+    definition: Definition,
+    load: TensorLoad,
+    axis: int,
+    index: Expr,
+    point: Mapping[Var, int],
+) -> str:
+    shape = ", ".join(map(str, load.tensor.shape))
+    at = ", ".join(f"{var.name} = {value}" for var, value in point.items())
+    return (
+        f"{definition.stage.name}: `{_text(load)}` reads outside {load.tensor.name}[{shape}]: "
+        f"index {axis}, `{_text(index)}`, is {_value_at(index, point)}"
+        f"{' at ' + at if at else ''}; guard the read with te.if_then_else, or change the shape "
+        "or the index"
+    )
+
+
+def _value_at(index: Expr, point: Mapping[Var, int]) -> int:
+    """The value of an affine index at a point."""
+    by_name = {var.name: Const(value) for var, value in point.items()}
+    values: dict[Var, Expr] = {n: by_name[n.name] for n in walk(index) if isinstance(n, Var)}
+    low, _ = bounds(index_of(index, values), {})
+    assert low is not None
+    return low

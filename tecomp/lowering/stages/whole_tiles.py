@@ -1,0 +1,223 @@
+"""Tiles at the edge, computed whole where memory allows: their loops then need no masks.
+
+What lies beyond the edge is never read. It may be computed like the rest where whatever is read for
+it lies in memory too: in the padding of a layout, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.stmt import Extent, ForKind, IndexMap
+from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.reads import Check, reads_of
+from tecomp.poly.affine import NotAffine
+from tecomp.poly.index_map import IndexMap as AnyMap
+from tecomp.poly.regions import Scope, box_around, free, image, is_inside, preimage, rounded
+from tecomp.scheduling.relations import made_from
+from tecomp.scheduling.state import Split, StageState, Transform
+
+_AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
+
+Bounds = Sequence[tuple[Expr, Extent]]
+Memory = Mapping[Operation, Bounds]
+
+
+def memory_of_arguments(program: Program) -> dict[Operation, Bounds]:
+    """The elements that the memory of each argument has."""
+    found: dict[Operation, Bounds] = {
+        key: [
+            (Const(0), n if isinstance(n, int) else program.products.named(n))
+            for n in buffer.shape
+        ]
+        for key, buffer in program.placeholders.items()
+    }
+    for definition in program.definitions.values():
+        if definition.is_argument:
+            extents = program.shape(definition)
+            found[definition.stage.key] = [(Const(0), extent) for extent in extents]
+    return found
+
+
+def with_padding(
+    definition: Definition, bounds: Bounds, shape: Sequence[Extent], scope: Scope
+) -> Bounds:
+    """`bounds` of a realized region, with the indices whose places are in its memory as well.
+
+    Of tiles of 6 rows in a layout, the last holds 6 rows even where the tensor ends before.
+    """
+    maps = definition.stage.layout.maps
+    if not maps or any(not isinstance(extent, int) for _, extent in bounds):
+        return bounds
+    space = scope.space(definition.axis)
+    try:
+        box = space.box(bounds)
+        places = _places(maps, definition.axis)
+        stored = scope.space([Var("place") for _ in places]).box(
+            _stored_bounds(maps, bounds, shape, image(box, places, space), scope)
+        )
+        roomy = preimage(stored, places, space)
+    except NotAffine:
+        return bounds
+    wide = box_around(roomy, roomy, scope, shape)
+    try:
+        return wide if is_inside(space.box(wide), roomy, scope) else bounds
+    except NotAffine:
+        return bounds
+
+
+def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
+    places = list(axes)
+    for index_map in maps:
+        places = list(AnyMap.lift(index_map).map_indices(places))
+    return places
+
+
+def _stored_bounds(
+    maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Any, scope: Scope
+) -> Bounds:
+    """The box of places that is allocated for `bounds` of a tensor of some shape."""
+    from_start = all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
+    places = [extent for _, extent in bounds] if from_start else list(shape)
+    for index_map in maps:
+        places = list(AnyMap.lift(index_map).map_shape(places))
+    if from_start:
+        return [(Const(0), extent) for extent in places]
+    return box_around(stored, stored, scope, places)
+
+
+def whole_tiles(
+    program: Program,
+    definition: Definition,
+    region: Region,
+    bounds: Bounds,
+    memory: Memory,
+    checks: Mapping[int, tuple[Check, ...]],
+    scope: Scope,
+) -> Region:
+    """`region` with the rest of the tiles that its vectorized and unrolled loops run through.
+
+    Args:
+        program: the definitions.
+        definition: a stage that is computed inside loops of another.
+        region: the elements that are needed.
+        bounds: the box that is allocated for them.
+        memory: for each tensor that exists here, the elements that its memory has.
+        checks: the reads whose indices are checked at run time: none of those may be added.
+        scope: what the sets depend on.
+    """
+    axes = _tiled_axes(definition.stage)
+    positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
+    positions = [k for k in positions if isinstance(bounds[k][1], int)]
+    sizes = {k: _tile(axes[definition.axis[k]], definition.stage) for k in positions}
+    try:
+        box = scope.space(definition.axis).box(bounds)
+    except NotAffine:
+        return region
+    points = region.points
+    for along in [positions, *([[k] for k in positions] if len(positions) > 1 else [])]:
+        wide = points
+        for k in along:
+            size, extent = sizes[k], bounds[k][1]
+            has_several = size is not None and isinstance(extent, int) and size < extent
+            wide = rounded(wide, k, size) if size is not None and has_several else free(wide, k)
+        wide = wide.intersect(box).intersect_params(scope.context).coalesce()
+        if is_inside(wide, points, scope):
+            continue
+        if _is_in_memory(program, definition, wide, memory, checks, scope):
+            points = wide
+    return region if points is region.points else Region(points, points)
+
+
+def _is_in_memory(
+    program: Program,
+    definition: Definition,
+    points: Any,
+    memory: Memory,
+    checks: Mapping[int, tuple[Check, ...]],
+    scope: Scope,
+) -> bool:
+    """Whether all that is read to compute `points` lies in memory, or can be computed for them."""
+    inside = program.inside(definition.stage.key, 0)
+    asked = [(definition, points)]
+    while asked:
+        reader, points = asked.pop()
+        instances = evaluated(program, reader, points, scope)
+        inner = scope.space((*reader.axis, *reader.reduce_axis))
+        for read in reads_of(reader):
+            if id(read.load) in checks:
+                return False
+            key = program.producer(read.load.tensor)
+            elements = touched(
+                read.load.indices, conditions_of(program, reader, read), instances, inner
+            )
+            held = memory.get(key)
+            if held is None:
+                if key not in inside or not _is_made_as_needed(program.definitions[key]):
+                    return False
+                producer = program.definitions[key]
+                held = [(Const(0), extent) for extent in program.shape(producer)]
+                asked.append((producer, elements))
+            own = scope.space([Var("element") for _ in held])
+            if not is_inside(elements, own.box(held), scope):
+                return False
+    return True
+
+
+def _tile(axis: IterVar, stage: StageState) -> int | None:
+    """How many values of an axis the vectorized and unrolled loops run through at once.
+
+    None if that is no number, or they do not run through neighbours.
+    """
+    size = 1
+    while True:
+        split = next(
+            (r for r in stage.relations if isinstance(r, Split) and r.parent is axis), None
+        )
+        if split is None:
+            own = _marked_extent(axis, stage)
+            return None if own is None else size * own
+        inner = _marked_extent(split.inner, stage)
+        if inner is None or inner != split.factor:
+            return None
+        size *= inner
+        if split.outer in stage.leaves and stage.marks.get(split.outer) not in _AT_ONCE:
+            return size
+        axis = split.outer
+
+
+def _marked_extent(axis: IterVar, stage: StageState) -> int | None:
+    is_whole = axis in stage.leaves and stage.marks.get(axis) in _AT_ONCE
+    return axis.extent if is_whole and isinstance(axis.extent, int) else None
+
+
+def _is_made_as_needed(definition: Definition) -> bool:
+    """Whether a stage that is computed inside others may compute other elements than they need."""
+    is_special = definition.is_opaque or definition.is_argument or definition.stage.is_rolling
+    return not is_special and definition.scan_axis is None
+
+
+def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
+    """The axes of the tensor that vectorized and unrolled loops run along, and what is split there.
+
+    That is another axis where a layout gives it another place among the loops.
+    """
+    found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
+    for relation in reversed(stage.relations):
+        if not isinstance(relation, Transform):
+            found = {axis: axis for axis in made_from(found, [relation])} | found
+            continue
+        own = {Var(axis.name): axis for axis in relation.before}
+        places = relation.index_map.map_indices([*own])
+        for axis, place in zip(relation.after, places, strict=True):
+            if axis in found:
+                if not isinstance(place, Var):
+                    # A step along this loop is none along an axis.
+                    return {}
+                found[own[place]] = found[axis]
+    return found

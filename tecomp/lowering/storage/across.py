@@ -1,0 +1,78 @@
+"""Regions that outlive an iteration of a loop: where they are inside it, and memory around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from tecomp.ir.expr import Expr, Not
+from tecomp.ir.rewrite import bottom_up, walk
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    For,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+)
+from tecomp.lowering.storage.scopes import Rule, rewrite_statements, size_ranges
+
+Mark: TypeAlias = Literal["ahead", "kept"]
+"""The field of a `BufferRealize` that has the variable of the loop."""
+
+
+def across_iterations(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
+    """`func` without marks, after `rule` has taken the marked regions out of every loop.
+
+    Args:
+        func: any function; one without marks stays as it is.
+        mark: which regions are meant.
+        rule: takes a statement and the values of the variables around it; None leaves it as it is.
+    """
+    if not any(_has(node, mark) for node in walk(func.body)):
+        return func
+    body = rewrite_statements(func.body, rule, size_ranges(func))
+
+    def unmarked(node: Any) -> Stmt | None:
+        # A loop of one iteration is none any more: it has no next one, and none before.
+        return replace(node, **{mark: None}) if _has(node, mark) else None
+
+    return simplify(replace(func, body=bottom_up(body, unmarked)))
+
+
+def _has(node: Any, mark: Mark) -> bool:
+    return isinstance(node, BufferRealize) and getattr(node, mark) is not None
+
+
+def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr]]]:
+    """The regions in the body of `loop` that are marked with it, and the conditions around each."""
+    todo: list[tuple[Stmt, list[Expr]]] = [(loop.body, [])]
+    while todo:
+        node, conditions = todo.pop()
+        match node:
+            case BufferRealize() if getattr(node, mark) is loop.loop_var:
+                yield node, conditions
+            case IfThenElse(condition, then, other):
+                if other is not None:
+                    todo.append((other, [*conditions, Not(condition)]))
+                todo.append((then, [*conditions, condition]))
+            case SeqStmt(stmts):
+                todo += [(stmt, conditions) for stmt in reversed(stmts)]
+            case BufferRealize(body=body) | Allocate(body=body):
+                todo.append((body, conditions))
+
+
+def allocated_around(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
+    """Memory for `buffers` during `body`, that of the first around the others."""
+    for buffer in reversed(buffers):
+        body = Allocate(buffer, body)
+    return body
+
+
+def replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """`root` with one statement replaced."""
+    return bottom_up(root, lambda node: new if node is old else None)

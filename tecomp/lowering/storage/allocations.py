@@ -1,0 +1,134 @@
+"""Turn realized regions into allocations of their own size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from tecomp.ir.expr import BinOp, BufferLoad, Expr, binary, index_value, is_const
+from tecomp.ir.rewrite import bottom_up, walk
+from tecomp.ir.simplify import constant_upper_bound, simplify
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    Extent,
+    PrimFunc,
+    Range,
+    Stmt,
+)
+from tecomp.lowering.storage.scopes import Ranges, rewrite_statements, size_ranges
+
+Indices: TypeAlias = "tuple[Expr, ...]"
+
+
+def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
+    """Replace every `BufferRealize` by an `Allocate` of just its region.
+
+    Indices count from the start of the region. An extent that has a constant bound, such as
+    `min(8, n - 8*io)`, is allocated at its bound, so that its memory has a size known at
+    compile time. `aligns` become strides: that of the axis is `offset` modulo `factor`. Scope
+    and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare.
+
+    Args:
+        func: any function.
+        is_simple: whether it is as `simplify` leaves it; other memory is then left alone.
+    """
+    if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
+        return func
+    body = rewrite_statements(func.body, _allocated, size_ranges(func))
+    return simplify(replace(func, body=body), since=func if is_simple else None)
+
+
+def _allocated(node: Stmt, ranges: Ranges) -> Stmt | None:
+    if not isinstance(node, BufferRealize):
+        return None
+    local = local_buffer(node, ranges)
+    return Allocate(local, rebased(node.body, node.buffer, local, from_start(node.bounds)))
+
+
+def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
+    """The buffer that has just the region of `node`."""
+    shape = tuple(_extent(part, ranges) for part in node.bounds)
+    return replace(node.buffer, shape=shape, strides=_strides(node, shape))
+
+
+def _extent(part: Range, ranges: Ranges) -> Extent:
+    """A constant that is large enough, or else the extent itself; never less than 0."""
+    most = constant_upper_bound(part.extent, ranges)
+    if most is not None:
+        return max(most, 0)
+    return binary(BinOp.MAX, part.extent, 0)
+
+
+def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
+    """Indices of a whole buffer, counted from where a region of it begins."""
+
+    def place(indices: Indices) -> Indices:
+        return tuple(
+            index if is_const(part.min, 0) else binary(BinOp.SUB, index, part.min)
+            for index, part in zip(indices, bounds, strict=True)
+        )
+
+    return place
+
+
+def rebased(
+    body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
+) -> Stmt:
+    """`body` with accesses to `whole` made to `local`, at `place` of their indices."""
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices, predicate) if _is_region(buffer, whole):
+                return BufferLoad(local, place(indices), predicate)
+            case BufferStore(buffer, value, indices, predicate) if _is_region(buffer, whole):
+                return BufferStore(local, value, place(indices), predicate)
+        return None
+
+    return bottom_up(body, rule)
+
+
+def _is_region(buffer: Buffer, whole: Buffer) -> bool:
+    return buffer is whole or (buffer.data is whole.data and buffer == whole)
+
+
+def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
+    """Distances between elements along each axis; None where they are packed densely.
+
+    Source:
+        `storage_align` of TVM: `StorageFlattener` adds the least padding from the inside out.
+    """
+    if not node.aligns:
+        return None
+    ends = {*node.buffer.axis_separators, len(shape) - 1}
+    strides: list[Extent] = []
+    dense: Extent = 1
+    for axis in reversed(range(len(shape))):
+        if axis in ends:
+            dense = 1
+        for aligned, factor, offset in node.aligns:
+            if aligned == axis:
+                # The least number that is not less and leaves `offset` modulo `factor`.
+                dense = _plus(dense, _modulo(_minus(offset, dense), factor))
+        strides.append(dense)
+        dense = _times(dense, shape[axis])
+    return tuple(reversed(strides))
+
+
+def _plus(a: Extent, b: Extent) -> Extent:
+    return a + b if isinstance(a, int) and isinstance(b, int) else index_value(a) + b
+
+
+def _minus(a: Extent, b: Extent) -> Extent:
+    return a - b if isinstance(a, int) and isinstance(b, int) else index_value(a) - b
+
+
+def _times(a: Extent, b: Extent) -> Extent:
+    return a * b if isinstance(a, int) and isinstance(b, int) else index_value(a) * b
+
+
+def _modulo(a: Extent, b: int) -> Extent:
+    return a % b

@@ -1,0 +1,198 @@
+"""Where allocated buffers are in the memories of a machine: one arena for each core or chip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm, prod
+
+from tecomp.ir.extents import round_up
+from tecomp.ir.stmt import Buffer, For, PrimFunc
+from tecomp.lowering.storage.lifetimes import Held, Region, regions_of
+from tecomp.machine.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A buffer in an arena.
+
+    Attributes:
+        buffer: as it is allocated.
+        offset: its first byte in the arena.
+        bytes: that it takes.
+        row: bytes from one row to the next, where it has several physical axes; else all of it.
+        step: what its offset is a multiple of.
+        first: the first statement that needs it, counted in program order; None if none does.
+        last: the last one.
+    """
+
+    buffer: Buffer
+    offset: int
+    bytes: int
+    row: int
+    step: int
+    first: int | None
+    last: int
+
+    @property
+    def end(self) -> int:
+        """The first byte after it."""
+        return self.offset + self.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The buffers of one memory in one region of a program.
+
+    Attributes:
+        memory: where it is.
+        loop: the parallel loop of which each round has such an arena; None for the function.
+        placed: what is in it, in program order.
+        outside: bytes of the arenas around it, which are in use as well.
+    """
+
+    memory: Memory
+    loop: For | None
+    placed: tuple[Placed, ...]
+    outside: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """From its start to the end of the last buffer."""
+        return max((each.end for each in self.placed), default=0)
+
+    @property
+    def at_peak(self) -> tuple[Placed, ...]:
+        """The buffers that are needed together where the arena is fullest."""
+        moments = [
+            tuple(each for each in self.placed if (each.first or 0) <= now <= each.last)
+            for now in dict.fromkeys(each.first or 0 for each in self.placed)
+        ]
+        return max(moments, key=_fullness, default=())
+
+    @property
+    def peak(self) -> int:
+        """Bytes in use together with the arenas around it."""
+        return self.outside + self.bytes
+
+
+def _fullness(held: Sequence[Placed]) -> tuple[int, int]:
+    return max((each.end for each in held), default=0), sum(each.bytes for each in held)
+
+
+def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, ...]:
+    """The arenas of a function.
+
+    An arena is for the memory of one core, or of the chip, in the whole function or in one round of
+    a parallel loop. Buffers that are needed at one time are beside each other, others may share
+    their places. Offsets are multiples of the memory's alignment.
+
+    Args:
+        func: a flat function. Allocations whose size is not known before it runs have no place.
+        memories: by the scope of buffers; those without a capacity have no arena.
+
+    Returns:
+        The arenas, outer before inner. Buffers of a core that many cores use parts of are in none.
+    """
+    found: list[Arena] = []
+    outside: dict[tuple[int, str], int] = {}
+    for region in regions_of(func):
+        for name in dict.fromkeys(held.buffer.scope for held in region.held):
+            memory = memories.get(name)
+            if memory is None or memory.capacity_bytes is None:
+                continue
+            parts = [
+                held for held in region.held if held.buffer.scope == name
+                and is_sized(held.buffer) and not (memory.scope == "core" and held.crosses)
+            ]
+            if not parts:
+                continue
+            around = _around(region, name, outside)
+            copies = 1 if memory.scope == "core" else _rounds(region)
+            arena = Arena(memory, region.loop, _pack(parts, memory), around)
+            outside[id(region), name] = around + arena.bytes
+            found.append(replace(arena, outside=around + (copies - 1) * arena.bytes))
+    return tuple(found)
+
+
+def _around(region: Region, name: str, known: Mapping[tuple[int, str], int]) -> int:
+    outer = region.outer
+    while outer is not None:
+        if (id(outer), name) in known:
+            return known[id(outer), name]
+        outer = outer.outer
+    return 0
+
+
+def _rounds(region: Region) -> int:
+    """How many cores run the region side by side, as far as that is known."""
+    extents = [getattr(loop.extent, "value", 1) for loop in region.cores]
+    return prod(int(extent) for extent in extents)
+
+
+def is_sized(buffer: Buffer) -> bool:
+    """Whether all extents are numbers."""
+    return all(isinstance(extent, int) for extent in buffer.shape)
+
+
+def bytes_of(buffer: Buffer, memory: Memory) -> int:
+    """What a buffer takes in a memory; each row of one with several physical axes is aligned."""
+    extents = [extent for extent in buffer.shape if isinstance(extent, int)]
+    return prod(extents[:-1]) * row_bytes(buffer, memory.alignment_bytes)
+
+
+def row_bytes(buffer: Buffer, step: int) -> int:
+    """From one row of a buffer to the next, a multiple of `step`; all of one that has one axis."""
+    extent = buffer.shape[-1]
+    size = extent * buffer.dtype.bytes if isinstance(extent, int) else 0
+    if len(buffer.shape) == 1:
+        return size
+    return round_up(size, step)
+
+
+def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
+    """The places of the best of a few orders."""
+    steps = [_step(held, memory) for held in parts]
+    rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
+    sizes = [
+        row * prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int))
+        for held, row in zip(parts, rows, strict=True)
+    ]
+    orders: list[Callable[[int], tuple[int, ...]]] = [
+        lambda k: (k,),
+        lambda k: (-sizes[k], k),
+        lambda k: (-(parts[k].last - (parts[k].first or 0)), -sizes[k], k),
+        lambda k: (parts[k].last, -sizes[k], k),
+    ]
+    found = [
+        _first_fit(parts, sizes, steps, sorted(range(len(parts)), key=order)) for order in orders
+    ]
+    best = min(found, key=lambda offsets: max(
+        (offset + size for offset, size in zip(offsets, sizes, strict=True)), default=0))
+    return tuple(
+        Placed(held.buffer, offset, size, row, step, held.first, held.last)
+        for held, offset, size, row, step in zip(parts, best, sizes, rows, steps, strict=True)
+    )
+
+
+def _step(held: Held, memory: Memory) -> int:
+    types = (buffer.dtype for buffer in (held.buffer, *held.views))
+    return lcm(memory.alignment_bytes, *(dtype.bytes for dtype in types))
+
+
+def _first_fit(
+    parts: Sequence[Held], sizes: Sequence[int], steps: Sequence[int], order: Sequence[int]
+) -> list[int]:
+    """Each buffer at the least offset at which it overlaps with none that is needed with it."""
+    offsets: dict[int, int] = {}
+    for k in order:
+        others = sorted(
+            (offsets[o], offsets[o] + sizes[o]) for o in offsets if parts[o].meets(parts[k])
+        )
+        place = 0
+        for start, end in others:
+            if place + sizes[k] <= start:
+                break
+            place = max(place, round_up(end, steps[k]))
+        offsets[k] = place
+    return [offsets[k] for k in range(len(parts))]

@@ -1,0 +1,258 @@
+"""Rolling buffers: what iterations of a loop have computed is kept for the next ones.
+
+Of the elements that a stage is needed for, an iteration computes those that none before needed.
+They take the place of others: along each axis an element is at its index modulo the extent of the
+box that one iteration needs. The boxes move in one direction, so what is in two of them is in all
+between, and nothing takes its place meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.errors import LowerError
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.ir.rewrite import fold, free_variables, walk
+from tecomp.ir.simplify import constant_upper_bound
+from tecomp.ir.stmt import (
+    Buffer,
+    BufferRealize,
+    Extent,
+    For,
+    ForKind,
+    PrimFunc,
+    Range,
+    Stmt,
+)
+from tecomp.lowering.stages.footprint import Region, whole
+from tecomp.lowering.stages.kinds import loop_kinds
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.whole_tiles import Bounds
+from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
+from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
+from tecomp.lowering.storage.scopes import Ranges
+from tecomp.poly.regions import Scope, of_earlier_iterations, windows_around, without_gaps
+from tecomp.scheduling.state import At, StageState
+
+
+def check_rolling(program: Program) -> None:
+    """Stages with a rolling buffer are computed inside loops that run in order.
+
+    Raises:
+        LowerError: one is not, or its memory has another use.
+    """
+    for stage in program.state:
+        if not stage.is_rolling:
+            continue
+        where, name = f"s[{stage.name}].rolling_buffer", stage.name
+        if not isinstance(stage.attach, At):
+            raise LowerError(
+                f"{where}: {name} is not computed inside a loop, so no iteration keeps anything "
+                "for the next; use compute_at"
+            )
+        if program.definitions[stage.key].is_argument:
+            raise LowerError(
+                f"{where}: the caller passes the memory of {name}, which has room for all of it; "
+                "leave it out of the arguments"
+            )
+        if stage.is_doubled:
+            raise LowerError(
+                f"{where}: {name} has a double buffer too, which is computed anew in each "
+                "iteration; use one of them"
+            )
+        if stage.layout.pad_value is not None:
+            raise LowerError(
+                f"{where}: the layout of {name} has a pad_value, which would be written over what "
+                "is kept; leave it out"
+            )
+        _check_loop(program, stage, stage.attach, where)
+
+
+def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> None:
+    parent, axis = program.state.stage(attach.stage), attach.axis
+    if loop_kinds(parent).get(axis) in (ForKind.PARALLEL, ForKind.VECTORIZED):
+        raise LowerError(
+            f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
+            f"none is the last before another; compute {stage.name} in a loop inside of that one"
+        )
+
+
+@dataclass(frozen=True)
+class Window:
+    """What iterations of a loop need of a stage.
+
+    Attributes:
+        program: the definitions.
+        loops: the variables of those loops that are open and have several iterations.
+        scope: what surrounds them.
+    """
+
+    program: Program
+    loops: Mapping[IterVar, Var]
+    scope: Scope
+
+    def needed(self, definition: Definition, region: Region) -> Region:
+        """`region` without gaps, which others would be computed to fill one by one."""
+        points = without_gaps(region.points)
+        points = points.intersect(whole(self.program, definition, self.scope))
+        return Region(points, region.unclipped)
+
+    def computed(self, definition: Definition, region: Region) -> Region:
+        """The elements of `needed` that are not there from iterations before."""
+        window = self.needed(definition, region)
+        loop = self._loop(definition)
+        if loop is None:
+            return window
+        there = of_earlier_iterations(window.points, loop, self.scope)
+        return Region(window.points.subtract(there).coalesce(), window.unclipped)
+
+    def kept(self, definition: Definition, region: Region) -> Var | None:
+        """The loop whose iterations keep some of `region` for later ones."""
+        loop = self._loop(definition)
+        if loop is None or not definition.stage.is_rolling:
+            return None
+        window = self.needed(definition, region).points
+        there = of_earlier_iterations(window, loop, self.scope)
+        return None if window.intersect(there).is_empty() else loop
+
+    def bounds(self, definition: Definition, region: Region, bounds: Bounds) -> Bounds:
+        """`bounds`, or narrower ones where those cannot turn with the loop."""
+        loop = self.kept(definition, region)
+        if loop is None:
+            return bounds
+        points = self.needed(definition, region).points
+        shape = self.program.shape(definition)
+        return tuple(
+            self._turning(points, k, loop, interval, extent)
+            for k, (interval, extent) in enumerate(zip(bounds, shape, strict=True))
+        )
+
+    def _turning(
+        self, points: Any, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
+    ) -> tuple[Expr, Extent]:
+        """`interval` of one dimension, or a narrower one that moves on with the loop."""
+        start, most = interval
+        if loop in free_variables(start):
+            if _is_monotone(start, loop):
+                return interval
+            # Memory that stands still is for all that any iteration needs.
+            most = extent
+        for other in windows_around(points, dim, loop, self.scope):
+            if _is_monotone(other[0], loop) and not (isinstance(most, int) and other[1] >= most):
+                return other
+        return interval
+
+    def _loop(self, definition: Definition) -> Var | None:
+        attach = definition.stage.attach
+        return self.loops.get(attach.axis) if isinstance(attach, At) else None
+
+
+def check_kept(program: Program, body: Stmt) -> None:
+    """Every rolling buffer keeps something.
+
+    Raises:
+        LowerError: one does not.
+    """
+    kept = {n.buffer.data for n in walk(body)
+            if isinstance(n, BufferRealize) and n.kept is not None}  # fmt: skip
+    for stage in program.state:
+        if not stage.is_rolling or not isinstance(stage.attach, At):
+            continue
+        axis = stage.attach.axis
+        is_loop = not isinstance(axis.extent, int) or axis.extent > 1
+        if is_loop and program.definitions[stage.key].buffers[0].data not in kept:
+            raise LowerError(
+                f"s[{stage.name}].rolling_buffer: no two iterations of {axis.name} need one "
+                f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
+                "another loop"
+            )
+
+
+def roll_buffers(func: PrimFunc) -> PrimFunc:
+    """Give every region that is `kept` from one iteration of a loop to the next memory around it.
+
+        for i in range(n):                                 with Allocate(... (2,)) as P:
+            with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
+                               kept=i) as P:           ->          if i < 1: P[i % 2] = f(i)
+                if i < 1: P[i] = f(i)                              P[(i + 1) % 2] = f(i + 1)
+                P[i + 1] = f(i + 1)                                C[i] = P[i % 2] + P[(i + 1) % 2]
+                C[i] = P[i] + P[i + 1]
+
+    Args:
+        func: any function; one without such regions stays as it is.
+    """
+    return across_iterations(func, "kept", _rolled)
+
+
+def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
+    if not isinstance(node, For):
+        return None
+    inside = {**ranges, node.loop_var: (node.min, node.min + node.extent - 1)}
+    buffers: list[Buffer] = []
+    loop = node
+    while found := next(regions_of(loop, "kept"), None):
+        realize, _ = found
+        bounds = tuple(
+            _around(part, extent, loop.loop_var, inside)
+            for part, extent in zip(realize.bounds, realize.buffer.shape, strict=True)
+        )
+        local = local_buffer(replace(realize, bounds=bounds), ranges)
+        place = _turning(realize, bounds, loop.loop_var)
+        body = rebased(realize.body, realize.buffer, local, place)
+        buffers.append(local)
+        loop = replace(loop, body=replaced(loop.body, realize, body))
+    return allocated_around(buffers, loop) if buffers else None
+
+
+def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
+    """What is allocated for all iterations of `loop`: from 0 where they begin at other indices."""
+    most = constant_upper_bound(part.extent, ranges)
+    moves = loop in free_variables(part.min)
+    if moves and not _is_monotone(part.min, loop):
+        return Range(Const(0), index_value(extent))
+    if not moves and (most is not None or loop not in free_variables(part.extent)):
+        return part if most is None else Range(part.min, Const(most))
+    if most is None or (isinstance(extent, int) and extent < most):
+        return Range(Const(0), index_value(extent))
+    return Range(Const(0), Const(most))
+
+
+def _is_monotone(start: Expr, loop: Var) -> bool:
+    """Whether `start` surely never turns back while `loop` counts."""
+    return fold(start, lambda node, operands: _direction(node, operands, loop)) in (-1, 0, 1)
+
+
+def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
+    """Where an expression moves: on, back, not at all; None where that is not certain."""
+    match node:
+        case Binary(BinOp.ADD | BinOp.MIN | BinOp.MAX):
+            moves = {*operands} - {0}
+        case Binary(BinOp.SUB):
+            moves = {operands[0], None if operands[1] is None else -operands[1]} - {0}
+        case Binary(BinOp.MUL | BinOp.FLOORDIV, _, Const(c)) | Binary(BinOp.MUL, Const(c), _):
+            moves = {*operands} - {0}
+            if c < 0:
+                moves = {None if move is None else -move for move in moves}
+        case _:
+            if node is loop:
+                return 1
+            moves = {None} if any(move != 0 for move in operands) else set()
+    return (moves.pop() if len(moves) == 1 else None) if moves else 0
+
+
+def _turning(
+    realize: BufferRealize, bounds: tuple[Range, ...], loop: Var
+) -> Callable[[Indices], Indices]:
+    """Where `bounds` have an element: along axes that move with `loop`, modulo their extent."""
+    turns = [loop in free_variables(part.min) for part in realize.bounds]
+
+    def place(indices: Indices) -> Indices:
+        return tuple(
+            index % held.extent if turning else index - held.min
+            for index, held, turning in zip(indices, bounds, turns, strict=True)
+        )
+
+    return place

@@ -1,0 +1,1 @@
+"""Operations of the machine in the place of loops."""

@@ -1,0 +1,353 @@
+"""Operations of the machine in the place of loops: where their operands are, and their tails.
+
+The points that the loops visit are a set, and so is what is read at each of them. An operation
+takes their place if its axes run through the same points, and each of its operands is, for all of
+them, a function of the operand's own indices: offsets, strides, permuted and fused axes and
+layouts are all in that function, and the operation's statements are rewritten with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.tensor_intrin import TensorIntrin, length
+from tecomp.errors import LowerError
+from tecomp.ir.expr import (
+    Expr,
+    Var,
+    index_value,
+)
+from tecomp.ir.stmt import IfThenElse, Stmt, seq
+from tecomp.lowering.stages.index import index_of
+from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.whole_tiles import Memory
+from tecomp.lowering.tensor_ops.match import (
+    Pairing,
+    Piece,
+    correspondences,
+    own_loads,
+    pairings,
+    uses_axes,
+)
+from tecomp.lowering.tensor_ops.place import Masks, Operands, operation, placed
+from tecomp.lowering.tensor_ops.tail import masks_of, runs_over
+from tecomp.poly.affine import NotAffine, Space, pw_aff
+from tecomp.poly.regions import Scope, corner, first_dims
+from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
+from tecomp.scheduling.state import is_reduction
+
+Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
+
+
+@dataclass(frozen=True)
+class Tensorizer:
+    """The operation that takes the place of the inner loops of a stage.
+
+    Attributes:
+        program: the definitions.
+        definition: the stage.
+        intrin: the operation.
+        position: how many loops are around it.
+        digits: how far each axis of data and reduction runs in these loops.
+        memory: for each tensor that exists here, the elements that its memory has.
+    """
+
+    program: Program
+    definition: Definition
+    intrin: TensorIntrin
+    position: int
+    digits: tuple[tuple[Digit, ...], ...] = ()
+    memory: Memory = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The call, for messages."""
+        stage = self.definition.stage
+        return f"s[{stage.name}].tensorize({stage.leaves[self.position].name}, {self.intrin.name})"
+
+    def measured(self, points: Any, scope: Scope) -> Tensorizer:
+        """This operation for loops that visit `points`, in loops with the values of `scope`.
+
+        Raises:
+            LowerError: they are no tile of a constant shape.
+        """
+        axes = (*self.definition.axis, *self.definition.reduce_axis)
+        digits = digits_of(points, corner(points, scope), axes, scope)
+        if digits is None:
+            raise LowerError(
+                f"{self.where}: the points that these loops visit are no tile of a constant shape; "
+                "split the axes by numbers first"
+            )
+        return replace(self, digits=tuple(map(tuple, digits)))
+
+    def not_affine(self) -> LowerError:
+        """The refusal of loops that are no affine functions of axes."""
+        return LowerError(
+            f"{self.where}: the loops are no affine functions of the axes; fuse axes of constant "
+            "extent only"
+        )
+
+    def computed(self, points: Any, scope: Scope, *, accumulates: bool) -> Stmt:
+        """The statements that compute, or add, what `points` of data and reduction give.
+
+        Raises:
+            LowerError: the loops compute something else than the operation.
+        """
+        intrin = self.intrin
+        if accumulates or intrin.body is None:
+            if intrin.update is None:
+                raise LowerError(
+                    f"{self.where}: a loop of the reduction is outside, and {intrin.name} has no "
+                    "update; give fcompute's (body, reset, update), or reorder"
+                )
+            statement = intrin.update
+        else:
+            statement = intrin.body
+        place = self._place(points, scope)
+        made = self._with_tail(statement, place, operation)
+        if not accumulates and intrin.body is None:
+            return seq(self.started(self._data_points(points), scope), made)
+        return made
+
+    def started(self, points: Any, scope: Scope) -> Stmt:
+        """The statements that store what the reduction starts from, for the elements `points`."""
+        assert self.intrin.reset is not None
+        found = next(self._tiles(points, self.definition.axis, scope), None)
+        if found is None:
+            raise self._refused_axes()
+        place = Operands(
+            found, (*self._unused(), self._output(found)),
+            (*self.intrin.buffers[:-1], self.definition.buffers[0]), (), (),
+        )
+        return self._with_tail(self.intrin.reset, place, placed)
+
+    def _unused(self) -> tuple[Access, ...]:
+        return tuple(Access((), ()) for _ in self.intrin.inputs)
+
+    def _data_points(self, points: Any) -> Any:
+        count = len(self.definition.axis)
+        return first_dims(points, count)
+
+    def _with_tail(self, statement: Stmt, place: Operands, put: Put) -> Stmt:
+        whole = put(statement, self.intrin, place, {})
+        if place.tile.is_full():
+            return whole
+        around = place.tile, place.accesses, place.loads, self.memory
+        if runs_over(self.program, self.definition, self.intrin, *around):
+            return whole
+        masks = masks_of(self.program, self.definition, self.intrin, self.where, *around)
+        part = put(statement, self.intrin, place, masks)
+        if place.tile.is_never_full():
+            return part
+        return IfThenElse(place.tile.full_condition(), whole, part)
+
+    def _place(self, points: Any, scope: Scope) -> Operands:
+        """The first correspondence in which every operand is a part of one tensor."""
+        found = self._pairings()
+        axes = (*self.definition.axis, *self.definition.reduce_axis)
+        problem: LowerError | None = None
+        for tile in self._tiles(points, axes, scope):
+            for pairing in found:
+                place = self._operands(tile, pairing)
+                why = self._clash(place, pairing)
+                if why is None:
+                    self._check_scopes(pairing)
+                    return place
+                problem = problem or why
+        raise problem or self._refused_axes()
+
+    def _check_indices(self, pairing: Pairing) -> None:
+        axes = (*self.definition.axis, *self.definition.reduce_axis)
+        space = Space(axes, self.program.integers)
+        for load in pairing.loads:
+            for index in load.indices:
+                try:
+                    pw_aff(index_of(index, {}), space)
+                except NotAffine:
+                    raise LowerError(
+                        f"{self.where}: index {index} of {load} is no affine function of the axes; "
+                        "tensorize stages whose indices are sums of axes times numbers"
+                    ) from None
+
+    def _pairings(self) -> list[Pairing]:
+        reduce = self.definition.reduce
+        name = self.intrin.name
+        if (axis := uses_axes(self.definition.body[0])) is not None:
+            raise LowerError(
+                f"{self.where}: {self.definition.stage.name} computes with the value of axis "
+                f"{axis.name} itself, which no operand of {name} has"
+            )
+        if reduce is not None and getattr(reduce.condition, "value", None) is not True:
+            raise LowerError(
+                f"{self.where}: the reduction has where={reduce.condition}; {name} reduces over "
+                "all of a tile; mask the operand in a stage of its own"
+            )
+        found = list(pairings(self.definition.body[0], self.intrin))
+        if not found:
+            raise LowerError(
+                f"{self.where}: the loops compute\n    {self.definition.body[0]}\nand {name} "
+                f"computes\n    {self.intrin.op.body[0]}\nwhich differ in more than the order of "
+                "operands; use an intrinsic of the same reduction and operations"
+            )
+        self._check_indices(found[0])
+        return found
+
+    def _tiles(
+        self, points: Any, axes: Sequence[IterVar], scope: Scope
+    ) -> Iterator[Tile]:
+        """The ways in which the axes of the operation run through `points`."""
+        starts = corner(points, scope)
+        own = self.intrin.op
+        n_data = len(self.definition.axis)
+        reduced = own.reduce_axis if len(axes) > n_data or not own.reduce_axis else ()
+        for many in self._widened(axes):
+            data = [digit for line in many[:n_data] for digit in line]
+            rest = [digit for line in many[n_data:] for digit in line]
+            for first, second in product(
+                correspondences(own.axis, data), correspondences(reduced, rest)
+            ):
+                places = _places(starts, (*first, *second))
+                all_axes = (*own.axis, *reduced)
+                extents = [length(axis) for axis in all_axes]
+                tile = tile_of(points, places, all_axes, extents, scope)
+                if tile.holds(points):
+                    yield tile
+
+    def _widened(self, axes: Sequence[IterVar]) -> Iterator[tuple[tuple[Digit, ...], ...]]:
+        """The digits, and then those of axes that are shorter than a tile made longer."""
+        options = []
+        for k, (line, axis) in enumerate(zip(self.digits, axes, strict=False)):
+            own = self.intrin.op.reduce_axis if is_reduction(axis) else self.intrin.op.axis
+            count = prod(digit.extent for digit in line)
+            extent = self.program.extent(axis.extent)
+            is_whole = isinstance(extent, int) and count == extent
+            longer = sorted({length(other) for other in own} - {*range(count + 1)})
+            options.append([line, *((Digit(k, 1, n),) for n in longer if is_whole)])
+        return product(*options)
+
+    def _operands(self, tile: Tile, pairing: Pairing) -> Operands:
+        roots = dict(zip(
+            (*self.definition.axis, *self.definition.reduce_axis), tile.places, strict=True
+        ))
+        accesses = []
+        for own, load in zip(own_loads(self.intrin), pairing.loads, strict=True):
+            theirs = tuple(index_of(index, roots) for index in load.indices)
+            accesses.append(Access(tuple(index_of(i, {}) for i in own.indices), theirs))
+        buffers = [self.program.buffer_of(load.tensor) for load in pairing.loads]
+        return Operands(
+            tile, (*accesses, self._output(tile)), (*buffers, self.definition.buffers[0]),
+            pairing.scalars, pairing.loads,
+        )
+
+    def _output(self, tile: Tile) -> Access:
+        own = tuple(index_value(axis) for axis in self.intrin.op.axis)
+        return Access(own, tile.places[: len(self.definition.axis)])
+
+    def _clash(self, place: Operands, pairing: Pairing) -> LowerError | None:
+        """Why an operand is no function of the operand's own indices, with two points."""
+        for own, load, access in zip(
+            own_loads(self.intrin), pairing.loads, place.accesses, strict=False
+        ):
+            pair = clash(access, place.tile)
+            if pair is None:
+                continue
+            element = values_at(access.own, place.tile.space, pair[0])
+            first, second = (values_at(access.others, place.tile.space, p) for p in pair)
+            return LowerError(
+                f"{self.where}: operand {own.tensor.name} of {self.intrin.name} would be "
+                f"{load}, but its element {_text(element)} is {load.tensor.name}{_text(first)} "
+                f"at {_point(pair[0])} and {load.tensor.name}{_text(second)} at {_point(pair[1])}; "
+                "what an intrinsic reads once has to be one element in the loops"
+            )
+        return None
+
+    def _check_scopes(self, pairing: Pairing) -> None:
+        tensors = (*(load.tensor for load in pairing.loads), self.definition.stage.op.output(0))
+        for tensor, buffer, scope in zip(
+            tensors, self.intrin.buffers, self.intrin.scopes, strict=True
+        ):
+            here = self.program.state.stage(tensor.op).scope
+            if scope and scope != here:
+                raise LowerError(
+                    f"{self.where}: operand {buffer.name} has to be in memory {scope}, and "
+                    f"{tensor.name} is in {here}; copy it with s.cache_read({tensor.name}, "
+                    f'"{scope}", ...), or set_scope("{scope}")'
+                )
+
+    def _refused_axes(self) -> LowerError:
+        axes = (*self.definition.axis, *self.definition.reduce_axis)
+        ours = [_shape_text(axis, line) for axis, line in zip(axes, self.digits, strict=True)]
+        own = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
+        theirs = [f"{axis.name}: {axis.extent}" for axis in own]
+        return LowerError(
+            f"{self.where}: these loops run through {', '.join(ours)}, and {self.intrin.name} "
+            f"through {', '.join(theirs)}; split and reorder so that data and reduction axes have "
+            "the same extents inside"
+        )
+
+
+def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
+    """What takes the place of the inner loops of a stage, if it was tensorized.
+
+    Raises:
+        LowerError: the loop is there no more, or something was decided about a loop inside.
+    """
+    stage = definition.stage
+    if stage.tensorized is None:
+        return None
+    axis, intrin = stage.tensorized.axis, stage.tensorized.intrin
+    where = f"s[{stage.name}].tensorize({axis.name}, {intrin.name})"
+    position = next((k for k, leaf in enumerate(stage.leaves) if leaf is axis), None)
+    if position is None:
+        names = ", ".join(leaf.name for leaf in stage.leaves)
+        raise LowerError(
+            f"{where}: {axis.name} is no loop of {stage.name} any more; its loops are {names}; "
+            "call tensorize after splitting and fusing"
+        )
+    inside = stage.leaves[position:]
+    for leaf in inside:
+        if leaf in stage.marks or leaf in stage.threads:
+            call = stage.marks[leaf].name.lower() if leaf in stage.marks else "bound"
+            raise LowerError(
+                f"{where}: {leaf.name} is inside and marked {call}, but {intrin.name} takes the "
+                "place of that loop; mark loops outside of it"
+            )
+    for leaf, producer in program.attached(stage.key):
+        if any(leaf is other for other in inside):
+            raise LowerError(
+                f"{where}: {producer.stage.name} is computed at {leaf.name}, a loop that "
+                f"{intrin.name} takes the place of; compute it at a loop outside"
+            )
+    return Tensorizer(program, definition, intrin, position)
+
+
+def _places(starts: Sequence[Expr], pieces: Sequence[Piece]) -> list[Expr]:
+    """The value of each dimension of the program, in terms of the axes of an operation."""
+    places = list(starts)
+    for piece in pieces:
+        value = index_value(piece.var)
+        if piece.weight > 1:
+            value = value // piece.weight
+        if piece.weight * piece.extent < length(piece.var):
+            value = value % piece.extent
+        places[piece.axis] = places[piece.axis] + value * piece.stride
+    return places
+
+
+def _text(index: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, index)) or '()'}]"
+
+
+def _point(point: Mapping[Var, int]) -> str:
+    return "(" + ", ".join(f"{var.name}={value}" for var, value in point.items()) + ")"
+
+
+def _shape_text(axis: IterVar, digits: Sequence[Digit]) -> str:
+    steps = [f"{d.extent} in steps of {d.stride}" if d.stride > 1 else str(d.extent)
+             for d in reversed(digits)]  # fmt: skip
+    return f"{axis.name}: {' by '.join(steps) or 1}"

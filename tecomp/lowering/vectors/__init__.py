@@ -1,0 +1,1 @@
+"""Loops whose iterations run at once: as lanes of vectors, or written out."""

@@ -1,0 +1,231 @@
+"""Write out the loops that are marked to be unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tecomp.errors import LowerError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import (
+    Binary,
+    BinOp,
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+)
+from tecomp.ir.rewrite import bottom_up, children, fold, map_body, rebuild, walk
+from tecomp.ir.simplify import constant_upper_bound
+from tecomp.ir.stmt import (
+    BufferStore,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Prefetch,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from tecomp.ir.tasks import Task, run
+from tecomp.lowering.storage.buffers import buffers_in, extent_variables, replace_variables
+
+LIMIT = 4096
+_MOST_GUARDED = 16
+
+
+def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
+    """Replace each `unrolled` loop by one copy of its body for each turn, in order.
+
+    A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
+    many copies as the bound says, each under a condition, and in a second form, for rounds that
+    reach the bound, under none. A loop stays, as a serial one, if it has no such bound, or the two
+    forms were more than `limit` statements; loops inside it may still be unrolled.
+
+    A condition that is all of a loop's body, and the same in all its rounds, is asked once, unless
+    the loop is parallel.
+
+    Args:
+        func: any function.
+        limit: the most statements that one loop may become.
+
+    Raises:
+        LowerError: a loop of known extent would become more.
+    """
+
+    def rule(node: Any) -> Stmt | None:
+        made: Stmt | None = run(_loop(node, limit)) if isinstance(node, For) else None
+        return made
+
+    return map_body(func, lambda body: bottom_up(body, rule))
+
+
+def unrolled_within(root: Stmt, most: int) -> Stmt:
+    """`root` with loops marked to be unrolled that become at most so many statements.
+
+    Inner loops come first. A loop around one that stays is left alone; the turns of vectorized
+    loops are one statement.
+
+    Source:
+        The pragma `auto_unroll_max_step` of TVM (`UnrollLoop`).
+    """
+    if not most:
+        return root
+
+    def marked(node: Any, inner: list[tuple[Stmt, int, bool]]) -> tuple[Stmt, int, bool]:
+        """A statement, how many it becomes, and whether a loop in it stays."""
+        done = {id(old): new for old, (new, _, _) in zip(_inside(node), inner, strict=True)}
+        made: Stmt = rebuild(node, lambda child: done.get(id(child), child))
+        count = sum(n for _, n, _ in inner) + isinstance(made, BufferStore | Prefetch)
+        stays = any(loop for _, _, loop in inner)
+        if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
+            return made, count, stays
+        turns = int(made.extent.value) if isinstance(made.extent, Const) else None
+        fits = turns is not None and not stays and turns * count <= min(most, LIMIT)
+        if turns is None or not fits or made.kind is ForKind.PARALLEL:
+            return made, count, True
+        return replace(made, kind=ForKind.UNROLLED), turns * count, False
+
+    return fold(root, marked, _inside)[0]
+
+
+def _inside(node: Any) -> list[Stmt]:
+    return [child for child in children(node) if isinstance(child, Stmt)]
+
+
+def _loop(loop: For, limit: int) -> Task:
+    """A loop whose body is done: conditions that stay the same outside of it, and written out."""
+    if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
+        return loop
+    match loop.body:
+        case IfThenElse(condition, then, other) if _stays_the_same(condition, loop):
+            first = yield _loop(replace(loop, body=then), limit)
+            second = None if other is None else (yield _loop(replace(loop, body=other), limit))
+            return IfThenElse(condition, first, second)
+    return loop if loop.kind is ForKind.SERIAL else _unrolled(loop, limit)
+
+
+def _stays_the_same(condition: Expr, loop: For) -> bool:
+    parts = walk(condition)
+    return not any(part is loop.loop_var or isinstance(part, BufferLoad | Call) for part in parts)
+
+
+def _unrolled(loop: For, limit: int) -> Stmt:
+    turns = _turns(loop)
+    statements = sum(isinstance(part, BufferStore | Let | Prefetch) for part in walk(loop.body))
+    forms = 1 if isinstance(loop.extent, Const) else 2
+    if turns is not None and forms == 1 and turns * statements > limit:
+        raise LowerError(
+            f"lower: loop {loop.loop_var.name} is unrolled, and its {turns} iterations of "
+            f"{statements} statements would become {turns * statements}, of which there may be "
+            f"{limit}; split it and unroll the inner part, or leave a loop inside it rolled"
+        )
+    if turns is None or forms * turns * statements > limit:
+        return replace(loop, kind=ForKind.SERIAL)
+    in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))
+    changing = [] if in_shapes else _depending(loop.body, loop.loop_var)
+    copies = tuple(
+        _copy_with_shapes(loop, turn) if in_shapes else
+        _with_value(loop.body, changing, loop.loop_var, _value(loop, turn))
+        for turn in range(turns)
+    )
+    whole = SeqStmt(copies).stands_for
+    if isinstance(loop.extent, Const):
+        return whole
+    rest = _remainder(loop.extent, turns)
+    some = _some(loop.extent, copies)
+    return some if rest is None else IfThenElse(
+        Compare(CmpOp.GE, rest, index_value(turns)), whole, some)
+
+
+def _turns(loop: For) -> int | None:
+    """How many copies to make."""
+    if isinstance(loop.extent, Const):
+        return max(int(loop.extent.value), 0)
+    most = constant_upper_bound(loop.extent)
+    return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
+
+
+def _remainder(extent: Expr, turns: int) -> Expr | None:
+    """What is left, if the extent is that or `turns`, whichever is less."""
+    match extent:
+        case Binary(BinOp.MIN, Const(most), rest) if most == turns:
+            return rest
+    return None
+
+
+def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
+    """The copies, each if the loop gets that far."""
+    return seq(*(
+        IfThenElse(Compare(CmpOp.GT, extent, index_value(turn)), seq(copy))
+        for turn, copy in enumerate(copies)
+    ))
+
+
+def _value(loop: For, turn: int) -> Expr:
+    return binary(BinOp.ADD, loop.min, index_value(turn)) if turn else loop.min
+
+
+def _copy_with_shapes(loop: For, turn: int) -> Stmt:
+    """The body at one turn, where the shape of a buffer depends on it."""
+    return bottom_up(replace_variables(loop.body, {loop.loop_var: _value(loop, turn)}), _folded)
+
+
+def _depending(body: Stmt, var: Var) -> list[Any]:
+    """The nodes of `body` that have `var` in them, each once and inner before outer."""
+    depends: dict[int, bool] = {}
+    found: list[Any] = []
+    todo: list[Any] = [body]
+    while todo:
+        node = todo[-1]
+        inner = children(node)
+        waiting = [child for child in inner if id(child) not in depends]
+        if waiting:
+            waiting.reverse()
+            todo += waiting
+            continue
+        todo.pop()
+        if id(node) not in depends:
+            depends[id(node)] = node is var or any(depends[id(child)] for child in inner)
+            if depends[id(node)]:
+                found.append(node)
+    return found
+
+
+def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> Stmt:
+    """`body` with `value` for `var`; what becomes constant is computed at once.
+
+    Args:
+        body: the turn of a loop.
+        changing: the nodes in it that depend on `var`.
+        var: the variable.
+        value: what it is in this turn.
+    """
+    done: dict[int, Any] = {id(var): value}
+    for node in changing:
+        if node is not var:
+            done[id(node)] = _folded(rebuild(node, lambda child: done.get(id(child), child)))
+    result: Stmt = done.get(id(body), body)
+    return result
+
+
+def _folded(node: Any) -> Any:
+    """`node`, an operation on numbers as their result."""
+    if type(node) is not Binary or node.dtype != INT64:
+        return node
+    match node:
+        case Binary(op, Const() as a, Const() as b):
+            return binary(op, a, b)
+        case Binary(BinOp.ADD, Const(0), x) | Binary(BinOp.ADD | BinOp.SUB, x, Const(0)):
+            return x
+        case Binary(BinOp.MUL, Const(1), x) | Binary(BinOp.MUL, x, Const(1)):
+            return x
+    return node
