@@ -8,7 +8,7 @@ import click
 
 import tecomp
 from tecomp import demo as demonstration
-from tecomp.codegen.store import Store, current_store
+from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.errors import CacheError, TargetError, TecompError
 from tecomp.machine.registry import broken_plugins
 from tecomp.plugin.skeleton import write_skeleton

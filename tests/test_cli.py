@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, demo
-from tecomp.codegen.store import Store
+from tecomp.codegen.llvm.store import Store
 
 
 def test_version() -> None:

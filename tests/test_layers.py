@@ -34,6 +34,15 @@ HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 # The same inside of large rooms: rooms, and the files beside them.
 INSIDE = {
+    "codegen": [
+        {"llvm"},
+        {"math", "runtime"},
+        {"values"},
+        {"memory"},
+        {"functions"},
+        {"calls"},
+        {"__init__"},
+    ],
     "lowering": [
         {"stages"},
         {"storage", "tensor_ops"},

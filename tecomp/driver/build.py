@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.call import Kernel
-from tecomp.codegen.emit import Options
-from tecomp.codegen.parameter import Parameter
-from tecomp.codegen.plan import Quick
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.calls.parameter import Parameter
+from tecomp.codegen.calls.plan import Quick
+from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.grid import check_grid
 from tecomp.driver.kept import Build, Made, make

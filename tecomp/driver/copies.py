@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.call import Kernel
-from tecomp.codegen.stream import STREAM
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.memory.stream import STREAM
 from tecomp.driver.copy_loops import Box, copy_box
 from tecomp.driver.copy_moves import Dim, Memories, plus
 from tecomp.ir.dtype import INT64, DType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tecomp.codegen.stream import STREAM
+from tecomp.codegen.memory.stream import STREAM
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import (
     BinOp,

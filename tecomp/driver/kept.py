@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tecomp.codegen.compile import Compiled, Interface, compile_function
-from tecomp.codegen.emit import Options
-from tecomp.codegen.kept import Recent, code_key, digest, kept_code, made_by
-from tecomp.codegen.store import Store, current_store
+from tecomp.codegen.functions.compile import Compiled, Interface, compile_function
+from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.llvm.kept import Recent, code_key, digest, kept_code, made_by
+from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.driver.memories import in_memories
 from tecomp.driver.sources import SOURCES
 from tecomp.errors import Location

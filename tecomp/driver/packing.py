@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.call import Kernel
-from tecomp.codegen.emit import Options
-from tecomp.codegen.packed import Mark, empty, is_in_layout, mark_of, plain_mark
-from tecomp.codegen.parameter import array_text
-from tecomp.codegen.sizes import Size, shape_value
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.calls.packed import Mark, empty, is_in_layout, mark_of, plain_mark
+from tecomp.codegen.calls.parameter import array_text
+from tecomp.codegen.calls.sizes import Size, shape_value
+from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.copies import Copy, Side, bit_pattern

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.packed import Mark, mark
+from tecomp.codegen.calls.packed import Mark, mark
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Const, Expr, Var

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tecomp.codegen.packed import empty, is_in_layout, mark_of, plain_mark
+from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of, plain_mark
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.dtype import DType
@@ -15,7 +15,7 @@ from tecomp.layout.arguments import check_layout
 from tecomp.layout.text import formula
 
 if TYPE_CHECKING:
-    from tecomp.codegen.call import Kernel
+    from tecomp.codegen.calls.kernel import Kernel
     from tecomp.layout.layout import Layout
 
 Array = np.ndarray[Any, Any]

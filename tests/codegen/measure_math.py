@@ -13,11 +13,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tecomp.codegen import Kernel, jit
-from tecomp.codegen.emit import Code
-from tecomp.codegen.types import register_type
-from tecomp.codegen.vector_math.helper import each_lane
-from tecomp.codegen.vector_math.lanes import Real
+from tecomp.codegen import Kernel
+from tecomp.codegen.llvm import jit
+from tecomp.codegen.llvm.emit import Code
+from tecomp.codegen.llvm.types import register_type
+from tecomp.codegen.math.helper import each_lane
+from tecomp.codegen.math.lanes import Real
 from tecomp.ir.dtype import DType
 from tecomp.ir.parser import parse
 from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
@@ -108,10 +109,10 @@ def contenders(
     made: dict[str, Callable[[Array, Array], object]] = {
         "tecomp": kernel_of(expression, width, dtype)
     }
-    with patch("tecomp.codegen.math.by_formula", lane_by_lane):
+    with patch("tecomp.codegen.values.math.by_formula", lane_by_lane):
         made["lane by lane"] = kernel_of(expression, width, dtype)
     if with_libmvec and name != "sigmoid":
-        with patch("tecomp.codegen.math.by_formula", of_libmvec):
+        with patch("tecomp.codegen.values.math.by_formula", of_libmvec):
             made["libmvec"] = kernel_of(expression, width // 2, dtype)
     if name in NUMPY:
         function = NUMPY[name]

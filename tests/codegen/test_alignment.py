@@ -11,9 +11,9 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.codegen.alignment import divisor
-from tecomp.codegen.emit import Options
-from tecomp.codegen.function import module_text
+from tecomp.codegen.functions.function import module_text
+from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.memory.alignment import divisor
 from tecomp.ir.expr import BinOp, Const, Expr, Select, Var, binary, cast
 from tecomp.ir.parser import parse
 

@@ -12,11 +12,11 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.codegen import compile as compile_module
-from tecomp.codegen.emit import Options
-from tecomp.codegen.function import ModuleText, module_text
-from tecomp.codegen.instructions import dots_of
-from tecomp.codegen.jit import Machine
+from tecomp.codegen.functions import compile as compile_module
+from tecomp.codegen.functions.function import ModuleText, module_text
+from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.llvm.instructions import dots_of
+from tecomp.codegen.llvm.jit import Machine
 from tecomp.errors import InternalError, TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.evaluate import evaluate

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.call import Kernel
-from tecomp.codegen.loop_work import has_loop_work
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.llvm.loop_work import has_loop_work
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.codegen import emit_assembly, jit
+from tecomp.codegen import emit_assembly
+from tecomp.codegen.llvm import jit
 from tecomp.ir.dtype import DType
 from tests.strategies.functions import BOUNDS, SLACK, Array, arguments, compiled, exact, ulps
 

@@ -10,8 +10,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.call import Kernel
-from tecomp.codegen.plain_loops import has_plain_loops
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.llvm.plain_loops import has_plain_loops
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
 

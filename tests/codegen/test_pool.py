@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.pool_text import pool_text
-from tecomp.codegen.threads import use_threads
+from tecomp.codegen.calls.threads import use_threads
+from tecomp.codegen.runtime.pool_text import pool_text
 from tecomp.ir.parser import parse
 from tests.strategies.native import Inside, as_kernel
 

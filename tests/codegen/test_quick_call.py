@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.packed import empty, mark
-from tecomp.codegen.parameter import Stored
-from tecomp.codegen.plan import arrays_are_known
+from tecomp.codegen.calls.packed import empty, mark
+from tecomp.codegen.calls.parameter import Stored
+from tecomp.codegen.calls.plan import arrays_are_known
 from tecomp.errors import CallError
 from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc

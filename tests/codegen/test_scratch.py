@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.structures import ALIGNMENT, CALLERS, LIMIT
-from tecomp.codegen.threads import use_threads
+from tecomp.codegen.calls.threads import use_threads
+from tecomp.codegen.runtime.structures import ALIGNMENT, CALLERS, LIMIT
 from tecomp.ir.parser import parse
 from tests.strategies.native import Inside, as_kernel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp.codegen import compile_function
-from tecomp.codegen.call import Kernel
+from tecomp.codegen.calls.kernel import Kernel
 from tecomp.ir.parser import parse
 
 HEAD = """def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), C: Buffer("float32", (64,))):

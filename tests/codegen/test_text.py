@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.jit import object_code
+from tecomp.codegen.llvm.jit import object_code
 from tecomp.errors import InternalError
 from tecomp.ir.parser import parse
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.timing import Timing, time_call
+from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.errors import CallError
 from tecomp.ir.parser import parse
 

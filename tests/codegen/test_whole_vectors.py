@@ -10,10 +10,10 @@ import pytest
 
 from tecomp import te
 from tecomp.codegen import Kernel
-from tecomp.codegen.compile import emit_assembly
-from tecomp.codegen.jit import host
-from tecomp.codegen.partial_sums import keep_partial_sums
-from tecomp.codegen.whole_vectors import prefix, whole_vectors
+from tecomp.codegen.functions.compile import emit_assembly
+from tecomp.codegen.functions.partial_sums import keep_partial_sums
+from tecomp.codegen.llvm.jit import host
+from tecomp.codegen.values.whole_vectors import prefix, whole_vectors
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Expr
 from tecomp.ir.parser import parse

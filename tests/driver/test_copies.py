@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp import Core, IndexMap
-from tecomp.codegen.call import Kernel
+from tecomp.codegen.calls.kernel import Kernel
 from tecomp.driver.copies import Copy, Side
 from tecomp.ir.dtype import DType
 from tecomp.ir.evaluate import evaluate

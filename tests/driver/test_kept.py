@@ -16,10 +16,10 @@ from hypothesis import given
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import kept as kept_code
-from tecomp.codegen.emit import Options
-from tecomp.codegen.process import process
-from tecomp.codegen.store import Store, current_store
+from tecomp.codegen.calls.process import process
+from tecomp.codegen.llvm import kept as kept_code
+from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.driver import copies, kept
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.driver.kept import Build, program_keys
@@ -397,7 +397,7 @@ def test_refusals_are_the_same_the_second_time() -> None:
 PROGRAM = '''
 import sys, numpy as np, tecomp
 from tecomp import te
-from tecomp.codegen import kept
+from tecomp.codegen.llvm import kept
 if sys.argv[1:] == ["found"]:
     kept.object_code = None
 A = te.placeholder((64,), name="A")

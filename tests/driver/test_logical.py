@@ -19,7 +19,7 @@ import pytest
 
 import tecomp
 from tecomp import Layout, relayout, te
-from tecomp.codegen.packed import Mark, mark, mark_of, marked
+from tecomp.codegen.calls.packed import Mark, mark, mark_of, marked
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
 

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.call import Kernel
+from tecomp.codegen.calls.kernel import Kernel
 from tecomp.driver.build import ScheduledKernel
 from tecomp.driver.memories import plan
 from tecomp.errors import CallError, CapacityError, TargetError

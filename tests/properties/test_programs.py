@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, note, settings
 
 from tecomp import te
-from tecomp.codegen.call import Kernel
+from tecomp.codegen.calls.kernel import Kernel
 from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.parser import parse
 from tecomp.lowering.pipeline import lower_all

@@ -10,7 +10,7 @@ import hypothesis
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp.codegen.call import Kernel
+from tecomp.codegen.calls.kernel import Kernel
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.evaluate import evaluate

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.compile import Compiled, interface_of
-from tecomp.codegen.emit import Options
-from tecomp.codegen.function import module_text
-from tecomp.codegen.jit import Machine, host, link, object_code
+from tecomp.codegen.functions.compile import Compiled, interface_of
+from tecomp.codegen.functions.function import module_text
+from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.llvm.jit import Machine, host, link, object_code
 from tecomp.ir.stmt import PrimFunc
 from tests.strategies.arrays import GUARD, PATTERN, Array
 

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from tecomp.codegen.process import process
-from tecomp.codegen.structures import TABLE
+from tecomp.codegen.calls.process import process
+from tecomp.codegen.runtime.structures import TABLE
 
 _WORD, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS)

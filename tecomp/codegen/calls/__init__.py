@@ -1,0 +1,1 @@
+"""Calls of compiled code from Python: arguments, their checks, the process and its threads."""

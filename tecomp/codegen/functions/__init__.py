@@ -1,0 +1,1 @@
+"""Functions of the IR to modules of LLVM: expressions, statements, parallel loops."""

@@ -1,0 +1,103 @@
+"""Memory of a buffer that exists during a statement: on the stack if it is small, else the heap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tecomp.codegen.functions.amount import bytes_of
+from tecomp.codegen.functions.expr import emit
+from tecomp.codegen.llvm.emit import Code
+from tecomp.codegen.runtime.structures import ALIGNMENT
+from tecomp.codegen.runtime.table import call_runtime
+from tecomp.codegen.values.check import OUT_OF_MEMORY, record
+from tecomp.ir.expr import index_value
+from tecomp.ir.stmt import Buffer, Extent
+
+STACK_BUFFER_BYTES = 16 * 1024
+STACK_TOTAL_BYTES = 256 * 1024
+"""What one function may take of its stack; threads have as little as 512 KiB on some systems."""
+_MOST = 2**56
+_TOO_MANY = str(2**62 + 2**61)
+"""Bytes that no address reaches, with and without what rows take beside their elements."""
+_STACK_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an allocation is; on the heap, `after` is where to go on if there is no memory."""
+
+    address: str
+    after: str | None = None
+
+
+def open_allocation(code: Code, buffer: Buffer) -> Place:
+    """Get memory; what is emitted until `close_allocation` runs only if there is some."""
+    known = [extent for extent in buffer.shape if isinstance(extent, int)]
+    if len(buffer.shape) <= 1 and len(known) == len(buffer.shape):
+        size = max(prod(known), 1) * buffer.dtype.bytes
+        if size <= STACK_BUFFER_BYTES and code.stack_bytes + size <= STACK_TOTAL_BYTES:
+            return _on_stack(code, buffer, size)
+    code.aligned[buffer.data] = ALIGNMENT
+    words = [_product(code, buffer.shape[-1:], buffer.dtype.bytes)]
+    if len(buffer.shape) > 1:
+        words.insert(0, _product(code, buffer.shape[:-1], 1))
+    needed, words = _bounded(code, buffer, words)
+    name = "allocate" if len(words) == 1 else "allocate_rows"
+    address = call_runtime(code, name, [f"i64 {word}" for word in words], buffer.name)
+    missing, there, after = code.name("missing"), code.name("there"), code.name("after")
+    code.branch(code.op(f"icmp eq ptr {address}, null"), missing, there)
+    code.label(missing)
+    record(code, OUT_OF_MEMORY, str(code.module.site(buffer.name)), needed, "0")
+    code.jump(after)
+    code.label(there)
+    return Place(address, after)
+
+
+def _bounded(code: Code, buffer: Buffer, words: list[str]) -> tuple[str, list[str]]:
+    """The bytes of a buffer, and rows and bytes to ask for: too many where these wrapped."""
+    extents = [extent for extent in buffer.shape if isinstance(extent, int)]
+    if len(extents) == len(buffer.shape):
+        size = prod(extents) * buffer.dtype.bytes
+        if size <= _MOST:
+            return str(size), words
+        return str(min(size, 2**63 - 1)), [*("1" for _ in words[1:]), _TOO_MANY]
+    size_operand, fits = bytes_of(code, buffer, _MOST)
+    row = code.op(f"select i1 {fits}, i64 {words[-1]}, i64 {_TOO_MANY}")
+    return size_operand, [
+        *(code.op(f"select i1 {fits}, i64 {rows}, i64 1") for rows in words[:-1]), row
+    ]
+
+
+def close_allocation(code: Code, place: Place) -> None:
+    """Give the memory back."""
+    if place.after is None:
+        code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
+        return
+    call_runtime(code, "release", [f"ptr {place.address}"])
+    code.jump(place.after)
+    code.label(place.after)
+
+
+def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
+    code.stack_bytes += size
+    address = f"%{code.name(buffer.name)}"
+    code.on_stack[address] = size
+    code.aligned[buffer.data] = _STACK_ALIGNMENT
+    code.allocas.append(f"{address} = alloca [{size} x i8], align {_STACK_ALIGNMENT}")
+    code.module.declare("void", "llvm.lifetime.start.p0", ["ptr"])
+    code.module.declare("void", "llvm.lifetime.end.p0", ["ptr"])
+    code.do(f"call void @llvm.lifetime.start.p0(ptr {address})")
+    return Place(address)
+
+
+def _product(code: Code, shape: tuple[Extent, ...], factor: int) -> str:
+    """Extents multiplied together; a negative extent counts as 0."""
+    result = str(factor * prod(n for n in shape if isinstance(n, int)))
+    for extent in shape:
+        if isinstance(extent, int):
+            continue
+        value = emit(code, index_value(extent))
+        positive = code.call("i64", "llvm.smax.i64", [("i64", value), ("i64", "0")])
+        result = code.op(f"mul i64 {result}, {positive}")
+    return result

@@ -1,0 +1,133 @@
+"""A function of the IR as one LLVM module, and how its arguments are handed over.
+
+All arguments travel in one block of 64-bit words: the address of the state of the calling thread,
+the record of failures, the parameters in order (addresses, and the bits of numbers), the sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tecomp.codegen.functions.parallel import nodes, parameter
+from tecomp.codegen.functions.partial_sums import keep_partial_sums
+from tecomp.codegen.functions.stmt import emit_stmt
+from tecomp.codegen.llvm.emit import TAIL, Code, Module, Options, plain_name
+from tecomp.codegen.llvm.instructions import dots_of, has_masks
+from tecomp.codegen.llvm.jit import Machine
+from tecomp.codegen.llvm.passes import passes_for
+from tecomp.codegen.llvm.types import register_type
+from tecomp.codegen.memory.stream import end_function
+from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
+from tecomp.codegen.values.whole_vectors import whole_vectors
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Var
+from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+
+_HELPER = re.compile(r"^(define internal .*?(@tecomp\.[\w.]+)\(.*)\n(?:.+\n)*?}$", re.MULTILINE)
+_INLINED_LINES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """LLVM IR for a function.
+
+    Attributes:
+        text: the module; but for dot products it is for no machine in particular.
+        entry: name of the function that takes the block of arguments.
+        sites: what the site number in the record of a failure stands for.
+        is_parallel: whether it can use more than one thread.
+    """
+
+    text: str
+    entry: str
+    sites: tuple[str, ...]
+    is_parallel: bool
+
+
+def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
+    """LLVM IR for `func`, whose buffers have one axis for each index of an address.
+
+    It is for `machine`, or the one at hand.
+    """
+    name, wanted = plain_name(func.name), machine or Machine()
+    func = _of_whole_vectors(func, options)
+    module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
+                    lambda: has_masks(wanted))
+    body = _body(module, func)
+    functions = _inlined("\n".join([_entry(module, func), body, *module.functions]))
+    declarations = "".join(f"{line}\n" for line in module.declarations)
+    text = "\n".join(part for part in (functions, declarations, TAIL) if part)
+    return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
+
+
+def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
+    whole = whole_vectors(func)
+    # What is checked is checked where it is accessed.
+    return whole if whole is func or options.check_bounds else keep_partial_sums(whole)
+
+
+def _inlined(text: str) -> str:
+    """Small helpers become part of their callers: the call would cost as much as what they do."""
+
+    def marked(match: re.Match[str]) -> str:
+        function, name = match.group(), match.group(2)
+        size = function.count("\n") * (text.count(f"{name}(") - 1)
+        small = size <= _INLINED_LINES and "noinline" not in match.group(1)
+        return function.replace(" #0", " #0 alwaysinline", 1) if small else function
+
+    return _HELPER.sub(marked, text)
+
+
+def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
+    """What the words of the block after the record stand for."""
+    params = (p.data if isinstance(p, Buffer) else p for p in func.params)
+    return (*params, *func.sizes)
+
+
+def written_params(func: PrimFunc) -> frozenset[Var]:
+    """`data` of the buffers that `func` writes to."""
+    return frozenset(node.buffer.data for node in nodes(func.body)
+                     if isinstance(node, BufferStore))
+
+
+def _body(module: Module, func: PrimFunc) -> str:
+    code = Code(module, {}, passes=passes_for(func.body, module.options))
+    for reserved in ("record", "thread"):
+        code.name(reserved)
+    parameters = ["ptr %record", "ptr %thread"]
+    for var in arguments_of(func):
+        code.env[var] = f"%{code.name(var.name)}"
+        parameters.append(parameter(var, code.env[var]))
+    emit_stmt(code, func.body)
+    end_function(code)
+    return code.text(f"internal void @{module.name}.body({', '.join(parameters)})")
+
+
+def _entry(module: Module, func: PrimFunc) -> str:
+    """Unpacks the arguments; its result is the kind of failure, 0 for none."""
+    code = Code(module, {})
+    code.name("arguments")
+    record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
+    thread = code.op("load ptr, ptr %arguments", "thread")
+    operands = [f"ptr {record}", f"ptr {thread}"]
+    for word, var in enumerate(arguments_of(func), FIRST_ARGUMENT_WORD):
+        slot = code.op(f"getelementptr i64, ptr %arguments, i64 {word}")
+        operands.append(f"{register_type(var.dtype)} {_unpack(code, slot, var.dtype)}")
+    code.do(f"call void @{module.name}.body({', '.join(operands)})")
+    status = code.op(f"load i64, ptr {record}")
+    code.do(f"ret i32 {code.op(f'trunc i64 {status} to i32')}")
+    return code.text(f"i32 @{module.name}.entry(ptr %arguments)")
+
+
+def _unpack(code: Code, slot: str, dtype: DType) -> str:
+    kind = register_type(dtype)
+    if dtype.kind == "handle":
+        return code.op(f"load ptr, ptr {slot}")
+    word = code.op(f"load i64, ptr {slot}")
+    if dtype.is_bool:
+        return code.op(f"icmp ne i64 {word}, 0")
+    bits = word if dtype.bits == 64 else code.op(f"trunc i64 {word} to i{dtype.bits}")
+    if dtype.kind == "float":
+        return code.op(f"bitcast i{dtype.bits} {bits} to {kind}")
+    return bits

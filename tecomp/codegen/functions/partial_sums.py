@@ -1,0 +1,201 @@
+"""Parts of vectors that a loop reads and writes again and again stay in whole vectors meanwhile.
+
+LLVM keeps what a loop adds to in registers, but not what is loaded and stored under a mask. So the
+first lanes of a vector are copied to a vector of this function's own before the loop, and back
+after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from tecomp.codegen.values.whole_vectors import prefix
+from tecomp.ir.expr import BufferLoad, CmpOp, Compare, Const, Expr, Ramp, Var, index_value, is_const
+from tecomp.ir.linear import Terms
+from tecomp.ir.rewrite import bottom_up, children, rebuild, walk
+from tecomp.ir.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from tecomp.ir.tasks import Task, run
+
+# Memory and type, the index of the row, what the index of the first lane is but for a constant.
+_Row: TypeAlias = "tuple[object, ...]"
+# The constant, the number of lanes that take part, and that of the vector.
+_Span: TypeAlias = "tuple[int, int, int]"
+_Places: TypeAlias = "dict[tuple[_Row, _Span], _Place]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """The first lanes of a vector in memory, and the vector that stands for them in a loop.
+
+    Attributes:
+        store: one that writes there.
+        own: a vector of this function.
+        whole: the index of all its lanes.
+    """
+
+    store: BufferStore
+    own: Buffer
+    whole: tuple[Expr]
+
+
+def keep_partial_sums(func: PrimFunc) -> PrimFunc:
+    """The same function, with parts of vectors kept out of memory by the loops that they stay in.
+
+    Args:
+        func: what `whole_vectors` has made.
+    """
+    return replace(func, body=run(_kept(Terms(), func.body)))
+
+
+def _kept(terms: Terms, node: Stmt) -> Task:
+    places: _Places = {}
+    if isinstance(node, For) and node.kind is ForKind.SERIAL:
+        places = _places(terms, node)
+    inner: Any = node
+    if places:
+        inner = rebuild(node, lambda child: bottom_up(child, lambda n: _own(terms, places, n)))
+    done: dict[int, Stmt] = {}
+    for child in children(inner):
+        if isinstance(child, Stmt):
+            done[id(child)] = yield _kept(terms, child)
+    made = rebuild(inner, lambda child: done.get(id(child), child))
+    return _around(node, made, [*places.values()]) if places else made
+
+
+def _around(loop: Any, made: Stmt, places: list[_Place]) -> Stmt:
+    """`made`, which stands for `loop`, with the vectors filled before and put back after it."""
+    before, after = [], []
+    for place in places:
+        there = place.store
+        load = BufferLoad(there.buffer, there.indices, there.predicate)
+        before.append(BufferStore(place.own, load, place.whole))
+        after.append(replace(there, value=BufferLoad(place.own, place.whole)))
+    result: Stmt = seq(*before, made, *after)
+    for place in places:
+        result = Allocate(place.own, result)
+    if isinstance(loop.extent, Const) and loop.extent.value > 0:
+        return result
+    return IfThenElse(Compare(CmpOp.GT, loop.extent, index_value(0)), result)
+
+
+def _own(terms: Terms, places: _Places, node: Any) -> Any:
+    """An access of one of the places as one of the vector that stands for it."""
+    if not isinstance(node, BufferLoad | BufferStore):
+        return None
+    where = _where(terms, node)
+    place = None if where is None else places.get(where)
+    if place is None:
+        return None
+    if isinstance(node, BufferLoad):
+        return BufferLoad(place.own, place.whole)
+    return BufferStore(place.own, node.value, place.whole)
+
+
+def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] | None:
+    """Which elements of which row an access is of; None if they do not lie side by side."""
+    if not node.indices:
+        return None
+    *outer, last = node.indices
+    lanes, first = last.dtype.lanes, last
+    if isinstance(last, Ramp) and is_const(last.stride, 1):
+        first = last.base
+    elif lanes > 1:
+        return None
+    count = lanes
+    if node.predicate is not None:
+        # Under any other condition it is of no more elements than without.
+        count = prefix(node.predicate) or lanes
+    start = terms.linear(first)
+    rest = frozenset((key, factor) for key, (_, factor) in start.terms.items())
+    row = (node.buffer.data, node.buffer.dtype, *(terms.key(index) for index in outer), rest)
+    is_plain = node.predicate is None or prefix(node.predicate) is not None
+    return row, (start.const, count, lanes if is_plain else 0)
+
+
+def _places(terms: Terms, loop: For) -> _Places:
+    """What all rounds of `loop` read and write in the same place, and nothing else overlaps."""
+    stores = list(_always(loop.body))
+    if not stores:
+        return {}
+    memory = {store.buffer.data for store in stores}
+    bound: set[Var] = set()
+    spans: dict[Var, dict[_Row, dict[_Span, bool]]] = {}
+    for node in walk(loop):
+        if isinstance(node, For) and node.kind is ForKind.PARALLEL:
+            return {}
+        if isinstance(node, For | Let | Allocate):
+            bound.update(node.bound())
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data in memory:
+            where = _where(terms, node)
+            if where is None:
+                memory.discard(node.buffer.data)
+                continue
+            row, span = where
+            known = spans.setdefault(node.buffer.data, {}).setdefault(row, {})
+            known[span] = known.get(span, False) or isinstance(node, BufferLoad)
+    found: _Places = {}
+    for store in stores:
+        data = store.buffer.data
+        where = _where(terms, store)
+        if where is None or data not in memory or len(spans[data]) > 1:
+            continue
+        known = spans[data][where[0]]
+        if where not in found and known[where[1]] and _stays(store, bound) and (
+            _is_alone(where[1], known)
+        ):
+            lanes = where[1][2]
+            own = Buffer(f"{store.buffer.name}.part", (lanes,), store.buffer.dtype, "local")
+            whole = (Ramp(index_value(0), index_value(1), lanes),)
+            found[where] = _Place(store, own, whole)
+    return found
+
+
+def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:
+    start, count, _ = span
+    return all(
+        other == span or other[0] >= start + count or other[0] + other[1] <= start
+        for other in known
+    )
+
+
+def _always(body: Stmt) -> Iterator[BufferStore]:
+    """The stores to first lanes that each round of a loop with this body comes to."""
+    todo: list[Any] = [body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, BufferStore) and prefix(node.predicate) is not None:
+            yield node
+        elif isinstance(node, SeqStmt):
+            todo += reversed(node.stmts)
+        elif isinstance(node, Let | Allocate | DeclBuffer) or _runs(node):
+            todo.append(node.body)
+
+
+def _runs(node: Any) -> bool:
+    """Whether it is a loop of one round at least."""
+    return isinstance(node, For) and isinstance(node.extent, Const) and node.extent.value > 0
+
+
+def _stays(store: BufferStore, bound: set[Var]) -> bool:
+    """Whether a place is the same in all rounds of a loop that binds these variables."""
+    if store.buffer.data in bound or store.buffer.dtype.lanes > 1:
+        return False
+    return not any(
+        isinstance(node, BufferLoad) or (isinstance(node, Var) and node in bound)
+        for index in store.indices for node in walk(index)
+    )

@@ -1,0 +1,202 @@
+"""Statements to blocks of instructions.
+
+As for expressions, a rule is a generator that yields the statements inside it, and `emit_stmt`
+runs them with a stack of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import reduce
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from tecomp.codegen.functions.allocate import close_allocation, open_allocation
+from tecomp.codegen.functions.expr import emit, run_rule
+from tecomp.codegen.functions.parallel import outline
+from tecomp.codegen.llvm.emit import Code
+from tecomp.codegen.llvm.loop_work import staying_conditions
+from tecomp.codegen.llvm.types import register_type
+from tecomp.codegen.memory.access import prefetch, store
+from tecomp.codegen.memory.squares import find_squares
+from tecomp.codegen.values.convert import cast
+from tecomp.errors import InternalError
+from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var
+from tecomp.ir.expr import cast as cast_expr
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import (
+    Allocate,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+)
+
+Rule: TypeAlias = "Generator[Stmt, None, None]"
+
+
+def emit_stmt(code: Code, root: Stmt) -> None:
+    """Add the instructions of a statement and of all inside it."""
+    waiting: list[Rule] = [_start(code, root)]
+    while waiting:
+        inner = next(waiting[-1], None)
+        if inner is None:
+            waiting.pop()
+        else:
+            waiting.append(_start(code, inner))
+
+
+def _start(code: Code, stmt: Stmt) -> Rule:
+    rule = _RULES.get(type(stmt))
+    if rule is None:
+        raise InternalError(
+            f"a statement of kind {type(stmt).__name__} reached the code generator; lower it first"
+        )
+    return rule(code, stmt)
+
+
+def _value(code: Code, expr: Expr) -> str:
+    """The operand of an expression; what was loaded before may have changed since."""
+    code.memo = [{}]
+    return emit(code, expr)
+
+
+def _seq(code: Code, stmt: SeqStmt) -> Rule:
+    for is_plain, group in groupby(stmt.stmts, key=_is_plain_store):
+        run = list(group)
+        if is_plain and not code.module.options.check_bounds:
+            code.columns = find_squares([part for part in run if isinstance(part, BufferStore)])
+        yield from run
+        code.columns = {}
+
+
+def _is_plain_store(stmt: Stmt) -> bool:
+    return isinstance(stmt, BufferStore) and stmt.predicate is None
+
+
+def _let(code: Code, stmt: Let) -> Rule:
+    value = cast(code, _value(code, stmt.value), stmt.value.dtype, stmt.var.dtype)
+    if any(isinstance(node, BufferLoad) or node in code.loaded for node in walk(stmt.value)
+           if isinstance(node, BufferLoad | Var)):
+        code.loaded.add(stmt.var)
+    with code.bound(stmt.var, value):
+        yield stmt.body
+
+
+def _view(code: Code, stmt: DeclBuffer) -> Rule:
+    yield stmt.body
+
+
+def _if(code: Code, stmt: IfThenElse) -> Rule:
+    condition = _value(code, stmt.condition)
+    then, after = code.name("then"), code.name("after")
+    other = code.name("else") if stmt.else_case is not None else after
+    code.branch(condition, then, other)
+    code.label(then)
+    yield stmt.then_case
+    code.jump(after)
+    if stmt.else_case is not None:
+        code.label(other)
+        yield stmt.else_case
+        code.jump(after)
+    code.label(after)
+
+
+def _store(code: Code, stmt: BufferStore) -> Rule:
+    code.memo = [{}]
+    run_rule(code, store(code, stmt))
+    yield from ()
+
+
+def _prefetch(code: Code, stmt: Prefetch) -> Rule:
+    code.memo = [{}]
+    run_rule(code, prefetch(code, stmt))
+    yield from ()
+
+
+def _allocate(code: Code, stmt: Allocate) -> Rule:
+    code.memo = [{}]
+    place = open_allocation(code, stmt.buffer)
+    with code.bound(stmt.buffer.data, place.address):
+        yield stmt.body
+    close_allocation(code, place)
+
+
+def _for(code: Code, stmt: For) -> Rule:
+    """The body for every value below the end; the first round is tested as well."""
+    if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
+        outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
+        return
+    kind = register_type(stmt.loop_var.dtype)
+    # As one expression, so that literals are added here and not by the loop.
+    last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)
+    first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
+    end = _value(code, last)
+    body, after = code.name("loop"), code.name("after")
+    conditions = [] if _is_positive(stmt.extent) else [code.op(f"icmp slt {kind} {first}, {end}")]
+    for extent in _extents_inside(stmt):
+        inner = _value(code, extent)
+        conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
+    around = code.settled
+    for condition in staying_conditions(stmt):
+        operand = _value(code, condition)
+        code.settled = {**code.settled, id(condition): (condition, operand)}
+    if conditions:
+        code.branch(reduce(lambda a, b: code.op(f"and i1 {a}, {b}"), conditions), body, after)
+    else:
+        code.jump(body)
+    before = code.block
+    code.label(body)
+    var = f"%{code.name(stmt.loop_var.name)}"
+    following = f"%{code.name('next')}"
+    place = len(code.lines)
+    code.do("")
+    with code.bound(stmt.loop_var, var):
+        yield stmt.body
+    code.settled = around
+    code.do(f"{following} = add nsw {kind} {var}, 1")
+    again = code.op(f"icmp slt {kind} {following}, {end}")
+    rounds = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
+    code.lines[place] = f"  {var} = phi {kind} {rounds}"
+    code.branch(again, body, after)
+    code.label(after)
+
+
+def _is_positive(extent: Expr) -> bool:
+    return isinstance(extent, Const) and extent.value > 0
+
+
+def _extents_inside(stmt: For) -> list[Expr]:
+    """Extents of the loops that are all of one another's bodies, where they are known outside.
+
+    Without a look at them, a loop of many turns around one of none would run for hours.
+    """
+    found: list[Expr] = []
+    bound = {stmt.loop_var}
+    inner = stmt.body
+    while isinstance(inner, For):
+        if not _is_positive(inner.extent):
+            parts = list(walk(inner.extent))
+            depends = any(isinstance(part, Var) and part in bound for part in parts)
+            if not depends and not any(isinstance(part, BufferLoad | Call) for part in parts):
+                found.append(inner.extent)
+        bound.add(inner.loop_var)
+        inner = inner.body
+    return found
+
+
+_RULES: dict[type, Callable[[Code, Any], Rule]] = {
+    SeqStmt: _seq,
+    Let: _let,
+    DeclBuffer: _view,
+    IfThenElse: _if,
+    BufferStore: _store,
+    Prefetch: _prefetch,
+    Allocate: _allocate,
+    For: _for,
+}

@@ -1,0 +1,294 @@
+"""Text of LLVM modules and functions in the making: blocks, unique names, declarations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tecomp.codegen.llvm.types import vector_of
+from tecomp.errors import InternalError
+from tecomp.ir.expr import Expr, Var
+
+# Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
+# library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what
+# goes past the caches.
+TAIL = """\
+attributes #0 = { nounwind "prefer-vector-width"="512" }
+attributes #1 = { nounwind willreturn memory(none) }
+
+!0 = !{}
+!1 = !{i32 1}
+"""
+
+# Instructions whose result depends on nothing but their text.
+_PURE = frozenset((
+    "add", "and", "ashr", "bitcast", "extractelement", "fadd", "fcmp", "fdiv", "fmul", "fpext",
+    "fptrunc", "fsub", "getelementptr", "icmp", "insertelement", "lshr", "mul", "or", "select",
+    "sext", "shl", "shufflevector", "sitofp", "sub", "trunc", "uitofp", "xor", "zext",
+))  # fmt: skip
+
+# Attributes of functions, for `tecomp.codegen.llvm.jit`: more of LLVM's passes pay there, or nearly
+# all.
+LOOP_WORK = '"tecomp.loop-work"'
+PLAIN_LOOPS = '"tecomp.plain-loops"'
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How code is generated.
+
+    Attributes:
+        check_bounds: check every access against the shape of its buffer at run time.
+        fast_math: let LLVM reorder sums and use reciprocals and approximations, and let `min` and
+            `max` of NaN and a number be either.
+        fp_contract: let a product and a sum become one fused operation, rounded once.
+    """
+
+    check_bounds: bool = False
+    fast_math: bool = False
+    fp_contract: bool = True
+
+    @property
+    def flags(self) -> str:
+        """Flags of `fadd`, `fsub` and `fmul`, with a space after them."""
+        if self.fast_math:
+            return "reassoc nsz arcp contract afn "
+        return "contract " if self.fp_contract else ""
+
+
+@dataclass(slots=True)
+class Module:
+    """The functions of one module, and what they refer to.
+
+    `sites` are the texts of run-time errors; a failing check records a position in it. `dots` tells
+    which instructions for dot products the machine has, `has_masks` whether it loads and stores
+    vectors under a mask in one step; asked for only where there are some.
+    """
+
+    name: str
+    options: Options
+    sites: list[str]
+    dots: Callable[[], Mapping[tuple[str, str], Any]] = dict
+    has_masks: Callable[[], bool] = bool
+    functions: list[str] = field(default_factory=list)
+    declarations: dict[str, None] = field(default_factory=dict)
+    outlined: int = 0
+
+    def declare(self, result: str, name: str, arguments: Sequence[str]) -> str:
+        """Make an outside function known; returns its name."""
+        # What is not LLVM's own is a function of the C math library.
+        pure = "" if name.startswith("llvm.") else " #1"
+        # How far an address is aligned is for each call to say.
+        kinds = ", ".join(kind.partition(" align ")[0] for kind in arguments)
+        self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
+        return f"@{name}"
+
+    def site(self, text: str) -> int:
+        """The number under which `text` is recorded."""
+        if text not in self.sites:
+            self.sites.append(text)
+        return self.sites.index(text)
+
+
+@lru_cache
+def plain_name(name: str) -> str:
+    """`name` as LLVM takes it without quotes.
+
+    >>> plain_name("C.local"), plain_name("größe")
+    ('C.local', 'gr__e')
+    """
+    return re.sub(r"[^A-Za-z0-9_.]", "_", name)
+
+
+@dataclass(slots=True)
+class Code:
+    """One function in the making.
+
+    Attributes:
+        env: operand of every variable in scope; of a buffer's `data`, its address.
+        memo: operands of the expressions of the statement at hand, a scope per open branch.
+        settled: operands of expressions that were computed before the loop at hand.
+        is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
+        passes: the attribute that says which of LLVM's passes have something to do here, or "".
+        streams: whether there are stores past the caches; see `stream`.
+        loaded: variables whose values depend on what was read from memory.
+        columns: loads and stores, by id, that are parts of a square; see `squares`.
+        on_stack: bytes of the memory that this function has on its stack, by address.
+        aligned: what the addresses of memory that was made for this call are multiples of.
+        computed: operands of the pure instructions of the block at hand, by their text.
+        held: operands of what that block has loaded, by memory and text; see `read`.
+    """
+
+    module: Module
+    env: dict[Var, str]
+    is_outlined: bool = False
+    passes: str = ""
+    streams: bool = False
+    allocas: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    block: str = "entry"
+    memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
+    settled: dict[int, tuple[Expr, str]] = field(default_factory=dict)
+    stack_bytes: int = 0
+    loaded: set[Var] = field(default_factory=set)
+    columns: dict[int, Any] = field(default_factory=dict)
+    on_stack: dict[str, int] = field(default_factory=dict)
+    aligned: dict[Var, int] = field(default_factory=dict)
+    computed: dict[str, str] = field(default_factory=dict)
+    held: dict[Var, dict[str, str]] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
+
+    def name(self, hint: str) -> str:
+        """A name that nothing else in the function has."""
+        base = plain_name(hint)
+        count = self._counts.get(base)
+        if count is None:
+            self._counts[base] = 1
+            return base
+        while (unique := f"{base}.{count}") in self._counts:
+            count += 1
+        self._counts[base] = count + 1
+        self._counts[unique] = 1
+        return unique
+
+    def do(self, text: str) -> None:
+        """Add an instruction that gives no value, and may write anywhere."""
+        self.held.clear()
+        self.lines.append(f"  {text}")
+
+    def op(self, text: str, hint: str = "t") -> str:
+        """The operand that holds the value of an instruction, which is added if it is new.
+
+        Unrolled code says the same again and again, which LLVM would take long to find out.
+        """
+        is_pure = text[: text.find(" ")] in _PURE
+        if is_pure and (known := self.computed.get(text)) is not None:
+            return known
+        operand = f"%{self.name(hint)}"
+        self.lines.append(f"  {operand} = {text}")
+        if is_pure:
+            self.computed[text] = operand
+        return operand
+
+    def read(self, text: str, memory: Var) -> str:
+        """The operand of a load from `memory`, which is added if something may have changed."""
+        held = self.held.setdefault(memory, {})
+        if text not in held:
+            held[text] = self.op(text)
+        return held[text]
+
+    def write(self, text: str, memory: Var) -> None:
+        """Add a store to `memory`; no other overlaps, see `tecomp.codegen.functions.parallel`."""
+        self.held.pop(memory, None)
+        self.lines.append(f"  {text}")
+
+    def call(self, result: str, function: str, arguments: Sequence[tuple[str, str]]) -> str:
+        """Call an outside function with (type, operand) pairs; returns the result's operand."""
+        target = self.module.declare(result, function, [kind for kind, _ in arguments])
+        return self.op(f"call {result} {target}({_joined(arguments)})")
+
+    def run(self, function: str, arguments: Sequence[tuple[str, str]]) -> None:
+        """Call an outside function that gives nothing."""
+        target = self.module.declare("void", function, [kind for kind, _ in arguments])
+        self.do(f"call void {target}({_joined(arguments)})")
+
+    def label(self, name: str) -> None:
+        """Start the block `name`, which needs a branch to it."""
+        self.lines.append(f"{name}:")
+        self.block = name
+        self.computed.clear()
+        self.held.clear()
+
+    def branch(self, condition: str, then: str, other: str) -> None:
+        """End the block with a two-way branch."""
+        self.do(f"br i1 {condition}, label %{then}, label %{other}")
+
+    def jump(self, target: str) -> None:
+        """End the block."""
+        self.do(f"br label %{target}")
+
+    def known(self, expr: Expr) -> str | None:
+        """The operand of `expr` if the statement at hand, or a loop around, has computed it."""
+        for scope in (self.settled, *reversed(self.memo)):
+            if (found := scope.get(id(expr))) is not None:
+                return found[1]
+        return None
+
+    def remember(self, expr: Expr, operand: str) -> None:
+        """Note that `expr` has been computed."""
+        self.memo[-1][id(expr)] = (expr, operand)
+
+    def value_of(self, var: Var) -> str:
+        """The operand of a variable.
+
+        Raises:
+            InternalError: it is not in scope.
+        """
+        if var not in self.env:
+            raise InternalError(f"`{var.name}` is used where nothing binds it")
+        return self.env[var]
+
+    @contextmanager
+    def bound(self, var: Var, operand: str) -> Iterator[None]:
+        """`var` is `operand` inside the `with`."""
+        before = self.env.get(var)
+        self.env[var] = operand
+        yield
+        if before is None:
+            del self.env[var]
+        else:
+            self.env[var] = before
+
+    def text(self, signature: str) -> str:
+        """The whole function; `signature` is what stands between `define` and the body."""
+        body = "\n".join(self.lines)
+        allocas = "".join(f"  {line}\n" for line in self.allocas)
+        passes = f" {self.passes}" if self.passes else ""
+        return f"define {signature} #0{passes} {{\nentry:\n{allocas}{body}\n}}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """An open branch: code up to `close` runs where the condition held."""
+
+    before: str
+    after: str
+
+
+def open_guard(code: Code, condition: str) -> Guard:
+    """Start code that runs only where `condition`, an i1 operand, holds."""
+    then, after = code.name("then"), code.name("after")
+    guard = Guard(code.block, after)
+    code.branch(condition, then, after)
+    code.label(then)
+    code.memo.append({})
+    return guard
+
+
+def close_guard(code: Code, guard: Guard, value: str = "", kind: str = "", other: str = "") -> str:
+    """End a guarded part; returns `value` where it ran, and `other` where it did not."""
+    code.memo.pop()
+    last = code.block
+    code.jump(guard.after)
+    code.label(guard.after)
+    if not kind:
+        return ""
+    return code.op(f"phi {kind} [ {value}, %{last} ], [ {other}, %{guard.before} ]")
+
+
+def broadcast(code: Code, value: str, scalar: str, lanes: int) -> str:
+    """The one value, of LLVM type `scalar`, in every lane."""
+    if lanes == 1:
+        return value
+    kind = vector_of(scalar, lanes)
+    first = code.op(f"insertelement {kind} poison, {scalar} {value}, i64 0")
+    everywhere = f"<{lanes} x i32> zeroinitializer"
+    return code.op(f"shufflevector {kind} {first}, {kind} poison, {everywhere}")
+
+
+def _joined(arguments: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{kind} {operand}" for kind, operand in arguments)

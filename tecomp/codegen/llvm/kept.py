@@ -1,0 +1,102 @@
+"""Machine code that was made before: in memory for this process, in the store for all."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from tecomp.codegen.llvm import jit
+from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
+from tecomp.codegen.llvm.store import current_store
+
+T = TypeVar("T")
+_IN_MEMORY = 256
+
+
+class Recent(Generic[T]):
+    """The last values that were used, by key; calls from several threads at once are safe."""
+
+    def __init__(self, limit: int = _IN_MEMORY) -> None:
+        self._limit = limit
+        self._values: OrderedDict[str, T] = OrderedDict()
+
+    def get(self, key: str) -> T | None:
+        """The value under `key`, or None."""
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._values[key] = found
+        return found
+
+    def put(self, key: str, value: T) -> T:
+        """Keep `value` under `key`, and forget what was not used for longest; returns `value`."""
+        self._values[key] = value
+        while len(self._values) > self._limit:
+            try:
+                self._values.popitem(last=False)
+            except KeyError:
+                break
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+
+
+LINKED: Recent[Linked] = Recent()
+
+
+def digest(*parts: object) -> str:
+    """A name for plain values that no others have."""
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def code_key(text: str, entry: str) -> str:
+    """The name under which the code of a module is kept: all that it depends on."""
+    return digest(text, entry, made_by())
+
+
+@cache
+def made_by() -> list[str]:
+    """What code depends on besides its text: the machine at hand, and how it is generated."""
+    machine = host()
+    passes = sha256(Path(jit.__file__).read_bytes()).hexdigest()
+    return [machine.triple, machine.cpu, machine.features, llvm_version(), passes]
+
+
+def kept_code(key: str, entry: str) -> Linked | None:
+    """The code that was made under this key, ready to be called, or None."""
+    store = current_store()
+    if store is None:
+        return None
+    found = LINKED.get(key)
+    if found is None and (image := store.get(key)) is not None:
+        found = LINKED.put(key, link(image, entry))
+    return found
+
+
+def machine_code(text: str, entry: str, key: str | None = None, effort: int = 2) -> Linked:
+    """Machine code of a module for the machine at hand, ready to be called.
+
+    Args:
+        text: LLVM IR.
+        entry: name of the function that is called.
+        key: `code_key` of these, if it is known.
+        effort: of LLVM's code generator; the same for one text at any time.
+
+    Raises:
+        InternalError: LLVM refuses the module, or it calls a function that does not exist.
+    """
+    store = current_store()
+    if store is None:
+        return link(object_code(text, effort), entry)
+    key = key or code_key(text, entry)
+    found = kept_code(key, entry)
+    if found is None:
+        image = object_code(text, effort)
+        found = LINKED.put(key, link(image, entry))
+        store.put(key, image)
+    return found

@@ -1,0 +1,1 @@
+"""Memory accesses to instructions: where elements are, and the fewest that reach them."""

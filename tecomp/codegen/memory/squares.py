@@ -1,0 +1,254 @@
+"""Vectors that run across memory: as many of them side by side are rows, turned in registers.
+
+A gather or scatter of 8 values takes a step for each. Eight of them, each one place after the last,
+touch a square: 8 rows of 8 values that lie side by side, and 24 shuffles turn rows into columns.
+Unrolled loops make such groups, one statement after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tecomp.codegen.llvm.emit import Code
+from tecomp.codegen.llvm.types import memory_type, shuffle_mask
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import Binary, BufferLoad, Call, Cast, Const, Expr, Ramp, Select, index_value
+from tecomp.ir.linear import Terms
+from tecomp.ir.rewrite import children, walk
+from tecomp.ir.stmt import Buffer, BufferStore
+
+Rule: TypeAlias = "Generator[Expr, str, str]"
+Access: TypeAlias = "BufferLoad | BufferStore"
+
+_LAZY = ("if_then_else", "check_index")
+_LEAST, _MOST = 4, 32
+_PIECE_BITS = 128
+"""Within so many bits every machine shuffles at once; such pieces change places as a whole."""
+
+
+@dataclass(slots=True, eq=False)
+class Square:
+    """Accesses of one buffer that are the columns of a square.
+
+    Attributes:
+        buffer: what is accessed.
+        outer: the indices before the last.
+        first: place of the first value of the first column.
+        stride: from row to row.
+        dtype: of a column, and of a row; short vectors of 32 bits are moved as numbers.
+        held: of an access, as the buffer has it.
+        columns: operands of the columns, as far as they were read, or are to be written.
+    """
+
+    buffer: Buffer
+    outer: tuple[Expr, ...]
+    first: Expr
+    stride: Expr
+    dtype: DType
+    held: DType
+    columns: dict[int, str] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[tuple[Expr, ...]]:
+        """The indices of each row."""
+        size = self.dtype.lanes
+        for k in range(size):
+            start = self.first + self.stride * index_value(k) if k else self.first
+            yield (*self.outer, Ramp(start, index_value(1), size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One access of a square, and which of its columns that is.
+
+    Attributes:
+        access: kept so that its id is not given to another.
+    """
+
+    access: Access
+    square: Square
+    number: int
+
+    def read(self, code: Code) -> Rule:
+        """The operand of the column; the first reads the square."""
+        square = self.square
+        if not square.columns:
+            rows: list[str] = []
+            for place in square.rows():
+                row = yield BufferLoad(square.buffer, place)
+                rows.append(_as(code, row, square.held, square.dtype))
+            square.columns.update(enumerate(turned(code, rows, square.dtype)))
+        return _as(code, square.columns[self.number], square.dtype, square.held)
+
+    def filled(self, code: Code, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
+        """Note the operand to be stored; for the last column, the indices and operands of rows."""
+        square = self.square
+        square.columns[self.number] = operand
+        if len(square.columns) < square.dtype.lanes:
+            return []
+        columns = [square.columns[k] for k in range(square.dtype.lanes)]
+        return list(zip(square.rows(), turned(code, columns, square.dtype), strict=True))
+
+
+def find_squares(statements: Sequence[BufferStore]) -> dict[int, Column]:
+    """For each access in `statements` that is a column of a square, by id, which one it is.
+
+    A square is read where its first column is needed, and written where its last is stored;
+    nothing in between may touch that memory.
+    """
+    stores = [s for s in statements if _is_across(s)]
+    reads = [node for s in statements for node in _read_always(s.value) if _is_across(node)]
+    if len(stores) < _LEAST and len(reads) < _LEAST:
+        return {}
+    read = {n.buffer.data for s in statements for n in walk(s) if isinstance(n, BufferLoad)}
+    written = {s.buffer.data for s in statements}
+    found: dict[int, Column] = {}
+    loads: list[Access] = [node for node in reads if node.buffer.data not in written]
+    for group in (loads, [s for s in stores if s.buffer.data not in read]):
+        for column in _columns(group):
+            found[id(column.access)] = column
+    return found
+
+
+def _read_always(value: Expr) -> list[BufferLoad]:
+    """The loads of a value that no condition guards, here or elsewhere in it."""
+    always: dict[int, BufferLoad] = {}
+    guarded: set[int] = set()
+    seen: set[int] = set()
+    todo: list[tuple[Any, bool]] = [(value, True)]
+    while todo:
+        node, is_always = todo.pop()
+        if isinstance(node, BufferLoad):
+            if is_always:
+                always[id(node)] = node
+            else:
+                guarded.add(id(node))
+        if is_always and id(node) in seen:
+            continue
+        seen.add(id(node))
+        is_plain = isinstance(node, Binary | Cast | Select) or (
+            isinstance(node, Call) and node.name not in _LAZY)
+        todo += [(part, is_always and is_plain) for part in children(node)]
+    return [node for key, node in always.items() if key not in guarded]
+
+
+def _is_across(access: Access) -> bool:
+    """Whether an access is one vector whose values lie apart, and may be a column."""
+    dtype = access.dtype if isinstance(access, BufferLoad) else access.value.dtype
+    last = access.indices[-1] if access.indices else Const(0)
+    if access.predicate is not None or not isinstance(last, Ramp) or dtype.is_bool:
+        return False
+    size = last.lanes
+    is_square = _LEAST <= size <= _MOST and size & (size - 1) == 0
+    element = access.buffer.dtype
+    is_word = element.lanes * element.bits == 32 and isinstance(access, BufferLoad)
+    if not is_square or (element.lanes > 1 and not is_word):
+        return False
+    stride = last.stride
+    if isinstance(stride, Const):
+        least = 2 if isinstance(access, BufferLoad) else size
+        return abs(int(stride.value)) >= least
+    return not any(isinstance(node, BufferLoad) for node in walk(last))
+
+
+def _columns(group: Sequence[Access]) -> Iterator[Column]:
+    """The columns of all squares that a group of accesses holds."""
+    terms = Terms()
+    sides: dict[Any, dict[int, list[Access]]] = {}
+    for access in group:
+        *outer, ramp = access.indices
+        assert isinstance(ramp, Ramp)
+        if any(isinstance(node, BufferLoad) for node in walk(ramp.base)):
+            continue
+        start = terms.linear(ramp.base)
+        rest = frozenset((key, c) for key, (_, c) in start.terms.items())
+        lanes = (ramp.lanes, terms.key(ramp.stride), *(terms.key(index) for index in outer))
+        side = sides.setdefault((access.buffer.data, access.buffer.dtype, *lanes, rest), {})
+        side.setdefault(start.const, []).append(access)
+    for side in sides.values():
+        starts = sorted(side)
+        while starts:
+            size = side[starts[0]][0].indices[-1].dtype.lanes
+            wanted = range(starts[0], starts[0] + size)
+            if not all(place in side for place in wanted):
+                starts = starts[1:]
+                continue
+            square = _square(side[starts[0]][0])
+            for number, place in enumerate(wanted):
+                yield from (Column(access, square, number) for access in side[place])
+            starts = starts[size:]
+
+
+def _square(access: Access) -> Square:
+    *outer, ramp = access.indices
+    assert isinstance(ramp, Ramp)
+    element = access.buffer.dtype
+    held = element.with_lanes(element.lanes * ramp.lanes)
+    dtype = held if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
+    return Square(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held)
+
+
+def _as(code: Code, operand: str, dtype: DType, other: DType) -> str:
+    """The bits of a vector as another type."""
+    if dtype == other:
+        return operand
+    return code.op(f"bitcast {memory_type(dtype)} {operand} to {memory_type(other)}")
+
+
+def turned(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
+    """The columns of a square of vectors of type `dtype`."""
+    kind, size = memory_type(dtype), dtype.lanes
+    piece = min(size, max(_PIECE_BITS // dtype.scalar.bits, 1))
+    groups = [
+        _within_pieces(code, rows[k : k + piece], kind, size) for k in range(0, size, piece)
+    ]
+    columns = [""] * size
+    for k in range(piece):
+        across = _exchanged(code, [group[k] for group in groups], kind, piece)
+        for number, operand in enumerate(across):
+            columns[number * piece + k] = operand
+    return columns
+
+
+def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> list[str]:
+    """The square in each piece turned: halves are interleaved, again and again."""
+    piece, found = len(rows), list(rows)
+    half = piece // 2
+    for _ in range(piece.bit_length() - 1):
+        found = [
+            _shuffled(code, kind, found[k], found[k + half], [
+                place
+                for start in range(part, size, piece)
+                for lane in range(start, start + half)
+                for place in (lane, size + lane)
+            ])
+            for k in range(half)
+            for part in (0, half)
+        ]
+    return found
+
+
+def _exchanged(code: Code, rows: Sequence[str], kind: str, piece: int) -> list[str]:
+    """A square of pieces turned: its quarters change places, then the quarters of those."""
+    found, count = list(rows), len(rows)
+    size = count * piece
+    step = count // 2
+    while step:
+        for k in range(count):
+            if k & step:
+                continue
+            a, b = found[k], found[k + step]
+            for number, moved in ((k, 0), (k + step, step)):
+                found[number] = _shuffled(code, kind, a, b, [
+                    (place + moved) * piece + lane if not place & step
+                    else size + (place - step + moved) * piece + lane
+                    for place in range(count)
+                    for lane in range(piece)
+                ])
+        step //= 2
+    return found
+
+
+def _shuffled(code: Code, kind: str, a: str, b: str, places: list[int]) -> str:
+    return code.op(f"shufflevector {kind} {a}, {kind} {b}, {shuffle_mask(places)}")

@@ -1,0 +1,1 @@
+"""What all kernels of a process share while they run, as LLVM IR."""

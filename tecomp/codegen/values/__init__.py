@@ -1,0 +1,1 @@
+"""Values to instructions: arithmetic, conversions, functions and vectors of any length."""
