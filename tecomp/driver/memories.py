@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import TypeAlias
@@ -14,20 +14,11 @@ from tecomp.driver.sizes import in_numbers
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.expr import BufferLoad, Var
-from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import (
-    Allocate,
-    Buffer,
-    BufferStore,
-    Extent,
-    For,
-    PrimFunc,
-    Stmt,
-)
+from tecomp.ir.stmt import Allocate, Buffer, BufferStore, Extent, For, PrimFunc, Stmt
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.arenas import Arena, bytes_of, is_sized, plan_arenas
-from tecomp.lowering.storage.buffers import map_buffers, replace_variables
+from tecomp.lowering.storage.distinct import distinct
 from tecomp.lowering.storage.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link, Memory
@@ -147,33 +138,10 @@ def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> 
         TargetError: cores share what is in the memory of one.
     """
     passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
-    func = _distinct(known(passes[-1]))
+    func = distinct(known(passes[-1]))
     flat = known(lowered.functions["flatten_buffer"])
     residents = _residents(flat, target, _shapes(lowered))
     return MemoryPlan(tuple(residents), plan_arenas(func, target.memories), func)
-
-
-def _distinct(func: PrimFunc) -> PrimFunc:
-    """`func` with no loop or allocation that stands in it twice, as copies of unrolled code do."""
-    bound = [v for node in walk(func.body) if isinstance(node, Stmt)
-             for v in getattr(node, "bound", tuple)()]
-    if len(set(bound)) == len(bound):
-        return func
-    # Read back, everything is new; what callers know by its name stays as it was.
-    read = parse(str(func))
-    pairs = list(zip((*read.sizes, *read.params), (*func.sizes, *func.params), strict=True))
-    sizes = {new: old for new, old in pairs if isinstance(new, Var) and isinstance(old, Var)}
-    given = {new.data: (new, old) for new, old in pairs
-             if isinstance(new, Buffer) and isinstance(old, Buffer)}
-
-    def known(buffer: Buffer) -> Buffer:
-        if buffer.data not in given:
-            return buffer
-        # A parameter keeps its very shape; a view of its memory has one of its own.
-        new, old = given[buffer.data]
-        return old if buffer is new else replace(buffer, data=old.data)
-
-    return replace(func, body=replace_variables(map_buffers(read.body, known), sizes))
 
 
 def _shapes(lowered: Lowered) -> dict[Var, Shape]:

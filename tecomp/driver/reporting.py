@@ -11,9 +11,9 @@ from tecomp.driver.memories import plan
 from tecomp.driver.sizes import extent_at, in_numbers
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.expr import Var
-from tecomp.ir.parser import parse
 from tecomp.ir.stmt import PrimFunc
 from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.storage.distinct import distinct
 from tecomp.machine.descriptor import Target
 from tecomp.model.cost import Program, cost
 from tecomp.model.count import BUDGET, TooManyRoundsError
@@ -71,7 +71,7 @@ def counted_form(
         if given not in {var.name for var in variables}:
             names = ", ".join(var.name for var in variables) or "none"
             raise CallError(f"report: {name} has no size {given}; its sizes are {names}")
-    return parse(str(in_numbers(func, known))), known
+    return distinct(in_numbers(func, known)), known
 
 
 def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:

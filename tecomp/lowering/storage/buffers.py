@@ -12,6 +12,7 @@ from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Allocate, Buffer, BufferRealize, BufferStore, DeclBuffer, Extent
 
 N = TypeVar("N")
+V = TypeVar("V", bound=Var)
 
 
 def with_buffer(node: Any, buffer: Buffer) -> Any:
@@ -46,19 +47,30 @@ def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
     return bottom_up(root, rule)
 
 
-def replace_variables(root: N, values: Mapping[Var, Expr]) -> N:
-    """As `substitute`, in the shapes and strides of buffers too, which stay simple."""
+def replace_variables(root: N, values: Mapping[V, Expr]) -> N:
+    """As `substitute`, in buffers too: their shapes and strides, which stay simple, and memory."""
+    if not values:
+        return root
+    return map_buffers(
+        substitute(root, values), lambda buffer: replace_in_buffer(buffer, values))
+
+
+def replace_in_buffer(buffer: Buffer, values: Mapping[V, Expr]) -> Buffer:
+    """`buffer` with variables replaced; the same object if it has none of them.
+
+    Its memory is replaced by other memory only: by a variable.
+    """
+    known: Mapping[Any, Expr] = values
 
     def extent(value: Extent) -> Extent:
         return value if isinstance(value, int) else simplify(substitute(value, values))
 
-    def shaped(buffer: Buffer) -> Buffer:
-        if not any(var in values for var in extent_variables(buffer)):
-            return buffer
-        strides = None if buffer.strides is None else tuple(map(extent, buffer.strides))
-        return replace(buffer, shape=tuple(map(extent, buffer.shape)), strides=strides)
-
-    return map_buffers(substitute(root, values), shaped)
+    data = known.get(buffer.data, buffer.data)
+    assert isinstance(data, Var)
+    if data is buffer.data and not any(var in known for var in extent_variables(buffer)):
+        return buffer
+    strides = None if buffer.strides is None else tuple(map(extent, buffer.strides))
+    return replace(buffer, shape=tuple(map(extent, buffer.shape)), strides=strides, data=data)
 
 
 def extent_variables(buffer: Buffer) -> dict[Var, None]:
