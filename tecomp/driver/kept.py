@@ -164,7 +164,7 @@ def _logical(lowered: Lowered) -> Shapes:
 
 def _saved(made: Made) -> bytes:
     face = made.compiled.interface
-    code = code_key(made.compiled.llvm_ir, face.entry)
+    code = code_key(made.compiled.source, face.entry)
     words = encode((
         face.head, face.written, face.entry, face.sites, face.is_parallel, made.signature,
         made.logical, code,

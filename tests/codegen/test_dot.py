@@ -17,6 +17,7 @@ from tecomp.codegen.functions.function import ModuleText, module_text
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.instructions import dots_of
 from tecomp.codegen.llvm.jit import Machine
+from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError, TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.evaluate import evaluate
@@ -228,7 +229,7 @@ def stand_in(func: PrimFunc, options: Options) -> ModuleText:
     """The module for a machine with these instructions, and what does as they do instead of them."""
     made = module_text(func, options, Machine(X86, "znver4"))
     text = re.sub(r"declare (.*) @llvm\.x86\.(avx512\w*)\.(\w+)\.(\d+)\(.*\)", substitute, made.text)
-    return replace(made, text=re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text))
+    return replace(made, source=Source(re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text)))
 
 
 def substitute(match: re.Match[str]) -> str:

@@ -45,7 +45,7 @@ def test_nothing_to_do(body: str) -> None:
     func = function(body)
 
     assert not has_loop_work(func.body)
-    assert "loop-work" not in compile_function(func).llvm_ir
+    assert compile_function(func).source.loop_work == ()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,8 @@ def test_something_to_do(body: str) -> None:
 
     assert has_loop_work(func.body)
     # What LLVM can make vectors of gets these passes with others.
-    assert re.search("loop-work|plain-loops", compile_function(func).llvm_ir)
+    source = compile_function(func).source
+    assert (*source.loop_work, *source.plain_loops) == ("f.body",)
 
 
 def test_conditions_that_stay_are_asked_before_the_loop() -> None:
@@ -92,11 +93,11 @@ def test_each_parallel_loop_decides_for_itself() -> None:
         "\nfor i in parallel(8):\n    for k in range(8):\n        B[i] = B[i] + A[k]"
         "\nfor i in parallel(8):\n    B[i] = A[i]"
     )
-    marked = re.findall(r'@([\w.]+)\(.*"tecomp.loop-work"', compile_function(func).llvm_ir)
+    source = compile_function(func).source
 
     assert not has_loop_work(func.body)
     assert has_loop_work(func.body, is_outlined=True)
-    assert marked == ["f.parallel.1.body"]
+    assert source.loop_work == ("f.parallel.1.body",)
 
 
 def test_a_sum_in_memory_is_kept_in_a_register() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tecomp.codegen import compile_function, emit_assembly
 from tecomp.codegen.llvm.jit import object_code
+from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError
 from tecomp.ir.parser import parse
 
@@ -132,7 +133,7 @@ def test_text(golden: Callable[[object], None]) -> None:
 
 def test_broken_code_is_an_internal_error() -> None:
     with pytest.raises(InternalError) as error:
-        object_code("define i32 @f(ptr %x) {\n  ret i32 %y\n}\n")
+        object_code(Source("define i32 @f(ptr %x) {\n  ret i32 %y\n}\n"))
 
     assert error.value.message.startswith("LLVM refuses the generated code: ")
     assert "use of undefined value '%y'" in error.value.message

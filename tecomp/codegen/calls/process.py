@@ -18,6 +18,7 @@ import numpy as np
 from tecomp.codegen.calls.packed import SLOT, PackedArray
 from tecomp.codegen.llvm.jit import Linked, host
 from tecomp.codegen.llvm.kept import machine_code
+from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.runtime.call_text import call_text
 from tecomp.codegen.runtime.pool_text import pool_text
 from tecomp.codegen.runtime.scratch_text import scratch_text
@@ -94,7 +95,7 @@ def process() -> Process:
 def _linked() -> Process:
     # Most of this runs once in a call: well made code would gain 0.05 us there, and would make the
     # first call in a process wait for 70 ms more.
-    linked = machine_code(process_text(host().triple), "process", effort=0)
+    linked = machine_code(Source(process_text(host().triple)), "process", effort=0)
     functions = [getattr(ctypes.pythonapi, name) for name in API]
     objects = (None, False, True, int, float, np.ndarray, PackedArray)
     words = (ctypes.c_int64 * max(len(PYTHON.fields), len(_EXPORTS)))(

@@ -9,6 +9,7 @@ from tecomp.codegen.functions.function import ModuleText, module_text, written_p
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
 from tecomp.codegen.llvm.kept import machine_code
+from tecomp.codegen.llvm.source import Source
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import PrimFunc, SeqStmt
 
@@ -69,9 +70,14 @@ class Compiled:
     @property
     def llvm_ir(self) -> str:
         """The LLVM IR, as it was before LLVM's own passes."""
+        return self.source.text
+
+    @property
+    def source(self) -> Source:
+        """The module, as it was before LLVM's own passes."""
         if self._module is None:
             self._module = module_text(self.func, self.options)
-        return self._module.text
+        return self._module.source
 
     @property
     def entry(self) -> Entry:
@@ -80,7 +86,7 @@ class Compiled:
 
     def assembly(self) -> str:
         """The machine code as text."""
-        return assembly(self.llvm_ir, Machine())
+        return assembly(self.source, Machine())
 
 
 def compile_function(
@@ -106,7 +112,7 @@ def compile_function(
     """
     options = Options(check_bounds, fast_math, fp_contract)
     module = module_text(func, options)
-    linked = machine_code(module.text, module.entry)
+    linked = machine_code(module.source, module.entry)
     return Compiled(interface_of(func, module), linked, options, lambda: func, module)
 
 
@@ -140,4 +146,4 @@ def emit_assembly(
     """
     machine = Machine(triple, cpu, features)
     module = module_text(func, Options(check_bounds, fast_math, fp_contract), machine)
-    return assembly(module.text, machine)
+    return assembly(module.source, machine)

@@ -6,16 +6,17 @@ the record of failures, the parameters in order (addresses, and the bits of numb
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp.codegen.functions.parallel import nodes, parameter
 from tecomp.codegen.functions.partial_sums import keep_partial_sums
 from tecomp.codegen.functions.stmt import emit_stmt
-from tecomp.codegen.llvm.emit import TAIL, Code, Module, Options, plain_name
+from tecomp.codegen.llvm.emit import TAIL, Code, Function, Module, Options, plain_name
 from tecomp.codegen.llvm.instructions import dots_of, has_masks
 from tecomp.codegen.llvm.jit import Machine
 from tecomp.codegen.llvm.passes import passes_for
+from tecomp.codegen.llvm.source import Passes, Source
 from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.stream import end_function
 from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
@@ -24,7 +25,6 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
 
-_HELPER = re.compile(r"^(define internal .*?(@tecomp\.[\w.]+)\(.*)\n(?:.+\n)*?}$", re.MULTILINE)
 _INLINED_LINES = 500
 
 
@@ -33,16 +33,21 @@ class ModuleText:
     """LLVM IR for a function.
 
     Attributes:
-        text: the module; but for dot products it is for no machine in particular.
+        source: the module; but for dot products it is for no machine in particular.
         entry: name of the function that takes the block of arguments.
         sites: what the site number in the record of a failure stands for.
         is_parallel: whether it can use more than one thread.
     """
 
-    text: str
+    source: Source
     entry: str
     sites: tuple[str, ...]
     is_parallel: bool
+
+    @property
+    def text(self) -> str:
+        """LLVM IR."""
+        return self.source.text
 
 
 def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
@@ -55,10 +60,8 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
     module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
                     lambda: has_masks(wanted))
     body = _body(module, func)
-    functions = _inlined("\n".join([_entry(module, func), body, *module.functions]))
-    declarations = "".join(f"{line}\n" for line in module.declarations)
-    text = "\n".join(part for part in (functions, declarations, TAIL) if part)
-    return ModuleText(text, f"{name}.entry", tuple(module.sites), module.outlined > 0)
+    source = _source(module, [_entry(module, func), body])
+    return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0)
 
 
 def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
@@ -67,16 +70,25 @@ def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
     return whole if whole is func or options.check_bounds else keep_partial_sums(whole)
 
 
-def _inlined(text: str) -> str:
-    """Small helpers become part of their callers: the call would cost as much as what they do."""
+def _source(module: Module, functions: Sequence[Function]) -> Source:
+    """The module with these functions and its own."""
+    functions = [*functions, *module.functions.values()]
+    inlined = tuple(f.name for f in functions if f.is_helper and _is_small(f, module))
+    definitions = "\n".join(f.text(is_inlined=f.name in inlined) for f in functions)
+    constants = "".join(f"{name} = {value}\n" for name, value in module.constants.items())
+    declarations = "".join(f"{line}\n" for line in module.declarations)
+    text = "\n".join(part for part in (definitions, constants, declarations, TAIL) if part)
+    return Source(
+        text,
+        plain_loops=tuple(f.name for f in functions if f.passes is Passes.ALL),
+        loop_work=tuple(f.name for f in functions if f.passes is Passes.LOOPS),
+        inlined=inlined,
+    )
 
-    def marked(match: re.Match[str]) -> str:
-        function, name = match.group(), match.group(2)
-        size = function.count("\n") * (text.count(f"{name}(") - 1)
-        small = size <= _INLINED_LINES and "noinline" not in match.group(1)
-        return function.replace(" #0", " #0 alwaysinline", 1) if small else function
 
-    return _HELPER.sub(marked, text)
+def _is_small(helper: Function, module: Module) -> bool:
+    """Whether calls of it would cost as much as what it does."""
+    return (helper.body.count("\n") + 1) * module.calls[helper.name] <= _INLINED_LINES
 
 
 def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
@@ -91,7 +103,7 @@ def written_params(func: PrimFunc) -> frozenset[Var]:
                      if isinstance(node, BufferStore))
 
 
-def _body(module: Module, func: PrimFunc) -> str:
+def _body(module: Module, func: PrimFunc) -> Function:
     code = Code(module, {}, passes=passes_for(func.body, module.options))
     for reserved in ("record", "thread"):
         code.name(reserved)
@@ -101,10 +113,10 @@ def _body(module: Module, func: PrimFunc) -> str:
         parameters.append(parameter(var, code.env[var]))
     emit_stmt(code, func.body)
     end_function(code)
-    return code.text(f"internal void @{module.name}.body({', '.join(parameters)})")
+    return code.function("internal void", f"{module.name}.body", ", ".join(parameters))
 
 
-def _entry(module: Module, func: PrimFunc) -> str:
+def _entry(module: Module, func: PrimFunc) -> Function:
     """Unpacks the arguments; its result is the kind of failure, 0 for none."""
     code = Code(module, {})
     code.name("arguments")
@@ -117,7 +129,7 @@ def _entry(module: Module, func: PrimFunc) -> str:
     code.do(f"call void @{module.name}.body({', '.join(operands)})")
     status = code.op(f"load i64, ptr {record}")
     code.do(f"ret i32 {code.op(f'trunc i64 {status} to i32')}")
-    return code.text(f"i32 @{module.name}.entry(ptr %arguments)")
+    return code.function("i32", f"{module.name}.entry", "ptr %arguments")
 
 
 def _unpack(code: Code, slot: str, dtype: DType) -> str:

@@ -65,7 +65,7 @@ def _define_body(
     emit_stmt(inner, For(stmt.loop_var, start, stop - start, ForKind.SERIAL, stmt.body))
     end_function(inner)
     head = ", ".join([*parameters, "i64 %begin", "i64 %end"])
-    code.module.functions.append(inner.text(f"internal void @{name}.body({head})"))
+    code.module.add(inner.function("internal void", f"{name}.body", head))
 
 
 def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> None:
@@ -81,8 +81,8 @@ def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> No
     arguments += ["i64 %begin", "i64 %end"]
     inner.do(f"call void @{name}.body({', '.join(arguments)})")
     inner.do("ret void")
-    head = "(ptr %thread, ptr %captured, i64 %begin, i64 %end)"
-    code.module.functions.append(inner.text(f"internal void @{name}{head}"))
+    parameters = "ptr %thread, ptr %captured, i64 %begin, i64 %end"
+    code.module.add(inner.function("internal void", name, parameters))
 
 
 def parameter(var: Var, operand: str) -> str:

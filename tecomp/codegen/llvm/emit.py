@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from tecomp.codegen.llvm.source import Passes
 from tecomp.codegen.llvm.types import vector_of
 from tecomp.errors import InternalError
 from tecomp.ir.expr import Expr, Var
@@ -30,11 +32,6 @@ _PURE = frozenset((
     "fptrunc", "fsub", "getelementptr", "icmp", "insertelement", "lshr", "mul", "or", "select",
     "sext", "shl", "shufflevector", "sitofp", "sub", "trunc", "uitofp", "xor", "zext",
 ))  # fmt: skip
-
-# Attributes of functions, for `tecomp.codegen.llvm.jit`: more of LLVM's passes pay there, or nearly
-# all.
-LOOP_WORK = '"tecomp.loop-work"'
-PLAIN_LOOPS = '"tecomp.plain-loops"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +57,49 @@ class Options:
         return "contract " if self.fp_contract else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function as LLVM IR.
+
+    Attributes:
+        name: of it in the module.
+        head: result and linkage.
+        parameters: their types and names.
+        body: blocks, from the first on.
+        passes: those of LLVM's that pay here.
+        is_helper: whether it does so little that it may become part of its callers.
+        attributes: what LLVM is told of it besides.
+    """
+
+    name: str
+    head: str
+    parameters: str
+    body: str
+    passes: Passes = Passes.FEW
+    is_helper: bool = False
+    attributes: str = ""
+
+    def text(self, *, is_inlined: bool = False) -> str:
+        """The definition."""
+        words = [self.attributes, "#0", "alwaysinline" if is_inlined else ""]
+        attributes = " ".join(word for word in words if word)
+        signature = f"{self.head} @{self.name}({self.parameters})"
+        return f"define {signature} {attributes} {{\n{self.body}}}\n"
+
+
 @dataclass(slots=True)
 class Module:
     """The functions of one module, and what they refer to.
 
-    `sites` are the texts of run-time errors; a failing check records a position in it. `dots` tells
-    which instructions for dot products the machine has, `has_masks` whether it loads and stores
-    vectors under a mask in one step; asked for only where there are some.
+    Attributes:
+        sites: texts of run-time errors; a failing check records a position in it.
+        dots: tells which instructions for dot products the machine has; asked for only where there
+            are some.
+        has_masks: tells whether it loads and stores vectors under a mask in one step, likewise.
+        functions: those besides the body and the entry, by name.
+        constants: tables in memory, by name.
+        calls: how often helpers are called, by name.
+        outlined: how many parallel loops have become functions.
     """
 
     name: str
@@ -74,9 +107,15 @@ class Module:
     sites: list[str]
     dots: Callable[[], Mapping[tuple[str, str], Any]] = dict
     has_masks: Callable[[], bool] = bool
-    functions: list[str] = field(default_factory=list)
+    functions: dict[str, Function] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0
+
+    def add(self, function: Function) -> None:
+        """Put a function into the module."""
+        self.functions[function.name] = function
 
     def declare(self, result: str, name: str, arguments: Sequence[str]) -> str:
         """Make an outside function known; returns its name."""
@@ -113,7 +152,7 @@ class Code:
         memo: operands of the expressions of the statement at hand, a scope per open branch.
         settled: operands of expressions that were computed before the loop at hand.
         is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
-        passes: the attribute that says which of LLVM's passes have something to do here, or "".
+        passes: those of LLVM's that have something to do here.
         streams: whether there are stores past the caches; see `stream`.
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `squares`.
@@ -126,7 +165,7 @@ class Code:
     module: Module
     env: dict[Var, str]
     is_outlined: bool = False
-    passes: str = ""
+    passes: Passes = Passes.FEW
     streams: bool = False
     allocas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -182,7 +221,7 @@ class Code:
         return held[text]
 
     def write(self, text: str, memory: Var) -> None:
-        """Add a store to `memory`; no other overlaps, see `tecomp.codegen.functions.parallel`."""
+        """Add a store to `memory`, with which no other overlaps: see `functions.parallel`."""
         self.held.pop(memory, None)
         self.lines.append(f"  {text}")
 
@@ -243,12 +282,11 @@ class Code:
         else:
             self.env[var] = before
 
-    def text(self, signature: str) -> str:
-        """The whole function; `signature` is what stands between `define` and the body."""
-        body = "\n".join(self.lines)
-        allocas = "".join(f"  {line}\n" for line in self.allocas)
-        passes = f" {self.passes}" if self.passes else ""
-        return f"define {signature} #0{passes} {{\nentry:\n{allocas}{body}\n}}\n"
+    def function(self, head: str, name: str, parameters: str) -> Function:
+        """The whole function; `head` is its linkage and result."""
+        allocas = [f"  {line}" for line in self.allocas]
+        body = "".join(f"{line}\n" for line in ["entry:", *allocas, *self.lines])
+        return Function(name, head, parameters, body, self.passes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tecomp.codegen.llvm.jit import Machine, assembly, host
+from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.llvm.types import vector_of
 
 _PROBE_LANES = 16
@@ -43,15 +44,16 @@ def dots_of(machine: Machine) -> Dots:
     x86, arm = known.triple.startswith(("x86_64", "i686")), known.triple.startswith("aarch64")
     if not x86 and not arm:
         return {}
-    return dict(_of_x86(assembly(_probe_x86(), known)) if x86 else
-                _of_arm(assembly(_probe_arm(), known)))
+    return dict(_of_x86(assembly(Source(_probe_x86()), known)) if x86 else
+                _of_arm(assembly(Source(_probe_arm()), known)))
 
 
 @cache
 def has_masks(machine: Machine) -> bool:
     """Whether a machine stores some lanes of a vector, of any type, in one instruction."""
     known = machine if machine.triple else host()
-    return known.triple.startswith(("x86_64", "i686")) and "{%k" in assembly(_probe_mask(), known)
+    is_x86 = known.triple.startswith(("x86_64", "i686"))
+    return is_x86 and "{%k" in assembly(Source(_probe_mask()), known)
 
 
 def _of_x86(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:

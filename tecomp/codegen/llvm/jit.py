@@ -11,7 +11,7 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-from tecomp.codegen.llvm.emit import LOOP_WORK, PLAIN_LOOPS
+from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError
 
 Entry = Callable[[Any], int]
@@ -123,23 +123,23 @@ def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
     idle.append(tools)
 
 
-def _optimised(text: str, tools: _Tools) -> Any:
+def _optimised(source: Source, tools: _Tools) -> Any:
     """The module after the passes that pay: registers out of memory, and loops where marked.
 
     Vectors and unrolling are explicit by now: the passes that look for them cost most of the time
     and find nothing, but where the schedule left loops plain.
     """
-    module = _parsed(text, tools.target_machine)
-    is_plain = PLAIN_LOOPS in text
+    module = _parsed(source.text, tools.target_machine)
+    is_plain = bool(source.plain_loops)
     if is_plain not in tools.builders:
         tools.builders[is_plain] = _pass_builder(tools.target_machine, is_plain=is_plain)
     builder = tools.builders[is_plain]
     if is_plain:
-        _keep_apart(module)
+        _keep_apart(module, source)
         with _disposed(builder.getModulePassManager()) as passes:
             passes.run(module, builder)
     else:
-        _tidied(module, text, builder)
+        _tidied(module, source, builder)
     return module
 
 
@@ -153,31 +153,29 @@ def _pass_builder(target_machine: Any, *, is_plain: bool) -> Any:
     return llvm.create_pass_builder(target_machine, options)
 
 
-def _keep_apart(module: Any) -> None:
+def _keep_apart(module: Any, source: Source) -> None:
     """Keep the bodies of loops out of line: that their arguments do not overlap would be lost."""
     for function in module.functions:
-        if not function.is_declaration and not any(
-            b"alwaysinline" in attribute for attribute in function.attributes
-        ):
+        if not function.is_declaration and function.name not in source.inlined:
             function.add_function_attribute("noinline")
 
 
-def _tidied(module: Any, text: str, builder: Any) -> None:
+def _tidied(module: Any, source: Source, builder: Any) -> None:
     """Run the passes function by function."""
     llvm = _llvm()
-    if "alwaysinline" in text:
+    if source.inlined:
         with _disposed(llvm.create_new_module_pass_manager()) as inliner:
             inliner.add_always_inliner_pass()
             inliner.run(module, builder)
     with (
         _disposed(llvm.create_new_function_pass_manager()) as plain,
-        _disposed(builder.getFunctionPassManager()) if LOOP_WORK in text
+        _disposed(builder.getFunctionPassManager()) if source.loop_work
         else nullcontext(plain) as loops,
     ):
         plain.add_sroa_pass()
         for function in module.functions:
             if not function.is_declaration:
-                has_work = any(LOOP_WORK.encode() in each for each in function.attributes)
+                has_work = function.name in source.loop_work
                 (loops if has_work else plain).run(function, builder)
 
 
@@ -195,17 +193,17 @@ def _disposed(passes: Any) -> Iterator[Any]:
         passes.detach()
 
 
-def assembly(text: str, machine: Machine) -> str:
+def assembly(source: Source, machine: Machine) -> str:
     """Assembly text of a module for `machine`."""
     with _tools(machine) as tools:
-        return str(tools.target_machine.emit_assembly(_optimised(text, tools)))
+        return str(tools.target_machine.emit_assembly(_optimised(source, tools)))
 
 
-def object_code(text: str, effort: int = 2, machine: Machine | None = None) -> bytes:
+def object_code(source: Source, effort: int = 2, machine: Machine | None = None) -> bytes:
     """Machine code of a module for `machine`, or the one at hand, to be linked.
 
     Args:
-        text: the module.
+        source: the module.
         effort: of LLVM's code generator, from 0 to 3; without any it takes a fifth of the time.
         machine: what it is for.
 
@@ -213,7 +211,7 @@ def object_code(text: str, effort: int = 2, machine: Machine | None = None) -> b
         InternalError: LLVM refuses the module.
     """
     with _tools(machine or host(), effort) as tools:
-        return bytes(tools.target_machine.emit_object(_optimised(text, tools)))
+        return bytes(tools.target_machine.emit_object(_optimised(source, tools)))
 
 
 class _Linkers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from dataclasses import astuple
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Generic, TypeVar
 
 from tecomp.codegen.llvm import jit
 from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
+from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.llvm.store import current_store
 
 T = TypeVar("T")
@@ -54,9 +56,9 @@ def digest(*parts: object) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def code_key(text: str, entry: str) -> str:
+def code_key(source: Source, entry: str) -> str:
     """The name under which the code of a module is kept: all that it depends on."""
-    return digest(text, entry, made_by())
+    return digest(astuple(source), entry, made_by())
 
 
 @cache
@@ -78,11 +80,11 @@ def kept_code(key: str, entry: str) -> Linked | None:
     return found
 
 
-def machine_code(text: str, entry: str, key: str | None = None, effort: int = 2) -> Linked:
+def machine_code(source: Source, entry: str, key: str | None = None, effort: int = 2) -> Linked:
     """Machine code of a module for the machine at hand, ready to be called.
 
     Args:
-        text: LLVM IR.
+        source: the module.
         entry: name of the function that is called.
         key: `code_key` of these, if it is known.
         effort: of LLVM's code generator; the same for one text at any time.
@@ -92,11 +94,11 @@ def machine_code(text: str, entry: str, key: str | None = None, effort: int = 2)
     """
     store = current_store()
     if store is None:
-        return link(object_code(text, effort), entry)
-    key = key or code_key(text, entry)
+        return link(object_code(source, effort), entry)
+    key = key or code_key(source, entry)
     found = kept_code(key, entry)
     if found is None:
-        image = object_code(text, effort)
+        image = object_code(source, effort)
         found = LINKED.put(key, link(image, entry))
         store.put(key, image)
     return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tecomp.codegen.llvm.emit import close_guard, open_guard
 from tecomp.codegen.llvm.types import splat, suffix, vector_of
-from tecomp.codegen.math.helper import call_helper, define_once, each_lane
+from tecomp.codegen.math.helper import call_helper, each_lane
 from tecomp.codegen.math.lanes import Real, Truth, Whole, fma, polynomial
 
 _TWO_OVER_PI = 0.63661977236758134308
@@ -194,9 +194,9 @@ def _of_any_size(name: str, formula: Callable[[Quadrant], Real], x: Real) -> Rea
     near = formula(_near(x))
     guard = open_guard(code, is_far.any())
     if x.scalar == "float":
-        far = call_helper(f"{name}.far", lambda v: formula(_far(v)), (x,), "noinline cold")
+        far = call_helper(f"{name}.far", lambda v: formula(_far(v)), (x,), is_rare=True)
     else:
-        far = call_helper(f"{name}.far", lambda v: each_lane(name, v), (x,), "noinline cold")
+        far = call_helper(f"{name}.far", lambda v: each_lane(name, v), (x,), is_rare=True)
     mixed = is_far.select(far, near)
     joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
     return Real(code, joined, x.scalar, x.lanes)
@@ -238,8 +238,7 @@ def _far(x: Real) -> Quadrant:
 def _digits(byte: Whole, offset: int) -> Whole:
     """32 bits of 2/pi from a byte on, as 64-bit numbers."""
     code, lanes = byte.code, byte.lanes
-    head = f"{_TABLE} = internal unnamed_addr constant"
-    define_once(code.module, head, lambda: f"{head} {_listed()}\n")
+    code.module.constants.setdefault(_TABLE, f"internal unnamed_addr constant {_listed()}")
     places = (byte + offset).cast("sext", "i64")
     pointers = code.op(f"getelementptr i32, ptr {_TABLE}, {places.kind} {places.operand}")
     if lanes == 1:

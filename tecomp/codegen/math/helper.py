@@ -1,44 +1,46 @@
-"""Functions and constants inside of a module, written once and used wherever they are needed."""
+"""Functions inside of a module, written once and called wherever they are needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
-from tecomp.codegen.llvm.emit import Code, Module
+from tecomp.codegen.llvm.emit import Code, Function
 from tecomp.codegen.llvm.types import suffix
 from tecomp.codegen.math.lanes import Real
 
 Formula: TypeAlias = Callable[..., Real]
+_RARE = "noinline cold"
 
 
 def call_helper(
-    name: str, formula: Formula, arguments: tuple[Real, ...], attributes: str = ""
+    name: str, formula: Formula, arguments: tuple[Real, ...], *, is_rare: bool = False
 ) -> Real:
-    """What `formula` gives, computed by a function that every call of this name shares."""
+    """What `formula` gives, computed by a function that every call of this name shares.
+
+    What is rarely needed stays out of line.
+    """
     first = arguments[0]
-    symbol = f"@tecomp.{name}.{suffix(first.kind)}"
-    kinds = [f"{value.kind} %x{k}" for k, value in enumerate(arguments)]
-    head = f"internal {first.kind} {symbol}({', '.join(kinds)}) {attributes}".rstrip()
-
-    def text() -> str:
-        code = Code(first.code.module, {})
-        inside = []
-        for k, value in enumerate(arguments):
-            code.name(f"x{k}")
-            inside.append(Real(code, f"%x{k}", value.scalar, value.lanes))
-        code.do(f"ret {first.kind} {formula(*inside).operand}")
-        return code.text(head)
-
-    define_once(first.code.module, f"define {head}", text)
+    module, symbol = first.code.module, f"tecomp.{name}.{suffix(first.kind)}"
+    if symbol not in module.functions:
+        helper = _helper(symbol, formula, arguments)
+        module.add(replace(helper, is_helper=not is_rare, attributes=_RARE if is_rare else ""))
+    module.calls[symbol] += 1
     listed = ", ".join(f"{value.kind} {value.operand}" for value in arguments)
-    return first.made(f"call {first.kind} {symbol}({listed})")
+    return first.made(f"call {first.kind} @{symbol}({listed})")
 
 
-def define_once(module: Module, head: str, text: Callable[[], str]) -> None:
-    """Put `text()`, which begins with `head`, into the module if it is not there yet."""
-    if not any(known.startswith(head) for known in module.functions):
-        module.functions.append(text())
+def _helper(symbol: str, formula: Formula, arguments: tuple[Real, ...]) -> Function:
+    first = arguments[0]
+    code = Code(first.code.module, {})
+    inside = []
+    for k, value in enumerate(arguments):
+        code.name(f"x{k}")
+        inside.append(Real(code, f"%x{k}", value.scalar, value.lanes))
+    code.do(f"ret {first.kind} {formula(*inside).operand}")
+    parameters = ", ".join(f"{value.kind} {value.operand}" for value in inside)
+    return code.function(f"internal {first.kind}", symbol, parameters)
 
 
 def each_lane(name: str, *arguments: Real) -> Real:
