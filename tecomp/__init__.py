@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp import te
+from tecomp.constraints.check import Violation, check_constraints
 from tecomp.driver.build import build
 from tecomp.errors import (
     CacheError,
@@ -20,22 +21,21 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
-from tecomp.layout.blocked import blocked, blocked_tag
-from tecomp.layout.constraints import Violation, check_constraints
-from tecomp.layout.cute import cute, cute_text
-from tecomp.layout.dma import DmaNest
-from tecomp.layout.formats import Format
-from tecomp.layout.layout import Layout
-from tecomp.layout.named_formats import storage_format
-from tecomp.layout.relayout import Relayout, relayout
-from tecomp.layout.runs import Runs
-from tecomp.layout.shard import ShardLayout
-from tecomp.layout.stick import SpyreTensorLayout, StickLayout
-from tecomp.layout.stick_forms import StickFormat
-from tecomp.layout.stick_types import DataFormats
-from tecomp.layout.ttnn import TtnnLayout
-from tecomp.layout.virtual_grid import GridMap
-from tecomp.layout.xla import xla, xla_text
+from tecomp.layout.copies.relayout import Relayout, relayout
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.named import storage_format
+from tecomp.layout.notations.blocked import blocked, blocked_tag
+from tecomp.layout.notations.cute import cute, cute_text
+from tecomp.layout.notations.xla import xla, xla_text
+from tecomp.layout.shards.shard import ShardLayout
+from tecomp.layout.shards.ttnn import TtnnLayout
+from tecomp.layout.shards.virtual_grid import GridMap
+from tecomp.layout.sticks.forms import StickFormat
+from tecomp.layout.sticks.stick import SpyreTensorLayout, StickLayout
+from tecomp.layout.sticks.types import DataFormats
+from tecomp.layout.transfers.dma import DmaNest
+from tecomp.layout.transfers.runs import Runs
 from tecomp.lowering.pipeline import lower, lower_all
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.flatten import flatten_buffer

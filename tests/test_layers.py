@@ -23,6 +23,7 @@ LAYERS = [
     {"lowering", "model"},
     {"driver"},
     {"layout"},
+    {"constraints"},
     {"te"},
     {"plugin"},
     {"__init__"},

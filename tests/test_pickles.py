@@ -18,7 +18,8 @@ from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import user_location
-from tecomp.layout import shard, stick
+from tecomp.layout.shards import shard
+from tecomp.layout.sticks import stick
 from tecomp.scheduling.replay import replay
 
 n = te.var("n")

@@ -19,7 +19,7 @@ from tecomp.driver.build import build
 from tecomp.errors import CapacityError, TargetError, TecompError
 from tecomp.ir.dtype import DType
 from tecomp.ir.stmt import Buffer
-from tecomp.layout.tile_formats import format_named
+from tecomp.layout.formats.tiles import format_named
 from tecomp.machine.descriptor import Target, read_target
 from tecomp.machine.engine import MatmulUnit
 from tecomp.machine.memory import Memory

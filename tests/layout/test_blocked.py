@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.blocked import blocked, blocked_tag
-from tecomp.layout.layout import Layout
-from tecomp.layout.memory import same_memory
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.descriptions.memory import same_memory
+from tecomp.layout.notations.blocked import blocked, blocked_tag
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.collapse import collapsed, joined_dims
+from tecomp.layout.shards.collapse import collapsed, joined_dims
 from tecomp.poly import enumerate as elements
 
 

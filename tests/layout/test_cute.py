@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.cute import cute, cute_text
-from tecomp.layout.layout import Layout
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.notations.cute import cute, cute_text
 
 
 def test_nested_modes() -> None:

@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.layout import Layout
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.poly import enumerate as elements
 
 Golden = Callable[[object], None]

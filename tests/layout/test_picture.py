@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tecomp.layout.blocked import blocked
-from tecomp.layout.layout import Layout
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.notations.blocked import blocked
 from tecomp.svg import Canvas
 
 Golden = Callable[[object], None]

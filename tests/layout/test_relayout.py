@@ -8,8 +8,8 @@ import pytest
 from tecomp import Format, Layout, relayout
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.dtype import DType
-from tecomp.layout.block_float import BlockFloat
-from tecomp.layout.blocked import blocked
+from tecomp.layout.formats.block_float import BlockFloat
+from tecomp.layout.notations.blocked import blocked
 
 SHAPE = (70, 100)
 ROWS = Layout.row_major(SHAPE, "float32")

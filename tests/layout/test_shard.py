@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import LayoutError, ShardLayout, te
-from tecomp.layout.shard_checks import ALLOWED_TILES
+from tecomp.layout.shards.checks import ALLOWED_TILES
 from tecomp.poly import enumerate as elements
 
 Golden = Callable[[object], None]

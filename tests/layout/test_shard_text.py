@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, LayoutError, ShardLayout
-from tecomp.layout.affine_text import map_text, read_map
-from tecomp.layout.scan import Scanner
+from tecomp.layout.notations.affine_text import map_text, read_map
+from tecomp.layout.notations.scan import Scanner
 from tecomp.poly import enumerate as elements
 
 GOOD = (

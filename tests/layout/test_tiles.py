@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.strides import column_major, strided
+from tecomp.layout.notations.strides import column_major, strided
 from tecomp.layout.tiles import amx, crouton, n11c, partitions, vnni
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.layout.layout import Layout
-from tecomp.layout.xla import xla, xla_layout, xla_text
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.notations.xla import xla, xla_layout, xla_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Rules of a machine about operands, decided for operations and schedules."""

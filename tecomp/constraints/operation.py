@@ -1,0 +1,259 @@
+"""Operations as rules about operands see them: what is computed, and where each operand lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.rewrite import children, free_variables, top_down
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.placement.arguments import check_layout
+from tecomp.layout.placement.places import offset_of
+from tecomp.lowering.stages.index import index_of
+from tecomp.machine.rules import Operand
+from tecomp.machine.rules import Operation as Kind
+from tecomp.poly.lanes import Places
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """An operand of an operation: a read, or the result.
+
+    Attributes:
+        tensor: whose element it is.
+        indices: the element, in terms of the axes of the operation.
+        layout: where its elements lie.
+        places: the place of that element.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    layout: Layout
+    places: Places
+
+    @property
+    def name(self) -> str:
+        """Of the tensor."""
+        return self.tensor.name
+
+    def at(self, layout: Layout) -> Use:
+        """The same in another layout."""
+        exprs = tuple(layout.index_map.map_indices(list(self.indices)))
+        return replace(self, layout=layout, places=replace(self.places, exprs=exprs))
+
+    @property
+    def byte_offset(self) -> Expr | None:
+        """Bytes before the element; None where an element is no whole number of bytes."""
+        per_place, rest = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
+        if rest:
+            return None
+        place: Expr = index_value(offset_of(self.places.exprs, self.layout.physical_shape))
+        return place * per_place
+
+    def dims_along_lanes(self) -> list[int]:
+        """The dimensions of the tensor that run along the lanes."""
+        axes = tuple(self.layout.index_map.initial_indices)
+        own = Places(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
+        return [dim for dim in range(len(axes)) if own.runs_along(dim)]
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown:
+    """An index that is read from a tensor: any number, the same where that has the same indices.
+
+    Attributes:
+        load: what is read.
+        var: that stands for it.
+        extent: of the dimension that it is an index of.
+    """
+
+    load: TensorLoad
+    var: Var
+    extent: int
+
+
+@dataclass(frozen=True, eq=False)
+class Computation:
+    """An operation with the layouts of its operands.
+
+    Attributes:
+        op: the operation.
+        kind: what rules call it.
+        inputs: its reads, in the order of the expression.
+        out: its result.
+        unknown: indices that are read from tensors.
+    """
+
+    op: ComputeOp
+    kind: Kind
+    inputs: tuple[Use, ...]
+    out: Use
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """Inputs, then the result."""
+        return (*self.inputs, self.out)
+
+    def named(self, operand: Operand) -> tuple[Use, ...]:
+        """What a rule calls `a`, `b`, `inputs` or `out`."""
+        if operand == "out":
+            return (self.out,)
+        if operand == "inputs":
+            return self.inputs
+        position = "ab".index(operand)
+        return self.inputs[position : position + 1]
+
+    @property
+    def neutral(self) -> float | None:
+        """What adds nothing in its reduction; None if that is no number, or there is none."""
+        reduce = self.op.body[0]
+        start = reduce.combiner.identity[0] if isinstance(reduce, Reduce) else None
+        return float(start.value) if isinstance(start, Const) else None
+
+    def with_layout(self, tensor: Tensor, layout: Layout) -> Computation:
+        """The same with one tensor in another layout."""
+        inputs = tuple(use.at(layout) if use.tensor == tensor else use for use in self.inputs)
+        out = self.out.at(layout) if self.out.tensor == tensor else self.out
+        return replace(self, inputs=inputs, out=out)
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """Of the result, then those of the reduction."""
+        return (*self.op.axis, *self.op.reduce_axis)
+
+
+def computation(
+    op: ComputeOp, body: Expr, layouts: Mapping[Tensor, Layout]
+) -> Computation:
+    """What rules decide about an operation.
+
+    Args:
+        op: the operation.
+        body: what it computes.
+        layouts: of its operands; those without lie in the order of NumPy.
+
+    Raises:
+        LayoutError: an extent is no number, or a layout is for another shape.
+    """
+    loads = _loads(body)
+    unknown = _unknown(loads, op.name)
+    axes = (*op.axis, *op.reduce_axis)
+    extents = tuple(_number(axis.extent, op.name) for axis in axes)
+    dims = (*axes, *(each.var for each in unknown))
+    box = (*extents, *(each.extent for each in unknown))
+
+    def use(tensor: Tensor, indices: tuple[Expr, ...]) -> Use:
+        layout = _layout_of(tensor, layouts, op.name)
+        return Use(tensor, indices, layout, Places(dims, box, ())).at(layout)
+
+    inputs = tuple(
+        use(n.tensor, tuple(_index(i, unknown) for i in n.indices)) for n in loads
+    )
+    out = use(op.output(0), tuple(index_value(axis) for axis in op.axis))
+    return Computation(op, _kind(body, loads), inputs, out, unknown)
+
+
+def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> Layout:
+    shape = tuple(_number(extent, where) for extent in tensor.shape)
+    layout = layouts.get(tensor)
+    if layout is None:
+        return Layout.row_major(shape, tensor.dtype)
+    check_layout(layout, f"check_constraints: the layout of {tensor.name}")
+    if layout.shape != shape:
+        raise LayoutError(
+            f"check_constraints: {tensor.name} of {where} has shape {list(shape)}, its layout is "
+            f"for {list(layout.shape)}; give a layout of the tensor's shape"
+        )
+    return layout
+
+
+def _number(extent: object, where: str) -> int:
+    if isinstance(extent, int):
+        return extent
+    raise LayoutError(
+        f"check_constraints: {where} has the extent {extent}, which is no number; layouts are of "
+        "constant shapes"
+    )
+
+
+def _loads(body: Expr) -> list[TensorLoad]:
+    """What is read, but for what indices are read from: those have no lanes."""
+    todo = list(reversed(body.source if isinstance(body, Reduce) else (body,)))
+    found: dict[int, TensorLoad] = {}
+    while todo:
+        node = todo.pop()
+        if isinstance(node, TensorLoad):
+            found.setdefault(id(node), node)
+        else:
+            todo.extend(reversed(list(children(node))))
+    return list(found.values())
+
+
+def _unknown(loads: Sequence[TensorLoad], where: str) -> tuple[Unknown, ...]:
+    found: dict[int, Unknown] = {}
+    for load in loads:
+        for index, extent in zip(load.indices, load.tensor.shape, strict=True):
+            for node in distinct_nodes(index):
+                if isinstance(node, TensorLoad) and id(node) not in found:
+                    var = Var(str(node), INT64)
+                    found[id(node)] = Unknown(node, var, _number(extent, where))
+    return tuple(found.values())
+
+
+def _index(index: Expr, unknown: Sequence[Unknown]) -> Expr:
+    vars_of = {id(each.load): each.var for each in unknown}
+    return index_of(top_down(index, lambda node: vars_of.get(id(node))), {})
+
+
+def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
+    if not isinstance(body, Reduce):
+        return "copy" if isinstance(_value(body), TensorLoad) else "elementwise"
+    if len(body.source) == 1 and body.combiner.name == "sum" and len(loads) == 2:
+        product = _value(body.source[0])
+        if isinstance(product, Binary) and product.op is BinOp.MUL:
+            factors = [_value(side) for side in (product.a, product.b)]
+            if all(isinstance(f, TensorLoad) and _reads(f, body) for f in factors):
+                return "contraction"
+    return "reduction"
+
+
+def _value(expr: Expr) -> Any:
+    """What is converted, if it is a conversion."""
+    value: Any = expr
+    while isinstance(value, Cast):
+        value = value.value
+    return value
+
+
+def _reads(load: Any, reduce: Reduce) -> bool:
+    used = {var for index in load.indices for var in free_variables(index)}
+    return any(axis in used for axis in reduce.axis)
+
+
+def places_along(layout: Layout, dim: int) -> int | None:
+    """How many places memory has along a dimension; None where it shares results with others."""
+    own = layout.index_map.initial_indices[dim]
+    places = 1
+    for expr, extent in zip(layout.index_map.final_indices, layout.physical_shape, strict=True):
+        used = free_variables(expr)
+        if own in used:
+            if len(used) > 1:
+                return None
+            places *= extent
+    return places
+
+
+def padded_along(layout: Layout, dim: int) -> bool:
+    """Whether memory has places beyond the end of a dimension."""
+    places = places_along(layout, dim)
+    return layout.padding_count > 0 if places is None else places > layout.shape[dim]

@@ -1,0 +1,1 @@
+"""Compiled copies into layouts, out of them, and from one to another."""

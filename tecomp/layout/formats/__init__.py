@@ -1,0 +1,1 @@
+"""Storage formats: the bits that stand for an element in memory."""

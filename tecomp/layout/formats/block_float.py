@@ -1,0 +1,212 @@
+"""Block floats: runs of elements share one exponent; bfp8, bfp4 and bfp2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.compute.define import compute, reduce_axis
+from tecomp.compute.intrinsics import cast, clip, reinterpret
+from tecomp.compute.logic import if_then_else, select
+from tecomp.compute.reduce import max as greatest
+from tecomp.compute.reduce import min as lesser
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import FLOAT32, DType
+from tecomp.ir.expr import Expr, const
+from tecomp.layout.formats.format import Format
+
+_FRACTION_BITS = 23
+_HIDDEN = 1 << _FRACTION_BITS
+_NOT_A_NUMBER = 255
+
+
+@dataclass(frozen=True)
+class BlockFloat(Format):
+    """Sign and magnitude of each element, and one 8-bit exponent for each run of `run` elements.
+
+    With m bits of magnitude, code c and exponent e stand for c * 2 ** (e - 126 - m). The exponent
+    is that of the greatest element of the run. Elements are rounded to the nearest, to even where
+    two are as near; a magnitude that would not fit its bits is the greatest that does. There is no
+    -0. Denormals of float32 count as 0. The exponent 255 is for runs with infinity or NaN: there
+    the leading bit alone is infinity, and more is NaN (with one bit of magnitude: infinity).
+
+    Exponents of 5 bits, also a byte each, count from 2 ** -15 to 2 ** 16. What is greater becomes
+    the greatest number of its sign, and so do infinity and NaN.
+
+    A block is `elements` of them, first the exponents of all its runs, then the codes, the first of
+    a byte in its lowest bits. A tile whose elements lie face by face in its physical shape (two by
+    two faces of 16 x 16, row-major) is stored so.
+
+    Attributes:
+        bits: of the code of an element, sign included.
+        run: how many elements share an exponent.
+        exponent_bits: 8 or 5.
+
+    Source:
+        blockfloat_common of tt-metal (formats Bfp8_b, Bfp4_b, Bfp2_b, and without `_b` those with
+        exponents of 5 bits). That shifts a magnitude
+        before it rounds, so it may differ in the last bit.
+    """
+
+    bits: int = 8
+    run: int = 16
+    exponent_bits: int = 8
+
+    @classmethod
+    def of(
+        cls, bits: int, *, elements: int = 1024, run: int = 16, exponent_bits: int = 8
+    ) -> BlockFloat:
+        """The block float with so many bits for an element.
+
+        Args:
+            bits: 2, 4 or 8.
+            elements: of a block, such as those of a tile; 32 x 32 if not given.
+            run: how many elements share an exponent.
+            exponent_bits: 8 or 5.
+
+        Raises:
+            LayoutError: a block has no whole number of runs, or of bytes, or there is no such code.
+
+        >>> [BlockFloat.of(bits).units for bits in (8, 4, 2)]
+        [1088, 576, 320]
+        """
+        is_code = bits in (2, 4, 8) and exponent_bits in (5, 8)
+        if not is_code or run < 1 or elements < 1 or elements % run or elements * bits % 8:
+            raise LayoutError(
+                f"block float: {bits} bits, blocks of {elements} elements, exponents of "
+                f"{exponent_bits} bits for {run}; bits are 2, 4 or 8, those of exponents 5 or 8, "
+                "and a block is whole runs and whole bytes"
+            )
+        units = elements // run + elements * bits // 8
+        name = f"bfp{bits}" if exponent_bits == 8 else f"bfp{bits}_e{exponent_bits}"
+        return cls(name, DType("uint8"), elements, units, bits, run, exponent_bits)
+
+    @property
+    def values(self) -> DType:
+        """float32, which holds them all but for magnitudes below its least."""
+        return FLOAT32
+
+    @property
+    def _exponents(self) -> int:
+        """Bytes of exponents in a block."""
+        return self.elements // self.run
+
+    @property
+    def _least(self) -> int:
+        """The exponent of float32 that is 0 here."""
+        return 0 if self.exponent_bits == 8 else 112
+
+    def encode(self, values: Tensor) -> Tensor:
+        """Blocks that hold `values`."""
+        count = self.blocks(values, self.elements, "elements")
+        exponents = self._shared_exponents(values)
+        codes = self._packed_codes(values, exponents)
+        heads, body = self._exponents, self.units - self._exponents
+
+        def unit(*i: Expr) -> Expr:
+            *lead, j = i
+            block, place = j // self.units, j % self.units
+            return if_then_else(
+                place < heads,
+                exponents[(*lead, block * heads + place)],
+                codes[(*lead, block * body + place - heads)],
+            )
+
+        shape = (*values.shape[:-1], count * self.units)
+        return compute(shape, unit, name=f"{values.name}_{self.name}")
+
+    def decode(self, stored: Tensor, dtype: str | None = None) -> Tensor:
+        """The values in blocks."""
+        count = self.blocks(stored, self.units, "units")
+        target = DType(dtype or self.values)
+        per_byte = 8 // self.bits
+
+        def value(*i: Expr) -> Expr:
+            *lead, j = i
+            start, place = j // self.elements * self.units, j % self.elements
+            exponent = stored[(*lead, start + place // self.run)]
+            byte = stored[(*lead, start + self._exponents + place // per_byte)]
+            down = cast(place % per_byte * self.bits, "uint32")
+            return cast(self._value(cast(byte, "uint32") >> down, exponent), target)
+
+        shape = (*stored.shape[:-1], count * self.elements)
+        return compute(shape, value, name=f"{stored.name}_values")
+
+    def _shared_exponents(self, values: Tensor) -> Tensor:
+        run = reduce_axis((0, self.run), name="run")
+
+        def exponent(*i: Expr) -> Expr:
+            *lead, j = i
+            bits = _bits(values[(*lead, j * self.run + run)])
+            own = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
+            if self._least:
+                own = clip(own, self._least, self._least + 31) - _u32(self._least)
+            return greatest(cast(own, "uint8"), axis=run)
+
+        shape = (*values.shape[:-1], values.shape[-1] // self.run)
+        return compute(shape, exponent, name=f"{values.name}_exponents")
+
+    def _packed_codes(self, values: Tensor, exponents: Tensor) -> Tensor:
+        per_byte = 8 // self.bits
+
+        def byte(*i: Expr) -> Expr:
+            *lead, j = i
+            whole = _u32(0)
+            for k in range(per_byte):
+                place = j * per_byte + k
+                shared = cast(exponents[(*lead, place // self.run)], "uint32") + _u32(self._least)
+                code = self._code(_bits(values[(*lead, place)]), shared)
+                whole = whole | (code << _u32(k * self.bits))
+            return cast(whole, "uint8")
+
+        shape = (*values.shape[:-1], values.shape[-1] // per_byte)
+        return compute(shape, byte, name=f"{values.name}_codes")
+
+    def _code(self, bits: Expr, shared: Expr) -> Expr:
+        magnitude_bits = self.bits - 1
+        exponent = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
+        fraction = bits & _u32(_HIDDEN - 1)
+        whole = select(exponent == _u32(0), _u32(0), fraction | _u32(_HIDDEN))
+        # From 25 on nothing is left; a greater shift would not change that.
+        shift = lesser(shared - exponent + _u32(24 - magnitude_bits), _u32(25))
+        half = (_u32(1) << (shift - _u32(1))) - _u32(1)
+        rounded = (whole + half + ((whole >> shift) & _u32(1))) >> shift
+        most = _u32((1 << magnitude_bits) - 1)
+        magnitude = lesser(rounded, most)
+        if self._least:
+            magnitude = select(exponent > shared, most, magnitude)
+        else:
+            top = 1 << (magnitude_bits - 1)
+            special = select(fraction == _u32(0), _u32(top), _u32(top | top >> 1))
+            magnitude = select(exponent == _u32(_NOT_A_NUMBER), special, magnitude)
+        sign = select(magnitude == _u32(0), _u32(0), bits >> _u32(31))
+        return magnitude | (sign << _u32(magnitude_bits))
+
+    def _value(self, code: Expr, exponent: Expr) -> Expr:
+        magnitude_bits = self.bits - 1
+        magnitude = code & _u32((1 << magnitude_bits) - 1)
+        top = 1 << (magnitude_bits - 1)
+        shared = cast(exponent, "uint32")
+        scale = reinterpret("float32", (shared + _u32(self._least)) << _u32(_FRACTION_BITS))
+        ratio = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
+        bits = reinterpret("uint32", ratio * scale)
+        sign = ((code >> _u32(magnitude_bits)) & _u32(1)) << _u32(31)
+        if not self._least:
+            is_top = shared == _u32(_NOT_A_NUMBER)
+            bits = select(is_top, _top_value(magnitude, top), bits)
+        return reinterpret("float32", bits | sign)
+
+
+def _top_value(magnitude: Expr, top: int) -> Expr:
+    """The bits of a magnitude in a run with infinity or NaN."""
+    below = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
+    finite = reinterpret("uint32", below * const(2.0**127, FLOAT32) * const(2.0, FLOAT32))
+    return select(magnitude > _u32(top), _u32(0x7FC00000), finite)
+
+
+def _bits(value: Expr) -> Expr:
+    return reinterpret("uint32", cast(value, FLOAT32))
+
+
+def _u32(value: int) -> Expr:
+    return const(value, "uint32")

@@ -1,0 +1,1 @@
+"""Layouts as other systems write them: blocked, CuTe, XLA, affine maps of MLIR."""

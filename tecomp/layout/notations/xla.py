@@ -1,0 +1,242 @@
+"""XLA's tiled layouts: `bf16[16,256]{1,0:T(8,128)(2,1)}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import DType
+from tecomp.ir.expr import BinOp, Expr, binary, index_value
+from tecomp.ir.extents import ceil_div
+from tecomp.ir.given import check_kind
+from tecomp.layout.descriptions.layout import Layout, check_shape
+from tecomp.layout.descriptions.memory import same_memory
+from tecomp.layout.formats.format import Format
+from tecomp.layout.placement.arguments import check_layout
+from tecomp.layout.placement.axes import index_names, quotient, remainder
+from tecomp.poly.digits import Step, steps_of
+from tecomp.poly.index_map import IndexMap
+
+_TYPES = {
+    "pred": "bool", "bf16": "bfloat16",
+    **{f"s{n}": f"int{n}" for n in (8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
+}
+_NAMES = {dtype: name for name, dtype in _TYPES.items()}
+_TEXT = re.compile(
+    r"(?P<type>[a-z]\w*)\[(?P<shape>[\d,]*)\]"
+    r"\{(?P<order>[\d,]*)(?::T(?P<tiles>(?:\([\d,*]+\))+))?(?:S\((?P<space>\d+)\))?\}"
+)
+_JOINED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One axis on the way to memory: its index and extent."""
+
+    index: Expr
+    extent: int
+
+
+def xla(text: str) -> Layout:
+    """The layout that XLA's notation says.
+
+    Args:
+        text: type, shape, axes from the fastest to the slowest and, from the outermost to the
+            innermost, tiles; `*` in a tile joins an axis with the next faster one. A memory
+            space `S(n)` becomes the scope `space.n`.
+
+    Raises:
+        LayoutError: the text does not parse, the axes are no permutation, or a tile has more axes
+            than there are.
+
+    Source:
+        OpenXLA, "Tiled layout".
+
+    >>> xla("f32[3,5]{1,0:T(2,2)}").offset((2, 3))
+    17
+    """
+    check_kind(text, str, "xla: the text", 'write one such as "f32[3,5]{1,0}"', LayoutError)
+    match = _TEXT.fullmatch(text.replace(" ", ""))
+    if match is None:
+        raise _unreadable(text.replace(" ", ""))
+    if match["type"] not in _TYPES:
+        raise LayoutError(
+            f"xla: `{match['type']}` is no type that elements have here; the types are "
+            f"{', '.join(sorted(_TYPES))}"
+        )
+    shape, order = _numbers(match["shape"]), _numbers(match["order"])
+    tiles = [
+        tuple(_JOINED if n == "*" else int(n) for n in group.split(","))
+        for group in re.findall(r"\(([^)]*)\)", match["tiles"] or "")
+    ]
+    memory = "global" if match["space"] is None else f"space.{match['space']}"
+    return xla_layout(shape, _TYPES[match["type"]], order, tiles, memory=memory)
+
+
+def xla_layout(
+    shape: Sequence[int],
+    dtype: str,
+    minor_to_major: Sequence[int],
+    tiles: Sequence[Sequence[int]] = (),
+    *,
+    memory: str = "global",
+) -> Layout:
+    """The layout with these axes, from the fastest to the slowest, and tiles; -1 joins axes.
+
+    >>> xla_layout((5, 130), "float32", (1, 0), [(8, 128)]).physical_shape
+    (1, 2, 8, 128)
+    """
+    check_shape(shape)
+    if sorted(minor_to_major) != list(range(len(shape))):
+        raise LayoutError(
+            f"xla: the axes {list(minor_to_major)} are no permutation of those of {list(shape)}; "
+            "name each once, from the fastest to the slowest"
+        )
+    variables = index_names(len(shape))
+    axes = [_Axis(variables[k], shape[k]) for k in reversed(minor_to_major)]
+    for tile in tiles:
+        axes = _tiled(axes, tile, shape)
+    results = [axis.index for axis in axes]
+    return Layout(
+        tuple(shape), DType(dtype), IndexMap(variables, tuple(results or [index_value(0)]), ()),
+        Format.plain(dtype), memory=memory,
+    )
+
+
+def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list[_Axis]:
+    """`axes` with the last ones cut into tiles."""
+    if len(tile) > len(axes) or tile[-1] == _JOINED:
+        raise LayoutError(
+            f"xla: tile {_tile_text(tile)} does not fit the {len(axes)} axes that {list(shape)} "
+            "has there; it has at most as many sizes as there are axes, and ends with a number"
+        )
+    if any(size < 1 and size != _JOINED for size in tile):
+        raise LayoutError(f"xla: tile {_tile_text(tile)} has a size of 0")
+    kept = axes[: len(axes) - len(tile)]
+    joined: list[tuple[_Axis, int]] = []
+    waiting: _Axis | None = None
+    for axis, size in zip(axes[len(kept):], tile, strict=True):
+        whole = axis if waiting is None else _join(waiting, axis)
+        waiting = whole if size == _JOINED else None
+        if size != _JOINED:
+            joined.append((whole, size))
+    outer = [_Axis(quotient(a.index, size), ceil_div(a.extent, size)) for a, size in joined]
+    inner = [_Axis(remainder(a.index, size), size) for a, size in joined]
+    return [*kept, *outer, *inner]
+
+
+def _join(major: _Axis, minor: _Axis) -> _Axis:
+    scaled = binary(BinOp.MUL, major.index, index_value(minor.extent))
+    return _Axis(binary(BinOp.ADD, scaled, minor.index), major.extent * minor.extent)
+
+
+def xla_text(layout: Layout) -> str:
+    """A layout in XLA's notation.
+
+    Raises:
+        LayoutError: the notation cannot say it.
+
+    >>> xla_text(Layout.of((16, 256), "float32", lambda i, j: [i // 8, j // 128, i % 8, j % 128]))
+    'f32[16,256]{1,0:T(8,128)}'
+    """
+    check_layout(layout, "xla_text")
+    steps = steps_of(layout.index_map, layout.shape)
+    if layout.storage.name not in _NAMES or steps is None:
+        raise _unsaid(layout)
+    first_met = list(dict.fromkeys(step.axis for step in steps))
+    missing = [axis for axis in range(len(layout.shape)) if axis not in first_met]
+    orders = (sorted(first_met + missing), [*missing, *first_met])
+    tried = [(order[::-1], _tiles(steps, order, layout.shape)) for order in orders]
+    for order, tiles in sorted(tried, key=lambda text: len(text[1])):
+        again = _layout_or_none(layout, order, tiles)
+        if again is not None and same_memory(layout, again):
+            return _written(layout, order, tiles)
+    raise _unsaid(layout)
+
+
+def _layout_or_none(
+    layout: Layout, minor_to_major: Sequence[int], tiles: Sequence[Sequence[int]]
+) -> Layout | None:
+    try:
+        return xla_layout(
+            layout.shape, layout.dtype, minor_to_major, tiles, memory=layout.memory
+        )
+    except LayoutError:
+        return None
+
+
+def _written(
+    layout: Layout, minor_to_major: Sequence[int], tiles: Sequence[Sequence[int]]
+) -> str:
+    space = re.fullmatch(r"space\.(\d+)", layout.memory)
+    marks = f":T{''.join(map(_tile_text, tiles))}" if tiles else ""
+    marks += f"S({space[1]})" if space else ""
+    return (
+        f"{_NAMES[layout.storage.name]}[{','.join(map(str, layout.shape))}]"
+        f"{{{','.join(map(str, minor_to_major))}{marks}}}"
+    )
+
+
+def _tiles(
+    steps: Sequence[Step], order: Sequence[int], shape: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """The tiles that the digits after the first of each axis may be, in this order of axes."""
+    rest = list(steps)
+    for axis in order:
+        # A digit with more values than the axis is a tile of its own, the only one there.
+        if rest and rest[0].axis == axis and shape[axis] > rest[0].low * (rest[0].size - 1):
+            rest.pop(0)
+    tiles: list[tuple[int, ...]] = []
+    axes = list(order)
+    while rest:
+        axes = axes[min(axes.index(step.axis) for step in rest) :]
+        tiles.append(
+            tuple(prod(step.size for step in rest if step.axis == axis) for axis in axes)
+        )
+        before = len(rest)
+        for axis in axes:
+            if rest and rest[0].axis == axis:
+                rest.pop(0)
+        if len(rest) == before:
+            break
+    return tiles
+
+
+def _tile_text(tile: Sequence[int]) -> str:
+    return f"({','.join('*' if n == _JOINED else str(n) for n in tile)})"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in text.split(",")) if text else ()
+
+
+def _unsaid(layout: Layout) -> LayoutError:
+    return LayoutError(
+        f"xla_text: found no text that says {layout.index_map} on {layout.storage.name}"
+        f"{list(layout.shape)}; XLA has each axis once, and then tiles of the last ones"
+    )
+
+
+_PARTS = (
+    r"[a-z]\w*", r"\[", r"[\d,]*", r"\]", r"\{", r"[\d,]*", r"(?::T(?:\([\d,*]+\))+)?",
+    r"(?:S\(\d+\))?", r"\}",
+)
+
+
+def _unreadable(text: str) -> LayoutError:
+    """Where the text stops to be a layout."""
+    place = 0
+    for part in _PARTS:
+        match = re.compile(part).match(text, place)
+        if match is None:
+            break
+        place = match.end()
+    return LayoutError(
+        f"xla: `{text}` does not parse at position {place}, `{text[place:]}`; write e.g. "
+        "f32[16,256]{1,0:T(8,128)}"
+    )

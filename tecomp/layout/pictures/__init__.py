@@ -1,0 +1,1 @@
+"""Layouts for people: as text, as a picture."""

@@ -1,0 +1,1 @@
+"""Which place each element of a tensor has, as numbers."""

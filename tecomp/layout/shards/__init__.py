@@ -1,0 +1,1 @@
+"""Sharded layouts: tensors on grids of cores, in tiles."""

@@ -1,0 +1,1 @@
+"""Stick layouts: rows of fixed bytes, tiled."""

@@ -1,0 +1,185 @@
+"""What a DMA engine is told to move a tensor between the host's memory and a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+from tecomp.layout.placement.arguments import whole_numbers
+from tecomp.layout.placement.places import row_major
+from tecomp.poly.counted_runs import run_nests
+from tecomp.poly.enumerate import LIMIT
+from tecomp.poly.nests import Nest, NotDigitsError, Side, TooManyError, nests
+
+if TYPE_CHECKING:
+    from tecomp.layout.descriptions.layout import Layout
+
+MOST_NESTS = 1024
+"""A copy that needs more nests than this is refused."""
+
+_NAMES = "ijklmnpqrstuvw"
+
+
+@dataclass(frozen=True, slots=True)
+class DmaNest:
+    """A nest of loops that copies one element in each step. Strides and offsets count elements.
+
+    Attributes:
+        ranges: how often each loop runs, outermost first.
+        device_strides: how far a step of each loop goes on the device; never grows inwards.
+        host_strides: how far it goes on the host.
+        device_offset: where the first element is on the device.
+        host_offset: where it is on the host.
+
+    Source:
+        RFC 0047 (tiled tensors), "Contiguous Tiles", with names for the tuples and offsets.
+    """
+
+    ranges: tuple[int, ...]
+    device_strides: tuple[int, ...]
+    host_strides: tuple[int, ...]
+    device_offset: int = 0
+    host_offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many elements it copies."""
+        return prod(self.ranges)
+
+    def as_tuples(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Ranges, device strides and host strides: the order that the RFC prints."""
+        return self.ranges, self.device_strides, self.host_strides
+
+    def __str__(self) -> str:
+        text = str(self.as_tuples()).replace(",)", ")")
+        if self.device_offset == 0 and self.host_offset == 0:
+            return text
+        return f"{text} from host {self.host_offset} to device {self.device_offset}"
+
+    def as_loops(self) -> str:
+        """The loops written out, as the RFC writes them.
+
+        >>> print(DmaNest((3, 8), (64, 1), (200, 1), host_offset=192).as_loops())
+        for i in range(3):
+          for j in range(8):
+            device_memory[0 + i*64 + j*1] = host_memory[192 + i*200 + j*1]
+        """
+        names = [
+            _NAMES[k] if k < len(_NAMES) else f"i{k}" for k in range(len(self.ranges))
+        ]
+        lines = [
+            f"{'  ' * k}for {name} in range({count}):"
+            for k, (name, count) in enumerate(zip(names, self.ranges, strict=True))
+        ]
+        device, host = (
+            " + ".join([str(offset), *(f"{n}*{s}" for n, s in zip(names, strides, strict=True))])
+            for offset, strides in (
+                (self.device_offset, self.device_strides), (self.host_offset, self.host_strides)
+            )
+        )
+        indent = "  " * len(names)
+        return "\n".join([*lines, f"{indent}device_memory[{device}] = host_memory[{host}]"])
+
+
+def dma_nests(
+    layout: Layout,
+    host_strides: Sequence[int] | None,
+    host_offset: int,
+    start: Sequence[int] | None,
+    extents: Sequence[int] | None,
+) -> tuple[DmaNest, ...]:
+    """See `Layout.dma`."""
+    region = region_of(layout, start, extents, "layout.dma")
+    device = Side(layout.index_map.final_indices, row_major(layout.physical_shape))
+    host = host_side(layout, host_strides, host_offset, "layout.dma")
+    axes = layout.index_map.initial_indices
+    try:
+        found = nests(device, host, axes, region, MOST_NESTS)
+    except (NotDigitsError, TooManyError):
+        found = _of_runs(layout, device, host, region)
+    assert sum(nest.size for nest in found) == prod(count for _, count in region)
+    return tuple(
+        DmaNest(n.ranges, n.first, n.second, n.first_offset, n.second_offset) for n in found
+    )
+
+
+def _of_runs(
+    layout: Layout, device: Side, host: Side, region: Sequence[tuple[int, int]]
+) -> tuple[Nest, ...]:
+    """The nests of a map that does not count in digits: its runs, and loops over equal ones."""
+    count = prod(n for _, n in region)
+    what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
+    if count > LIMIT:
+        raise LayoutError(
+            f"{what} falls into more than {MOST_NESTS} nests, and {count} elements are more "
+            f"than the {LIMIT} that are looked at one by one; copy parts of it, with start= and "
+            "extents="
+        )
+    found = run_nests(device, host, layout.index_map.initial_indices, region)
+    if len(found) > MOST_NESTS:
+        raise LayoutError(
+            f"{what} falls into {len(found)} nests of loops, more than {MOST_NESTS}; copy parts of "
+            "it, with start= and extents=, or rearrange the elements on the device"
+        )
+    return found
+
+
+def host_side(
+    layout: Layout, strides: Sequence[int] | None, offset: int, who: str
+) -> Side:
+    """Where the host keeps the elements of a tensor.
+
+    Raises:
+        LayoutError: the strides are not one integer for each index, or are too large.
+    """
+    if not isinstance(strides, Iterable | None):
+        raise LayoutError(f"{who}: {strides!r} are no strides; give one for each axis, in elements")
+    chosen = row_major(layout.shape) if strides is None else tuple(strides)
+    for number in (*chosen, offset):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise LayoutError(
+                f"{who}: {number!r} is no stride or offset; they are integers that count elements"
+            )
+    if len(chosen) != len(layout.shape):
+        raise LayoutError(
+            f"{who}: {len(chosen)} host strides {list(chosen)} for the {len(layout.shape)} indices "
+            f"of {list(layout.shape)}; give one for each, in elements"
+        )
+    span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
+    if abs(int(offset)) + span >= 1 << 63:
+        raise LayoutError(
+            f"{who}: strides {list(chosen)} from {offset} on leave the addresses of 64 bits; give "
+            "smaller ones"
+        )
+    return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
+
+
+def region_of(
+    layout: Layout, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
+) -> tuple[tuple[int, int], ...]:
+    """The box of indices that starts and extends so; from 0 and to the end if not said.
+
+    Raises:
+        LayoutError: it is no box of indices of the tensor.
+    """
+    shape = layout.shape
+    first = (0,) * len(shape) if start is None else whole_numbers(start, f"{who}: start")
+    counts = (
+        tuple(n - low for n, low in zip(shape, first, strict=False))
+        if extents is None else whole_numbers(extents, f"{who}: extents")
+    )
+    fits = len(first) == len(counts) == len(shape) and all(
+        min(low, count) >= 0 and low + count <= n
+        for low, count, n in zip(first, counts, shape, strict=True)
+    )
+    if not fits:
+        raise LayoutError(
+            f"{who}: start {list(first)} and extents {list(counts)} are no box in {list(shape)}; "
+            "give a start and an extent for each index, within the shape"
+        )
+    return tuple(zip(first, counts, strict=True))
