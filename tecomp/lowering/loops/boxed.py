@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.equal import same
@@ -21,6 +20,7 @@ from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.kinds import at_once
 from tecomp.lowering.stages.program import Definition, Program
 from tecomp.poly.express import set_to_condition
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope
 from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
 
@@ -47,7 +47,7 @@ class BoxedLoops:
     definition: Definition
     frame: StageFrame
     body: StageBody
-    region: Any
+    region: Points
     is_box: bool
     kinds: Mapping[IterVar, ForKind]
     threads: Mapping[IterVar, str]

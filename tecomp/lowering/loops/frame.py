@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
@@ -16,6 +15,7 @@ from tecomp.lowering.stages.program import Definition, Program
 from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.affine import NotAffine, Space
 from tecomp.poly.index_map import IndexMap
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, box_around, first_dims, image, preimage, where_equal
 from tecomp.scheduling.relations import (
     Frame,
@@ -32,7 +32,7 @@ from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_data, i
 class _Solutions:
     """Points of a space in which root axes are sums of the coordinates."""
 
-    points: Any
+    points: Points
     axes: list[Expr]
     space: Space
 
@@ -60,8 +60,8 @@ class StageFrame:
         return [self.values[leaf] for leaf in leaves]
 
     def leaf_points(
-        self, points: Any, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: Scope
-    ) -> Any:
+        self, points: Points, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: Scope
+    ) -> Points:
         """The values that `leaves` take at `points`, which are values of the root `axes`.
 
         Raises:
@@ -74,12 +74,12 @@ class StageFrame:
 
     def points_inside(
         self,
-        points: Any,
+        points: Points,
         axes: Sequence[IterVar],
         leaves: Sequence[IterVar],
         values: Mapping[IterVar, Expr],
         scope: Scope,
-    ) -> Any:
+    ) -> Points | None:
         """As `leaf_points`, inside loops with `values`; None if that takes quotients."""
         with suppress(NotAffine):
             found = self._solutions(points, axes, leaves, values, scope)
@@ -90,12 +90,12 @@ class StageFrame:
 
     def root_points(
         self,
-        points: Any,
+        points: Points,
         axes: Sequence[IterVar],
         leaves: Sequence[IterVar],
         values: Mapping[IterVar, Expr],
         scope: Scope,
-    ) -> Any:
+    ) -> Points:
         """Those of `points`, values of the root `axes`, that are met inside loops with `values`.
 
         Args:
@@ -114,7 +114,7 @@ class StageFrame:
 
     def _solutions(
         self,
-        points: Any,
+        points: Points,
         axes: Sequence[IterVar],
         leaves: Sequence[IterVar],
         values: Mapping[IterVar, Expr],
@@ -157,7 +157,7 @@ def frame_of(
     program: Program,
     definition: Definition,
     bounds: Sequence[tuple[Expr, Extent]],
-    region: Any,
+    region: Points,
     scope: Scope,
 ) -> StageFrame:
     """The frame of a stage for the elements `region`, which `bounds` enclose."""

@@ -14,6 +14,7 @@ from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import with_reduction
 from tecomp.lowering.stages.kinds import at_once
 from tecomp.lowering.stages.program import Program
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, is_inside
 from tecomp.scheduling.state import Fuse, is_data
 
@@ -32,12 +33,12 @@ class Parts:
 
     values: Mapping[IterVar, Expr]
     scope: Scope
-    points: Any
-    data: Any
+    points: Points
+    data: Points
     meant: Mapping[Var, Expr]
 
     @property
-    def open(self) -> tuple[Mapping[IterVar, Expr], Any, Any, Scope]:
+    def open(self) -> tuple[Mapping[IterVar, Expr], Points, Points, Scope]:
         """What the loops further inside are made of."""
         return self.values, self.points, self.data, self.scope
 
@@ -47,7 +48,7 @@ class Parts:
 
 
 def parts_of(
-    program: Program, work: StageWork, point: Mapping[Any, Expr], copy: Any, scope: Scope
+    program: Program, work: StageWork, point: Mapping[Any, Expr], copy: Points, scope: Scope
 ) -> Parts | None:
     """What the outermost loop was fused from, if stages are computed inside that.
 

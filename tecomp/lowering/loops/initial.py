@@ -10,6 +10,7 @@ from tecomp.ir.expr import Expr
 from tecomp.ir.stmt import Stmt
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, first_dims, full_tiles, where_equal
 from tecomp.poly.scan import scan
 from tecomp.scheduling.state import is_data
@@ -19,7 +20,7 @@ def initialise(
     work: StageWork,
     position: int,
     values: Mapping[IterVar, Expr],
-    data: Any,
+    data: Points,
     scope: Scope,
 ) -> Stmt:
     """Loops that store the initial values of a reduction."""
@@ -29,7 +30,7 @@ def initialise(
         return _reset(work, position, values, data, scope)
     dims = tuple(leaf for leaf in work.leaves[position:] if is_data(leaf))
 
-    def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+    def store(point: Mapping[Any, Expr], copy: Points) -> Stmt:
         del copy
         now = {**values, **{dim: point[dim] for dim in dims}}
         return work.body.initial(work.frame.root_values(now))
@@ -46,7 +47,7 @@ def _reset(
     work: StageWork,
     position: int,
     values: Mapping[IterVar, Expr],
-    data: Any,
+    data: Points,
     scope: Scope,
 ) -> Stmt:
     """The initial values of a reduction by the operation that then adds to them."""
@@ -56,7 +57,7 @@ def _reset(
     dims = tuple(leaf for leaf in work.leaves[position:end] if is_data(leaf))
     axes = work.definition.axis
 
-    def start(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+    def start(point: Mapping[Any, Expr], copy: Points) -> Stmt:
         inside = scope.enter([point[dim] for dim in dims], copy)
         now = {**values, **{dim: point[dim] for dim in dims}}
         pairs = [(value, now[leaf]) for leaf, value in work.frame.values_of_data(tuple(now))]
@@ -92,7 +93,7 @@ def _by_roots(
     ]
     points = where_equal(work.region, space, pairs)
 
-    def store(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+    def store(point: Mapping[Any, Expr], copy: Points) -> Stmt:
         del copy
         return work.body.initial({axis: point[axis] for axis in axes})
 

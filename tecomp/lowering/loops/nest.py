@@ -77,6 +77,7 @@ from tecomp.lowering.storage.rolling import Window, check_kept, check_rolling
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
 from tecomp.lowering.vectors.unroll import unrolled_within
 from tecomp.poly.affine import NotAffine
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import (
     Scope,
     box_around,
@@ -207,7 +208,7 @@ class _Nests:
 
     def _frame(
         self, definition: Definition, region: Region, scope: Scope
-    ) -> tuple[StageFrame, Any, tuple[Any, tuple[IterVar, ...]]]:
+    ) -> tuple[StageFrame, Points, tuple[Points, tuple[IterVar, ...]]]:
         """The frame of a stage; what its loops run through, and what they start with.
 
         The latter in terms of some of the axes: a scan starts with the first steps of each place.
@@ -228,7 +229,7 @@ class _Nests:
         return frame, later, (without_first(points), axes[1:])
 
     def _measured(
-        self, work: StageWork, operation: Tensorizer, points: Any, scope: Scope
+        self, work: StageWork, operation: Tensorizer, points: Points, scope: Scope
     ) -> Tensorizer:
         """`operation` with what the loops that it takes the place of run through, at any time."""
         outer = work.leaves[: operation.position]
@@ -236,7 +237,7 @@ class _Nests:
         inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
         return operation.measured(self._own_points(work, values, inside), inside)
 
-    def _boxed(self, work: StageWork, looped: Any, scope: Scope) -> Stmt:
+    def _boxed(self, work: StageWork, looped: Points, scope: Scope) -> Stmt:
         """The loops of a stage whose loops are no affine functions of its axes."""
 
         def producers(
@@ -266,8 +267,8 @@ class _Nests:
         work: StageWork,
         start: int,
         values: Mapping[IterVar, Expr],
-        points: Any,
-        data: Any,
+        points: Points,
+        data: Points,
         scope: Scope,
     ) -> Stmt:
         """Loops from position `start` on.
@@ -289,7 +290,7 @@ class _Nests:
         walked = data if before_reduction else points
         band = first_dims(walked, len(dims))
 
-        def inner(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+        def inner(point: Mapping[Any, Expr], copy: Points) -> Stmt:
             chosen = [point[dim] for dim in dims]
             if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
                 return parts.closed(self._at_cut(work, stop, *parts.open))
@@ -314,8 +315,8 @@ class _Nests:
         work: StageWork,
         start: int,
         values: Mapping[IterVar, Expr],
-        points: Any,
-        data: Any,
+        points: Points,
+        data: Points,
         scope: Scope,
     ) -> Stmt:
         """As `_band`, where the next loops are those of a group."""
@@ -336,8 +337,8 @@ class _Nests:
         work: StageWork,
         position: int,
         values: Mapping[IterVar, Expr],
-        points: Any,
-        data: Any,
+        points: Points,
+        data: Points,
         scope: Scope,
     ) -> Stmt:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
@@ -420,7 +421,7 @@ class _Nests:
 
     def _own_points(
         self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> Any:
+    ) -> Points:
         """The values of data and reduction axes inside loops with these values."""
         points = evaluated(self.program, work.definition, work.region, scope)
         axes = (*work.definition.axis, *work.definition.reduce_axis)
@@ -434,12 +435,12 @@ class _Nests:
         values: Mapping[IterVar, Expr],
         scope: Scope,
         parts: Mapping[Operation, Part] = MappingProxyType({}),
-    ) -> dict[Operation, Any]:
+    ) -> dict[Operation, Points]:
         """Where bodies are evaluated: of the stage, and of all computed inside this position.
 
         `parts` say for some of these which of the elements that are needed are meant.
         """
-        instances: dict[Operation, Any] = {
+        instances: dict[Operation, Points] = {
             work.definition.stage.key: self._own_points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
-from typing import Any
+from typing import Any, NoReturn
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
@@ -24,6 +24,7 @@ from tecomp.lowering.loops.boxed import guarded
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.kinds import at_once, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, first_dims, fix, full_tiles, image
 from tecomp.poly.scan import scan
 from tecomp.scheduling.relations import Frame, derive_frames, made_from, recover
@@ -199,7 +200,11 @@ def is_plain(group: Group, frame: StageFrame) -> bool:
 
 
 def are_boxes(
-    groups: Sequence[Group], frame: StageFrame, leaves: Sequence[IterVar], points: Any, scope: Scope
+    groups: Sequence[Group],
+    frame: StageFrame,
+    leaves: Sequence[IterVar],
+    points: Points,
+    scope: Scope,
 ) -> bool:
     """Whether the parts of each group take all their values, whatever the loops around them do.
 
@@ -281,12 +286,12 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
     cut = around_tiles(group.leaves, {group.leaves[k] for k, _ in tiles})
     outer, inner = group.leaves[:cut], group.leaves[cut:]
 
-    def chunk(around: Mapping[Any, Expr], copy: Any) -> Stmt:
+    def chunk(around: Mapping[Any, Expr], copy: Points) -> Stmt:
         chosen = [around[leaf] for leaf in outer]
         inside = scope.enter(chosen, copy)
         rest = fix(points, chosen, inside)
 
-        def element(point: Mapping[Any, Expr], copy: Any) -> Stmt:
+        def element(point: Mapping[Any, Expr], copy: Points) -> Stmt:
             del copy
             loops = {leaf: point[leaf] if leaf in point else around[leaf] for leaf in group.leaves}
             return body(recover(group.splits, frames, loops, _of_layout)[group.fused])
@@ -330,7 +335,7 @@ def around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
     return []
 
 
-def _of_layout(*_: object) -> Any:
+def _of_layout(*_: object) -> NoReturn:
     raise AssertionError("no layout lies between the loops of a group")
 
 

@@ -23,6 +23,7 @@ from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import read_elements
 from tecomp.lowering.stages.program import Program
 from tecomp.poly.index_map import IndexMap
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, box_around
 from tecomp.scheduling.state import Ahead
 
@@ -35,7 +36,7 @@ def fetch_ahead(
     program: Program,
     work: StageWork,
     ahead: Ahead,
-    instances: Mapping[Operation, Any],
+    instances: Mapping[Operation, Points],
     values: Mapping[IterVar, Expr],
     scope: Scope,
 ) -> Stmt:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.nodes import distinct_nodes
@@ -30,6 +29,7 @@ from tecomp.lowering.stages.program import Definition, Program
 from tecomp.lowering.stages.reads import is_later_step
 from tecomp.lowering.stages.steps import step_stages
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.point_sets import Points
 from tecomp.poly.points import first_point
 from tecomp.poly.regions import Scope, where_equal
 from tecomp.scheduling.state import is_scan
@@ -49,7 +49,7 @@ def with_recurrences(program: Program) -> Program:
     return program
 
 
-def evaluated_for_scans(program: Program) -> dict[Operation, Any]:
+def evaluated_for_scans(program: Program) -> dict[Operation, Points]:
     """The points at which the stages are evaluated that scans alone are computed from."""
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     stages = step_stages(program.state, program.states)
@@ -98,7 +98,7 @@ def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
     return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
 
 
-def later_steps(definition: Definition, points: Any, scope: Scope) -> Any:
+def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
     """Those of `points` whose elements follow from others."""
     return points.intersect(
         condition_hull(is_later_step(definition), scope.space(definition.axis))[0]
@@ -133,15 +133,15 @@ def _is_pointwise(program: Program, definition: Definition, inside: set[Operatio
 def _state_read(
     program: Program,
     definition: Definition,
-    instances: Mapping[Operation, Any],
+    instances: Mapping[Operation, Points],
     inside: set[Operation],
     scope: Scope,
     by: set[Operation] | None = None,
-) -> Any:
+) -> Points | None:
     """The elements that `instances`, and those `inside` that these need, read of the state."""
     found = propagated(program, dict(instances), inside, scope)
     readers = {key: points for key, points in found.items() if by is None or key in by}
-    read: Any = None
+    read: Points | None = None
     for placeholder, (key, _) in program.states.items():
         if key is definition.stage.key:
             elements = read_elements(program, placeholder, readers, scope)
@@ -170,11 +170,16 @@ class _Order:
     program: Program
     definition: Definition
     frame: StageFrame
-    region: Any
+    region: Points
     scope: Scope
 
-    def read_inside(self, values: Sequence[Var], by: set[Operation], scope: Scope) -> Any:
-        """What stages `by` read of the state inside the first loops, which have `values`."""
+    def read_inside(
+        self, values: Sequence[Var], by: set[Operation], scope: Scope
+    ) -> Points | None:
+        """What stages `by` read of the state inside the first loops, which have `values`.
+
+        None if they read none.
+        """
         leaves = self.definition.stage.leaves[: len(values)]
         points, space = with_reduction(self.program, self.definition, self.region, scope)
         pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
@@ -187,7 +192,7 @@ class _Order:
 
     def sides(
         self, leaf: IterVar, value: Var, space: Space, *, starts: bool
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Points, Points]:
         """Elements that loop `leaf` makes when it has `value`, and those that it makes after."""
         universe, nothing = space.universe_set(), space.empty_set()
         if is_scan(leaf) and starts:
@@ -205,7 +210,7 @@ def check_order(
     program: Program,
     definition: Definition,
     frame: StageFrame,
-    region: Any,
+    region: Points,
     scope: Scope,
 ) -> None:
     """Every element is computed before the loops come to what reads it.
@@ -250,7 +255,7 @@ def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
         _refuse(order, same, values, space)
 
 
-def _refuse(order: _Order, wrong: Any, values: Sequence[Var], space: Space) -> None:
+def _refuse(order: _Order, wrong: Points, values: Sequence[Var], space: Space) -> None:
     if wrong.is_empty():
         return
     point = first_point(wrong, space)
@@ -267,7 +272,7 @@ def _iteration(values: Sequence[Var], point: Mapping[Var, int]) -> str:
 
 
 def _refuse_race(
-    order: _Order, wrong: Any, values: Sequence[Var], space: Space, call: str
+    order: _Order, wrong: Points, values: Sequence[Var], space: Space, call: str
 ) -> None:
     if wrong.is_empty():
         return

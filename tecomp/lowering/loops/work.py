@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.expr import Const, Expr, Var
@@ -16,6 +15,7 @@ from tecomp.lowering.loops.opened import Group
 from tecomp.lowering.stages.program import Definition
 from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import first_dims, full_tiles
 from tecomp.scheduling.pragma import STEPS
 from tecomp.scheduling.state import Ahead, StageState, is_data
@@ -45,7 +45,7 @@ class StageWork:
     definition: Definition
     frame: StageFrame
     body: StageBody
-    region: Any
+    region: Points
     first_reduction: int | None
     cuts: tuple[int, ...]
     attached: Mapping[int, tuple[Definition, ...]]
@@ -78,7 +78,7 @@ class StageWork:
         reduce = self.definition.reduce
         return reduce is not None and not reduce.init
 
-    def full_part(self, points: Any, start: int, stop: int, *, only_data: bool) -> Any:
+    def full_part(self, points: Points, start: int, stop: int, *, only_data: bool) -> Points | None:
         """The part of `points`, values of the loops from `start`, in which tiles are full.
 
         Args:

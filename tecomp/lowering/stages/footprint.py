@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
@@ -16,6 +15,7 @@ from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Definition, Program
 from tecomp.lowering.stages.reads import Read, domain_ranges, reads_of
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, extend, free, image, united
 from tecomp.scheduling.state import At, is_data
 
@@ -24,23 +24,23 @@ from tecomp.scheduling.state import At, is_data
 class Region:
     """Elements of a tensor, before and after the part outside of its shape is cut off."""
 
-    points: Any
-    unclipped: Any
+    points: Points
+    unclipped: Points
 
 
 Part = Callable[[Definition, Region], Region]
 """Of the elements that are needed of a stage, those that are meant."""
 
 
-def whole(program: Program, definition: Definition, scope: Scope) -> Any:
+def whole(program: Program, definition: Definition, scope: Scope) -> Points:
     """All elements of a stage's tensors."""
     space = scope.space(definition.axis)
     return space.box([(index_value(0), extent) for extent in program.shape(definition)])
 
 
 def with_reduction(
-    program: Program, definition: Definition, points: Any, scope: Scope
-) -> tuple[Any, Space]:
+    program: Program, definition: Definition, points: Points, scope: Scope
+) -> tuple[Points, Space]:
     """The points at which the body is evaluated to make the elements `points`.
 
     A `where=` that is a range of the axes, such as `k <= i`, leaves out the rest: loops then end
@@ -64,7 +64,7 @@ def with_reduction(
     return domain, space
 
 
-def evaluated(program: Program, definition: Definition, points: Any, scope: Scope) -> Any:
+def evaluated(program: Program, definition: Definition, points: Points, scope: Scope) -> Points:
     """The points at which a part of the body is evaluated to make the elements `points`.
 
     What a reduction starts from is read for every element, also for one that nothing is reduced to;
@@ -99,7 +99,7 @@ def conditions_of(program: Program, definition: Definition, read: Read) -> tuple
 def needed(
     program: Program,
     producer: Definition,
-    instances: Mapping[Operation, Any],
+    instances: Mapping[Operation, Points],
     scope: Scope,
 ) -> Region | None:
     """The elements of `producer` that `instances` of its consumers read, None if none do.
@@ -122,13 +122,13 @@ def needed(
 
 
 def read_elements(
-    program: Program, source: Operation, instances: Mapping[Operation, Any], scope: Scope
-) -> Any:
+    program: Program, source: Operation, instances: Mapping[Operation, Points], scope: Scope
+) -> Points | None:
     """The elements of the tensors of `source` that `instances` read; None if they do not read it.
 
     An index that is not affine may be anything, also outside of the shape.
     """
-    region: Any = None
+    region: Points | None = None
     for key, points in instances.items():
         consumer = program.definitions[key]
         space = scope.space((*consumer.axis, *consumer.reduce_axis))
@@ -143,11 +143,11 @@ def read_elements(
 
 def propagated(
     program: Program,
-    instances: Mapping[Operation, Any],
+    instances: Mapping[Operation, Points],
     inside: Container[Operation],
     scope: Scope,
     parts: Mapping[Operation, Part] = MappingProxyType({}),
-) -> dict[Operation, Any]:
+) -> dict[Operation, Points]:
     """`instances`, and the points at which stages `inside` are evaluated for them.
 
     `parts` say for some stages which of the elements that are needed are computed.
@@ -167,9 +167,9 @@ def propagated(
 def touched(
     indices: tuple[Expr, ...],
     conditions: tuple[Expr, ...],
-    points: Any,
+    points: Points,
     space: Space,
-) -> Any:
+) -> Points:
     """The elements at `indices`; an index that is not affine may be anything."""
     for condition in conditions:
         points = points.intersect(condition_hull(condition, space)[0])

@@ -22,6 +22,7 @@ from tecomp.ir.stmt import Extent, Range
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Definition, Program
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.point_sets import Points
 from tecomp.poly.points import first_point
 
 
@@ -129,7 +130,7 @@ class ReadChecker:
     """
 
     def __init__(
-        self, program: Program, evaluated: Mapping[Operation, Any] | None = None
+        self, program: Program, evaluated: Mapping[Operation, Points] | None = None
     ) -> None:
         self.program = program
         self.evaluated = evaluated or {}
@@ -181,7 +182,7 @@ class _Domain:
     """The points at which one definition is evaluated."""
 
     def __init__(
-        self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Any = None
+        self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Points | None = None
     ) -> None:
         self.evaluated = evaluated
         self.products = program.products
@@ -193,7 +194,7 @@ class _Domain:
         self.space = Space(dims, self.sizes)
 
     @cached_property
-    def points(self) -> Any:
+    def points(self) -> Points:
         """The points as a set; extents of arguments are not negative."""
         box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
         for extent in self.extents:

@@ -7,7 +7,6 @@ it lies in memory too: in the padding of a layout, say.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
@@ -18,6 +17,7 @@ from tecomp.lowering.stages.program import Definition, Program
 from tecomp.lowering.stages.reads import Check, reads_of
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap as AnyMap
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, box_around, free, image, is_inside, preimage, rounded
 from tecomp.scheduling.relations import made_from
 from tecomp.scheduling.state import Split, StageState, Transform
@@ -79,7 +79,7 @@ def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
 
 
 def _stored_bounds(
-    maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Any, scope: Scope
+    maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Points, scope: Scope
 ) -> Bounds:
     """The box of places that is allocated for `bounds` of a tensor of some shape."""
     from_start = all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
@@ -137,7 +137,7 @@ def whole_tiles(
 def _is_in_memory(
     program: Program,
     definition: Definition,
-    points: Any,
+    points: Points,
     memory: Memory,
     checks: Mapping[int, tuple[Check, ...]],
     scope: Scope,

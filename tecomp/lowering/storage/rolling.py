@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
@@ -34,6 +33,7 @@ from tecomp.lowering.stages.whole_tiles import Bounds
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
 from tecomp.lowering.storage.scopes import Ranges
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, of_earlier_iterations, windows_around, without_gaps
 from tecomp.scheduling.state import At, StageState
 
@@ -131,7 +131,7 @@ class Window:
         )
 
     def _turning(
-        self, points: Any, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
+        self, points: Points, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
     ) -> tuple[Expr, Extent]:
         """`interval` of one dimension, or a narrower one that moves on with the loop."""
         start, most = interval

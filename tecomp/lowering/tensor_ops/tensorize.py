@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor_intrin import TensorIntrin, length
@@ -37,6 +37,7 @@ from tecomp.lowering.tensor_ops.match import (
 from tecomp.lowering.tensor_ops.place import Masks, Operands, operation, placed
 from tecomp.lowering.tensor_ops.tail import masks_of, runs_over
 from tecomp.poly.affine import NotAffine, Space, pw_aff
+from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, corner, first_dims
 from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
 from tecomp.scheduling.state import is_reduction
@@ -70,7 +71,7 @@ class Tensorizer:
         stage = self.definition.stage
         return f"s[{stage.name}].tensorize({stage.leaves[self.position].name}, {self.intrin.name})"
 
-    def measured(self, points: Any, scope: Scope) -> Tensorizer:
+    def measured(self, points: Points, scope: Scope) -> Tensorizer:
         """This operation for loops that visit `points`, in loops with the values of `scope`.
 
         Raises:
@@ -92,7 +93,7 @@ class Tensorizer:
             "extent only"
         )
 
-    def computed(self, points: Any, scope: Scope, *, accumulates: bool) -> Stmt:
+    def computed(self, points: Points, scope: Scope, *, accumulates: bool) -> Stmt:
         """The statements that compute, or add, what `points` of data and reduction give.
 
         Raises:
@@ -114,7 +115,7 @@ class Tensorizer:
             return seq(self.started(self._data_points(points), scope), made)
         return made
 
-    def started(self, points: Any, scope: Scope) -> Stmt:
+    def started(self, points: Points, scope: Scope) -> Stmt:
         """The statements that store what the reduction starts from, for the elements `points`."""
         assert self.intrin.reset is not None
         found = next(self._tiles(points, self.definition.axis, scope), None)
@@ -129,7 +130,7 @@ class Tensorizer:
     def _unused(self) -> tuple[Access, ...]:
         return tuple(Access((), ()) for _ in self.intrin.inputs)
 
-    def _data_points(self, points: Any) -> Any:
+    def _data_points(self, points: Points) -> Points:
         count = len(self.definition.axis)
         return first_dims(points, count)
 
@@ -146,7 +147,7 @@ class Tensorizer:
             return part
         return IfThenElse(place.tile.full_condition(), whole, part)
 
-    def _place(self, points: Any, scope: Scope) -> Operands:
+    def _place(self, points: Points, scope: Scope) -> Operands:
         """The first correspondence in which every operand is a part of one tensor."""
         found = self._pairings()
         axes = (*self.definition.axis, *self.definition.reduce_axis)
@@ -198,7 +199,7 @@ class Tensorizer:
         return found
 
     def _tiles(
-        self, points: Any, axes: Sequence[IterVar], scope: Scope
+        self, points: Points, axes: Sequence[IterVar], scope: Scope
     ) -> Iterator[Tile]:
         """The ways in which the axes of the operation run through `points`."""
         starts = corner(points, scope)
