@@ -11,7 +11,6 @@ from tecomp.errors import DefinitionError
 from tecomp.ir.dtype import FLOAT32, HANDLE, INT64, DType
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.quick import quick
 from tecomp.ir.text import (
     Bind,
     Level,
@@ -29,7 +28,6 @@ from tecomp.ir.text import (
 Extent: TypeAlias = "int | Expr"
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Buffer(Printed):
     """A region of memory, read and written with one index for each axis of `shape`.
@@ -191,7 +189,6 @@ class PadValue(Printed):
         yield from map(Release, self.indices)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Range(Printed):
     """`extent` values from `min`."""

@@ -32,7 +32,6 @@ from tecomp.ir.operators import (
     Scalar,
     integer_range,
 )
-from tecomp.ir.quick import quick
 from tecomp.ir.text import Name, Operand, Piece, Pieces, comma, operands, quoted
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ __all__ = [
 ]
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Select(Expr):
     """`a` where `condition` holds, else `b`; both are evaluated."""
@@ -92,7 +90,6 @@ class Select(Expr):
         return ("select(", *operands((self.condition, self.a, self.b)), ")")
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expr):
     """A call of one of the functions in `tecomp.ir.intrinsics`."""
@@ -112,7 +109,6 @@ class Call(Expr):
         return ("call(" if follows is None else f"{self.name}(", *comma(arguments), ")")
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferLoad(Expr):
     """The element of `buffer` at `indices`, one index an axis.
@@ -141,7 +137,6 @@ class BufferLoad(Expr):
         return (Name(self.buffer), ".load(", *comma(inner), Operand(self.predicate), ")")
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ramp(Expr):
     """`base, base + stride, ...`: `lanes` values of one vector."""

@@ -38,14 +38,12 @@ from tecomp.ir.intervals import (
 )
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.operators import OPPOSITE
-from tecomp.ir.quick import quick
 from tecomp.ir.stmt import Buffer
 
 _STEPS = 48
 _DEPTH = 10
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
     """Bounds of one variable: each of `low` is at most it, each of `high` at least it."""

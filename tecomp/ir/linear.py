@@ -26,13 +26,11 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.quick import quick
 from tecomp.ir.rewrite import children
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
     """`const` plus each `coefficient * atom` of `terms`, in the order they were written.

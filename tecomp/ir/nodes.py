@@ -29,7 +29,6 @@ from tecomp.ir.operators import (
     literal,
 )
 from tecomp.ir.pickles import register
-from tecomp.ir.quick import quick
 from tecomp.ir.text import Level, Name, Operand, Pieces, Printed, operands, shortened
 
 register()
@@ -209,7 +208,6 @@ class Expr(Printed):
         return Level.ATOM
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Var(Expr):
     """A variable: the same as itself only, whatever its name."""
@@ -224,7 +222,6 @@ class Var(Expr):
         return (Name(self), ".data") if self.dtype == HANDLE else (Name(self),)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Const(Expr):
     """A literal; its value is a Python float, bool or int, as the type is."""
@@ -251,7 +248,6 @@ class Const(Expr):
         return (f"{self.dtype}({text})" if finite else f'{self.dtype}("{text}")',)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Expr):
     """`value` converted to `dtype`.
@@ -268,7 +264,6 @@ class Cast(Expr):
         return (f'cast("{self.dtype}", ', Operand(self.value), ")")
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(Expr):
     """`a op b`, both of one type."""
@@ -294,7 +289,6 @@ class Binary(Expr):
         return (Operand(self.a, level), f" {self.op.value} ", Operand(self.b, level + 1))
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compare(Expr):
     """`a op b` as a truth value; the operands have one type."""
@@ -330,7 +324,6 @@ class Compare(Expr):
         return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expr):
     """The opposite truth value."""
@@ -351,7 +344,6 @@ class Not(Expr):
         return ("not ", Operand(self.a, Level.ATOM))
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Broadcast(Expr):
     """`value` in each of `lanes` lanes."""

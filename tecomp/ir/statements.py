@@ -10,7 +10,6 @@ from typing import ClassVar
 from tecomp.ir.buffer import Buffer, Range, declaration
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Expr, Var, access, is_const
-from tecomp.ir.quick import quick
 from tecomp.ir.text import (
     DEDENT,
     INDENT,
@@ -48,7 +47,6 @@ class ForKind(Enum):
     UNROLLED = "unrolled"
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Stmt):
     """`loop_var` runs from `min` over `extent` values.
@@ -84,7 +82,6 @@ class For(Stmt):
         yield Release(self.loop_var)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IfThenElse(Stmt):
     """One of two statements; `else_case` may be missing."""
@@ -102,7 +99,6 @@ class IfThenElse(Stmt):
             yield from block(self.else_case)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferStore(Stmt):
     """`buffer[indices] = value`, in the lanes where `predicate` holds."""
@@ -121,7 +117,6 @@ class BufferStore(Stmt):
         return ("store(", *place, ", ", Operand(self.value), *where, ")")
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefetch(Stmt):
     """Asks for the cache line of the element `place`, a load, to be fetched; changes nothing."""
@@ -133,7 +128,6 @@ class Prefetch(Stmt):
         return ("prefetch(", Operand(self.place), ")")
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferRealize(Stmt):
     """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
@@ -165,7 +159,6 @@ class BufferRealize(Stmt):
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Allocate(Stmt):
     """Memory for `buffer` exists during `body`; its contents start undefined."""
@@ -182,7 +175,6 @@ class Allocate(Stmt):
         return _with_buffer("Allocate", self.buffer, self.body)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeclBuffer(Stmt):
     """`buffer` is another view of memory that exists already."""
@@ -195,7 +187,6 @@ class DeclBuffer(Stmt):
         return _with_buffer("DeclBuffer", self.buffer, self.body, view=True)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(Stmt):
     """`var` stands for `value`, computed once, during `body`."""
@@ -218,7 +209,6 @@ class Let(Stmt):
         yield Release(self.var)
 
 
-@quick
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SeqStmt(Stmt):
     """Statements in order, opened up where they are sequences; without any, it does nothing."""
