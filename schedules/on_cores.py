@@ -46,7 +46,7 @@ def _bring(
     s: te.Schedule, x: te.Tensor, reader: te.Tensor, operand: int, c: Contraction, p: Plan,
     where: Placement, site: tuple[te.Tensor, te.IterVar],
 ) -> None:
-    """Bring a part of a factor into the scratchpad, for each round of a loop of the sums."""
+    """Bring a part of a factor into the scratchpad, for each iteration of a loop of the sums."""
     copy = x if x.op.input_tensors else s.cache_read(x, where.scratchpad, [reader])
     made = [copy]
     if is_turned_and_padded(c, operand, p.product):

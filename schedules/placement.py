@@ -208,18 +208,18 @@ class Placement:
         s[x].vectorize(columns[-1])
 
     def share(self, s: te.Schedule, x: te.Tensor, loop: te.IterVar) -> te.IterVar:
-        """Share the rounds of a loop among all cores, evenly.
+        """Share the iterations of a loop among all cores, evenly.
 
-        Any number of rounds will do: of more rounds than cores each core has several, of fewer
-        some cores have none.
+        Any number of iterations will do: of more iterations than cores each core has several, of
+        fewer some cores have none.
 
         Returns:
-            The loop over the rounds of one core.
+            The loop over the iterations of one core.
         """
-        rounds = number(loop.extent, x)
-        each = max(ceil_div(rounds, self.target.cores), 1)
+        iterations = number(loop.extent, x)
+        each = max(ceil_div(iterations, self.target.cores), 1)
         outer, inner = s[x].split(loop, factor=each)
-        count = max(ceil_div(rounds, each), 1)
+        count = max(ceil_div(iterations, each), 1)
         first, *others = self.target.grid.items()
         for axis, cores in reversed(others):
             outer, along = s[x].split(outer, factor=min(cores, count))

@@ -65,7 +65,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A loop along dimension number `dim`: at most `size` rounds of `unit` granules."""
+    """A loop along dimension number `dim`: at most `size` iterations of `unit` granules."""
 
     dim: int
     unit: int
@@ -375,7 +375,7 @@ def _nest(plan: _Plan, levels: Sequence[_Level], threads: int) -> Stmt:
 
 
 def _extent(level: _Level, around: Sequence[_Level], steps: int, at: Expr) -> Expr:
-    """Rounds of a loop: those of a whole block, or what is left of the dimension."""
+    """Iterations of a loop: those of a whole block, or what is left of the dimension."""
     if not around or steps % around[-1].unit == 0:
         return index_value(level.size)
     left = binary(BinOp.SUB, index_value(steps), at)
@@ -395,7 +395,7 @@ def _shared(levels: Sequence[_Level], threads: int) -> int:
 
 
 def _parallel(loops: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
-    """The rounds of some loops as those of one, in parallel."""
+    """The iterations of some loops as those of one, in parallel."""
     if not loops:
         return body
     n = Var("n", INT64)

@@ -116,14 +116,14 @@ def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
 def move_row(dim: Dim, source: Expr, result: Expr, memories: Memories) -> Stmt:
     """A row that is contiguous in both."""
     wide = _VECTORS * memories.lanes
-    rounds = dim.count // wide
+    iterations = dim.count // wide
     parts: list[Stmt] = []
-    if rounds > _UNROLLED:
+    if iterations > _UNROLLED:
         n = Var("n", INT64)
         starts = plus(source, n, wide * dim.source), plus(result, n, wide)
         moved = move_vector(dim, wide, *starts, memories)
-        parts.append(For(n, index_value(0), index_value(rounds), ForKind.SERIAL, moved))
-        first = rounds * wide
+        parts.append(For(n, index_value(0), index_value(iterations), ForKind.SERIAL, moved))
+        first = iterations * wide
     else:
         first = 0
     for start, size in vectors(dim.count, first, memories.lanes):

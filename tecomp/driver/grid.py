@@ -12,8 +12,8 @@ def check_grid(state: State, target: Target) -> None:
     """Every loop bound to a grid axis has its cores, and none asks a core to be many.
 
     Raises:
-        TargetError: there is no such axis, it has fewer cores than the loop has rounds, or a loop
-            around it has the axis already.
+        TargetError: there is no such axis, it has fewer cores than the loop has iterations, or a
+            loop around it has the axis already.
     """
     for stage in state:
         around = _around(stage, state)

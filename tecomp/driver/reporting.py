@@ -16,7 +16,7 @@ from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.distinct import distinct
 from tecomp.machine.descriptor import Target
 from tecomp.model.cost import Program, cost
-from tecomp.model.count import BUDGET, TooManyRoundsError
+from tecomp.model.count import BUDGET, TooManyIterationsError
 from tecomp.model.report import Report
 from tecomp.scheduling.layout import stored_shape
 from tecomp.scheduling.state import AtRoot, State
@@ -36,9 +36,9 @@ def report_of(
     peaks = {memory: found.peak(memory) for memory in target.memories}
     try:
         return cost(Program(name, flat, peaks, _padding(state, known)), target)
-    except TooManyRoundsError:
+    except TooManyIterationsError:
         raise LowerError(
-            f"report: more than {BUDGET} rounds of loops in {name} differ from each other, as "
+            f"report: more than {BUDGET} iterations of loops in {name} differ from each other, as "
             "conditions or bounds that are not linear depend on them; use smaller sizes"
         ) from None
 

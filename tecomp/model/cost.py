@@ -18,7 +18,7 @@ from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.count import Core, Counter
 from tecomp.model.exchange import Sources, exchanges, link_between
-from tecomp.model.frames import Frame, Round
+from tecomp.model.frames import Frame, Loop
 from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
 from tecomp.model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
@@ -52,7 +52,7 @@ def cost(program: Program, target: Target) -> Report:
     """The report of a program.
 
     Raises:
-        TooManyRoundsError: too much has to be counted round by round.
+        TooManyIterationsError: too much has to be counted iteration by iteration.
     """
     sites = sites_of(program.func, target.engine)
     model = _Model(target, sites)
@@ -317,10 +317,10 @@ def cores_among(frames: Sequence[Frame], target: Target) -> int:
     """How many cores of a processor share what is in these loops: the outermost parallel one's."""
     if target.core is not None:
         for frame in frames:
-            if isinstance(frame, Round) and frame.is_parallel:
-                rounds = int(frame.extent.value) if isinstance(frame.extent, Const) else None
+            if isinstance(frame, Loop) and frame.is_parallel:
+                iterations = int(frame.extent.value) if isinstance(frame.extent, Const) else None
                 most = target.core.count
-                return most if rounds is None else max(min(most, rounds), 1)
+                return most if iterations is None else max(min(most, iterations), 1)
     return 1
 
 

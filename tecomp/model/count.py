@@ -1,9 +1,9 @@
 """How often a place is reached, and at which addresses, from the loops and conditions around it.
 
 What happens inside of a loop depends on what is outside by the values of some expressions only. For
-each of them that occurs, rounds are joined two by two, and the joined ones again, so that any range
-of rounds, of which a bound may depend on loops outside, is joined from a few parts. Rounds that
-differ in nothing but a shift of the addresses have the same parts. It is exact.
+each of them that occurs, iterations are joined two by two, and the joined ones again, so that any
+range of iterations, of which a bound may depend on loops outside, is joined from a few parts.
+Iterations that differ in nothing but a shift of the addresses have the same parts. It is exact.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ONE = Step(1, None)
 _Value: TypeAlias = "Callable[[list[Any]], Any]"
 
 
-class TooManyRoundsError(Exception):
-    """More rounds would have to be counted than the budget allows."""
+class TooManyIterationsError(Exception):
+    """More iterations would have to be counted than the budget allows."""
 
 
 @dataclass
@@ -44,12 +44,12 @@ class Counter:
 
     Attributes:
         grid: cores along each axis, in the order of coordinates.
-        rounds: that were looked at so far.
+        iterations: that were looked at so far.
         terms: sums that addresses and conditions are.
     """
 
     grid: Mapping[str, int]
-    rounds: int = 0
+    iterations: int = 0
     terms: Terms = field(default_factory=Terms)
     _times: dict[tuple[int, ...], tuple[Sequence[Frame], dict[Core, int]]] = field(
         default_factory=dict)
@@ -136,9 +136,9 @@ class _Loop:
         conditions: that have to hold inside.
         factor: what the address grows by with the variable.
         adds: parts of the address, times their factors, that are known inside.
-        key: values, known outside, that decide what happens in a round.
+        key: values, known outside, that decide what happens in an iteration.
         threads: axes of the grid that loops inside are bound to.
-        is_needed: whether rounds differ in more than a shift of the addresses.
+        is_needed: whether iterations differ in more than a shift of the addresses.
     """
 
     level: Level
@@ -240,10 +240,10 @@ class _Place:
     def _part(
         self, k: int, line: dict[tuple[int, int], Accesses], offset: int, power: int, start: int
     ) -> Accesses:
-        """`2 ** power` rounds from a value on."""
+        """`2 ** power` iterations from a value on."""
         loop = self.loops[k]
         if not loop.is_needed:
-            # The same rounds, at addresses that are a multiple of a block further.
+            # The same iterations, at addresses that are a multiple of a block further.
             base = start % (self.block // gcd(loop.factor, self.block))
             if base != start:
                 found = self._part(k, line, offset, power, base)
@@ -251,9 +251,9 @@ class _Place:
         known = line.get((power, start))
         if known is not None:
             return known
-        self.counter.rounds += 1
-        if self.counter.rounds > BUDGET:
-            raise TooManyRoundsError
+        self.counter.iterations += 1
+        if self.counter.iterations > BUDGET:
+            raise TooManyIterationsError
         if power:
             half = 1 << (power - 1)
             made = joined(

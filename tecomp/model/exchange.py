@@ -10,7 +10,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link
-from tecomp.model.frames import Frame, Round, Where
+from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.sites import Site, Sites
 from tecomp.poly.context import isl_work
 from tecomp.poly.shares import Use, by_owner
@@ -88,17 +88,17 @@ def _may_cross(site: Site, made: dict[Var, set[Var | None]]) -> bool:
 
 
 def _side_by_side(site: Site) -> Var | None:
-    """The outermost loop over cores around a place, of which rounds run in any order."""
-    loops = (frame for frame in site.frames if isinstance(frame, Round) and frame.thread)
+    """The outermost loop over cores around a place, of which iterations run in any order."""
+    loops = (frame for frame in site.frames if isinstance(frame, Loop) and frame.thread)
     first = next(loops, None)
     return None if first is None else first.var
 
 
 def _use(site: Site, axes: Sequence[str]) -> Use:
-    rounds = [frame for frame in site.frames if isinstance(frame, Round)]
-    cores: dict[str, Expr] = {loop.thread: loop.var for loop in rounds if loop.thread}
+    around = [frame for frame in site.frames if isinstance(frame, Loop)]
+    cores: dict[str, Expr] = {loop.thread: loop.var for loop in around if loop.thread}
     return Use(
-        tuple((loop.var, loop.min, loop.extent) for loop in rounds),
+        tuple((loop.var, loop.min, loop.extent) for loop in around),
         tuple(_conditions(site.frames)),
         tuple(cores.get(axis, Const(0)) for axis in axes), site.indices,
     )

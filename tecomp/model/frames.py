@@ -9,16 +9,16 @@ from tecomp.ir.expr import Expr, Var
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Loop:
     """A loop around a place.
 
     Attributes:
         var: its variable.
         min: the first value of that.
-        extent: the number of rounds.
+        extent: the trip count.
         thread: the axis of the grid that it is bound to.
         is_alone: whether there is one statement inside.
-        is_parallel: whether cores share its rounds.
+        is_parallel: whether cores share its iterations.
     """
 
     var: Var
@@ -36,4 +36,4 @@ class Where:
     condition: Expr
 
 
-Frame: TypeAlias = "Round | Where"
+Frame: TypeAlias = "Loop | Where"

@@ -27,7 +27,7 @@ from tecomp.ir.expr import (
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.operators import MIRRORED, OPPOSITE
 from tecomp.ir.rewrite import children, free_variables, walk
-from tecomp.model.frames import Frame, Round
+from tecomp.model.frames import Frame, Loop
 
 
 @dataclass(slots=True)
@@ -65,13 +65,13 @@ class Levels:
 def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
     """The loops and conditions of `frames`.
 
-    What depends on data is left out: such a condition holds, such a loop has no rounds.
+    What depends on data is left out: such a condition holds, such a loop has no iterations.
     """
-    depths = {f.var: k for k, f in enumerate(f for f in frames if isinstance(f, Round))}
+    depths = {f.var: k for k, f in enumerate(f for f in frames if isinstance(f, Loop))}
     outside: list[Expr] = []
     loops: list[Level] = []
     for frame in frames:
-        if isinstance(frame, Round):
+        if isinstance(frame, Loop):
             low, extent = (
                 e if is_known(e, depths) else index_value(0) for e in (frame.min, frame.extent)
             )
@@ -79,7 +79,7 @@ def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
                 BinOp.ADD, low, extent)
             loops.append(Level(frame.var, frame.thread, low, end))
     for frame in frames:
-        if isinstance(frame, Round) or not is_known(frame.condition, depths):
+        if isinstance(frame, Loop) or not is_known(frame.condition, depths):
             continue
         for part in _parts(frame.condition):
             depth = depth_of(part, depths)

@@ -9,7 +9,7 @@ from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.rewrite import free_variables
 from tecomp.machine.memory import Link
 from tecomp.model.count import address_of
-from tecomp.model.frames import Frame, Round
+from tecomp.model.frames import Frame, Loop
 from tecomp.model.sites import Site
 
 
@@ -46,7 +46,7 @@ def cycles(link: Link, moved: int, requests: int, delay: float) -> float:
 
 
 def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ...]:
-    """The loops and conditions of which each round is a transfer: one descriptor of the link.
+    """The loops and conditions of which each iteration is a transfer: one descriptor of the link.
 
     A transfer is the innermost loops in which there is nothing but the copy, as many as the link
     takes. Loops that go on where the next one inside ends, in both memories, are one.
@@ -61,7 +61,7 @@ def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ..
     outer = len(site.frames)
     for k in range(len(site.frames) - 1, -1, -1):
         frame = site.frames[k]
-        if not isinstance(frame, Round):
+        if not isinstance(frame, Loop):
             continue
         if not frame.is_alone or frame.thread:
             break
@@ -82,7 +82,7 @@ def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ..
     return site.frames[:outer]
 
 
-def _factor(address: Linear, loop: Round) -> int | None:
+def _factor(address: Linear, loop: Loop) -> int | None:
     """What an address grows by in a loop; None where that is no multiple."""
     total = 0
     for atom, factor in address.terms.values():

@@ -185,7 +185,7 @@ class Report:
 
         Each core has a row for each of its resources. Resources work at the same time, but nothing
         begins before what it takes data from has ended; a part of the program is shown as slices,
-        as its rounds are. Without a clock a cycle is shown as a microsecond.
+        as its iterations are. Without a clock a cycle is shown as a microsecond.
         """
         scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
         events: list[dict[str, Any]] = []

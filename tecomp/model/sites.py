@@ -22,7 +22,7 @@ from tecomp.ir.rewrite import children, fold, substitute
 from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, IfThenElse, Let, PrimFunc, Stmt
 from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import Unit
-from tecomp.model.frames import Frame, Round, Where
+from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.units import unit_of
 from tecomp.model.values import has_load, is_copy, operations
 
@@ -122,34 +122,34 @@ def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
 
 
 def sources_of(sites: Sites) -> dict[int, tuple[tuple[int, int], ...]]:
-    """For each statement those before it that write what it reads, and how many rounds they share.
+    """For each statement those that write what it reads, and how many iterations they share.
 
-    Rounds are those of the loops that both are in, but for loops that are bound to cores.
+    Iterations are those of the loops that both are in, but for loops that are bound to cores.
     """
-    loops: dict[int, tuple[Round, ...]] = {}
+    loops: dict[int, tuple[Loop, ...]] = {}
     writers: dict[Var, dict[int, None]] = {}
     found: dict[int, dict[int, int]] = {}
     for site in sorted(sites.sites, key=lambda site: (site.statement, site.direction)):
-        around = tuple(frame for frame in site.frames if isinstance(frame, Round))
+        around = tuple(frame for frame in site.frames if isinstance(frame, Loop))
         loops.setdefault(site.statement, around)
         if site.direction == "write":
             writers.setdefault(site.buffer.data, {}).setdefault(site.statement)
             continue
         for writer in writers.get(site.buffer.data, ()):
             if writer != site.statement:
-                rounds = _shared_rounds(loops[writer], around)
-                found.setdefault(site.statement, {})[writer] = rounds
+                iterations = _shared_iterations(loops[writer], around)
+                found.setdefault(site.statement, {})[writer] = iterations
     return {statement: tuple(each.items()) for statement, each in found.items()}
 
 
-def _shared_rounds(a: tuple[Round, ...], b: tuple[Round, ...]) -> int:
-    rounds = 1
+def _shared_iterations(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> int:
+    iterations = 1
     for x, y in zip(a, b, strict=False):
         if x.var is not y.var:
             break
         if not x.thread:
-            rounds *= max(int(x.extent.value), 1) if isinstance(x.extent, Const) else 1
-    return rounds
+            iterations *= max(int(x.extent.value), 1) if isinstance(x.extent, Const) else 1
+    return iterations
 
 
 class _Finder:
@@ -209,7 +209,7 @@ class _Finder:
         self._reads((low, extent), frames, None)
         if node.thread:
             self.axes.setdefault(node.thread)
-        frame = Round(node.loop_var, self._known(low), self._known(extent), node.thread,
+        frame = Loop(node.loop_var, self._known(low), self._known(extent), node.thread,
                       id(node) in self.alone, node.kind is ForKind.PARALLEL)
         return [(node.body, (*frames, frame), values)]
 
@@ -344,7 +344,7 @@ def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, 
     if not indices or indices[-1].dtype.lanes == 1:
         return indices, ()
     last, lane = indices[-1], Var("lane", INT64)
-    lanes = Round(lane, Const(0, INT64), Const(last.dtype.lanes, INT64), "")
+    lanes = Loop(lane, Const(0, INT64), Const(last.dtype.lanes, INT64), "")
     match last:
         case Ramp(base, stride):
             return (*indices[:-1], base + stride * lane), (lanes,)

@@ -1,9 +1,9 @@
 """When each resource of a core does what: nothing begins before what it takes data from has ended.
 
-A statement inside of loops works while others in the same loops do: what one round has computed is
-stored while the next is computed. So each part is cut into slices, as rounds are; a slice waits for
-the slices of the same rounds of what it takes data from, and for the slice before it. Where two
-statements share no loop, the second one waits for all of the first.
+A statement inside of loops works while others in the same loops do: what one iteration has computed
+is stored while the next is computed. So each part is cut into slices, as iterations are; a slice
+waits for the slices of the same iterations of what it takes data from, and for the slice before it.
+Where two statements share no loop, the second one waits for all of the first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Part:
         cycles: that it takes of the resource.
         statement: number of the statement, in program order.
         step: of a statement: 0 reads, 1 computes, 2 writes.
-        after: statements that it takes data from, each with the rounds of the loops that both are
-            in.
+        after: statements that it takes data from, each with the iterations of the loops
+            that both are in.
     """
 
     name: str
@@ -83,24 +83,24 @@ def timeline(parts: Sequence[Part]) -> tuple[Event, ...]:
 def _waits(parts: Sequence[Part], k: int) -> list[list[tuple[int, int]]]:
     """For each slice of a part, the slices that have to end before."""
     part = parts[k]
-    rounds: Mapping[int, int] = dict(part.after)
+    iterations: Mapping[int, int] = dict(part.after)
     found: list[list[tuple[int, int]]] = []
     for piece in range(SLICES):
         needed = [(k, piece - 1)] if piece else []
         for other, before in enumerate(parts):
             if before.statement == part.statement and before.step < part.step:
                 needed.append((other, piece))
-            elif before.statement in rounds and before.statement < part.statement:
-                needed.append((other, last_slice(piece, rounds[before.statement])))
+            elif before.statement in iterations and before.statement < part.statement:
+                needed.append((other, last_slice(piece, iterations[before.statement])))
         found.append(needed)
     return found
 
 
-def last_slice(piece: int, rounds: int) -> int:
-    """The last slice of a statement with a share in the rounds that slice `piece` of another has.
+def last_slice(piece: int, iterations: int) -> int:
+    """The last slice of a statement with iterations that slice `piece` of another has as well.
 
     >>> last_slice(2, 1), last_slice(2, 8), last_slice(2, 2)
     (7, 2, 3)
     """
-    done = -(-(piece + 1) * rounds // SLICES)
-    return -(-done * SLICES // rounds) - 1
+    done = -(-(piece + 1) * iterations // SLICES)
+    return -(-done * SLICES // iterations) - 1

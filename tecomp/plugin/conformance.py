@@ -193,18 +193,18 @@ def _capacity(target: Target, memory: Memory) -> str:
 
 def _axis(target: Target, axis: str) -> str:
     cores = target.grid[axis]
-    for rounds in (cores, cores + 1):
-        tensors = _increments((rounds,), _dtype(target))
+    for iterations in (cores, cores + 1):
+        tensors = _increments((iterations,), _dtype(target))
         s = te.create_schedule(tensors[1].op)
         s[tensors[1]].bind(s[tensors[1]].op.axis[0], te.thread_axis(axis))
-        if rounds == cores:
+        if iterations == cores:
             _runs(target, s, tensors)
             continue
         try:
             build(s, list(tensors), target=target)
         except TargetError:
             return f"{cores} cores"
-    raise _FailedError(f"{cores + 1} rounds went onto {cores} cores; report this to tecomp")
+    raise _FailedError(f"{cores + 1} iterations went onto {cores} cores; report this to tecomp")
 
 
 def _grid(target: Target) -> str:

@@ -1,4 +1,4 @@
-"""The pool of threads: every round once, whoever runs it, whatever else happens meanwhile."""
+"""The pool of threads: every iteration once, whoever runs it, whatever else happens meanwhile."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_chunks_get_smaller(threads: Callable[[int], None]) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
 def test_threads_end_together(threads: Callable[[int], None], count: int) -> None:
-    """Each takes the next chunk when it is done; rounds take one unit of time."""
+    """Each takes the next chunk when it is done; iterations take one unit of time."""
     threads(count)
     for extent in range(1, 100):
         busy_until = [0] * count
@@ -192,7 +192,7 @@ def test_number_of_threads_follows_the_environment(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("TECOMP_NUM_THREADS", count)
         KERNEL(np.zeros(8, np.int64), 0)
 
-        # Chunks are as many as threads where each gets one round.
+        # Chunks are as many as threads where each gets one iteration.
         assert len(ranges_of(0, int(count))) == int(count)
 
 

@@ -228,7 +228,7 @@ def test_too_many_rounds_that_differ() -> None:
     with pytest.raises(LowerError) as error:
         kernel.report()
     assert error.value.message == (
-        "report: more than 1000000 rounds of loops in main differ from each other, as conditions "
+        "report: more than 1000000 iterations of loops in main differ from each other, as conditions "
         "or bounds that are not linear depend on them; use smaller sizes"
     )
 

@@ -87,7 +87,7 @@ def test_no_kernel_is_quicker_than_its_report(name: str) -> None:
 
 
 def report_of(count: int, extent: int) -> Report:
-    """Of a sum in a parallel loop of so many rounds, and of one that is not, on so many cores."""
+    """Of a sum in a parallel loop of so many iterations, and of one that is not, on so many cores."""
     target = tecomp.Target.load("cpu", core={"count": count, "vector_bytes": 32}, clock_hz=1e9)
     A = te.placeholder((extent, 64), name="A")
     B = te.compute((extent, 64), lambda i, j: A[i, j] + 1.0, name="B")

@@ -13,7 +13,7 @@ from tecomp.ir.evaluate_expr import Scope, compile_expr
 from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
 from tecomp.ir.stmt import Buffer
 from tecomp.model.count import Counter
-from tecomp.model.frames import Frame, Round, Where
+from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.sequence import Sequence as Accesses
 from tests.strategies.draws import Draw
 
@@ -95,11 +95,11 @@ def nests(draw: Draw) -> tuple[list[Frame], Expr]:
     for k in range(draw(st.integers(1, 4))):
         var = Var("ijkl"[k])
         thread = "core.x" if draw(st.integers(0, 5)) == 0 and not any(
-            isinstance(f, Round) and f.thread for f in frames) else ""
+            isinstance(f, Loop) and f.thread for f in frames) else ""
         low: Expr = draw(sums(variables)) if draw(st.booleans()) else Const(0, INT64)
         extent = draw(sums(variables)) if draw(st.booleans()) else Const(
             draw(st.integers(0, 6)), INT64)
-        frames.append(Round(var, low, extent, thread))
+        frames.append(Loop(var, low, extent, thread))
         variables.append(var)
         if draw(st.booleans()):
             frames.append(Where(draw(conditions(variables))))
@@ -109,7 +109,7 @@ def nests(draw: Draw) -> tuple[list[Frame], Expr]:
 @given(nests(), st.sampled_from([4, 16, 12, 6]))
 def test_random_loops(nest: tuple[list[Frame], Expr], block: int) -> None:
     frames, index = nest
-    axes = [f.thread for f in frames if isinstance(f, Round) and f.thread]
+    axes = [f.thread for f in frames if isinstance(f, Loop) and f.thread]
     buffer = Buffer("A", (1000,), FLOAT32)
 
     found = Counter(dict.fromkeys(axes, 4)).accesses(frames, buffer, (index,), block)
@@ -121,9 +121,9 @@ def test_random_loops(nest: tuple[list[Frame], Expr], block: int) -> None:
         assert figures(found.get(core, Accesses())) == watched(addresses, block)
 
 
-def loop(var: Var, low: Expr | int, end: Expr | int) -> Round:
+def loop(var: Var, low: Expr | int, end: Expr | int) -> Loop:
     start, stop = (Const(e, INT64) if isinstance(e, int) else e for e in (low, end))
-    return Round(var, start, stop - start, "")
+    return Loop(var, start, stop - start, "")
 
 
 X, Y, Z = Var("i"), Var("j"), Var("k")
@@ -155,4 +155,4 @@ def test_size_does_not_matter(frames: list[Frame], count: int) -> None:
     found = counter.accesses(frames, buffer, (X * 2048 + Y,), 64)[()]
 
     assert found.count == count
-    assert counter.rounds < 50_000
+    assert counter.iterations < 50_000

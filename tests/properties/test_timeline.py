@@ -112,10 +112,10 @@ def test_chains_are_causal(name: str, *, is_nested: bool) -> None:
     check(chain(name, is_nested=is_nested))
 
 
-@pytest.mark.parametrize(("rounds", "end"), [(1, 24.0), (2, 20.0), (8, 17.0), (64, 17.0)])
-def test_rounds_of_one_loop_overlap(rounds: int, end: float) -> None:
+@pytest.mark.parametrize(("iterations", "end"), [(1, 24.0), (2, 20.0), (8, 17.0), (64, 17.0)])
+def test_iterations_of_one_loop_overlap(iterations: int, end: float) -> None:
     """A copy goes on while what came before is computed with; in loops apart it ends before."""
-    parts = [Part("A.lx", "link", 8.0, 0, 0), Part("B", "compute", 16.0, 1, 1, ((0, rounds),))]
+    parts = [Part("A.lx", "link", 8.0, 0, 0), Part("B", "compute", 16.0, 1, 1, ((0, iterations),))]
 
     assert max(event.end for event in timeline(parts)) == end
 
@@ -125,15 +125,15 @@ def test_rounds_of_one_loop_overlap(rounds: int, end: float) -> None:
 def test_slices_follow_what_they_wait_for(drawn: list[tuple[int, int, int, int, int]]) -> None:
     parts = [
         Part(f"T{k}", f"r{resource}", float(cycles), k, step,
-             ((source % k, rounds),) if k else ())
-        for k, (resource, step, rounds, source, cycles) in enumerate(drawn)
+             ((source % k, iterations),) if k else ())
+        for k, (resource, step, iterations, source, cycles) in enumerate(drawn)
     ]
     when = {(event.part, event.slice): event for event in timeline(parts)}
 
     assert len(when) == SLICES * len(parts)
     for (k, piece), event in when.items():
-        for source, rounds in parts[k].after:
-            assert when[source, last_slice(piece, rounds)].end <= event.start
+        for source, iterations in parts[k].after:
+            assert when[source, last_slice(piece, iterations)].end <= event.start
     for resource in {part.resource for part in parts}:
         mine = sorted((e.start, e.end) for e in when.values() if parts[e.part].resource == resource)
         assert all(a[1] <= b[0] for a, b in pairwise(mine))

@@ -29,7 +29,7 @@ class Inside:
         self._errors = errors
 
     def parallel(self, begin: int, extent: int, body: Body) -> None:
-        """Share rounds; `body` is called with the state of its thread and a range."""
+        """Share iterations; `body` is called with the state of its thread and a range."""
 
         def run(thread: int, _captured: int | None, start: int, stop: int) -> None:
             try:

@@ -20,7 +20,7 @@ from tecomp.ir.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKi
 def outline(
     code: Code, stmt: For, first: str, extent: str, emit_stmt: Callable[[Code, Stmt], None]
 ) -> None:
-    """Put the rounds of `stmt` into a function of their own, and run it over all threads."""
+    """Put the iterations of `stmt` into a function of their own, and run it over all threads."""
     captured = [var for var in variables_used(stmt.body) if var in code.env]
     module = code.module
     module.outlined += 1

@@ -128,7 +128,7 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
 
 
 def _places(terms: Terms, loop: For) -> _Places:
-    """What all rounds of `loop` read and write in the same place, and nothing else overlaps."""
+    """What all iterations of `loop` read and write in the same place, and nothing else overlaps."""
     stores = list(_always(loop.body))
     if not stores:
         return {}
@@ -174,7 +174,7 @@ def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:
 
 
 def _always(body: Stmt) -> Iterator[BufferStore]:
-    """The stores to first lanes that each round of a loop with this body comes to."""
+    """The stores to first lanes that each iteration of a loop with this body comes to."""
     todo: list[Any] = [body]
     while todo:
         node = todo.pop()
@@ -187,12 +187,12 @@ def _always(body: Stmt) -> Iterator[BufferStore]:
 
 
 def _runs(node: Any) -> bool:
-    """Whether it is a loop of one round at least."""
+    """Whether it is a loop of one iteration at least."""
     return isinstance(node, For) and isinstance(node.extent, Const) and node.extent.value > 0
 
 
 def _stays(store: BufferStore, bound: set[Var]) -> bool:
-    """Whether a place is the same in all rounds of a loop that binds these variables."""
+    """Whether a place is the same in all iterations of a loop that binds these variables."""
     if store.buffer.data in bound or store.buffer.dtype.lanes > 1:
         return False
     return not any(

@@ -128,7 +128,7 @@ def _allocate(code: Code, stmt: Allocate) -> Rule:
 
 
 def _for(code: Code, stmt: For) -> Rule:
-    """The body for every value below the end; the first round is tested as well."""
+    """The body for every value below the end; the first iteration is tested as well."""
     if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
         outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
         return
@@ -161,8 +161,8 @@ def _for(code: Code, stmt: For) -> Rule:
     code.settled = around
     code.do(f"{following} = add nsw {kind} {var}, 1")
     again = code.op(f"icmp slt {kind} {following}, {end}")
-    rounds = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
-    code.lines[place] = f"  {var} = phi {kind} {rounds}"
+    incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
+    code.lines[place] = f"  {var} = phi {kind} {incoming}"
     code.branch(again, body, after)
     code.label(after)
 

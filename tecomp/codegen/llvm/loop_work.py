@@ -2,7 +2,7 @@
 
 Most of what is generated is vectors in SSA form already, and those passes are then most of the
 compile time and gain nothing. They are needed where a loop has something to move out of it: a sum
-in memory, a load or a call that stays the same in each round. Conditions that stay the same are
+in memory, a load or a call that stays the same in each iteration. Conditions that stay the same are
 moved out by the code generator itself, as most loops over edges have some.
 
 Source:
@@ -138,7 +138,7 @@ def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
 
 
 def staying_conditions(loop: For) -> list[Expr]:
-    """The conditions in an innermost loop that are the same in each round, as large as they get.
+    """The conditions that no iteration of an innermost loop changes, as large as they get.
 
     They read no memory and cannot fail, so they can be computed before the loop.
     """

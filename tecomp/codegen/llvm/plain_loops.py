@@ -52,7 +52,7 @@ def _is_scalar(store: BufferStore) -> bool:
 
 
 def _goes_on(store: BufferStore, var: Var) -> bool:
-    """Whether each round stores next to the one before."""
+    """Whether each iteration stores next to the one before."""
     *outer, last = store.indices
     if any(mentions(index, var) for index in outer):
         return False
@@ -61,7 +61,7 @@ def _goes_on(store: BufferStore, var: Var) -> bool:
 
 
 def _folds(store: BufferStore, var: Var, *, fast_math: bool) -> bool:
-    """Whether each round adds to the same element, and the order of them does not matter."""
+    """Whether each iteration adds to the same element, and the order of them does not matter."""
     value = store.value
     if not isinstance(value, Binary) or value.op not in _ANY_ORDER:
         return False

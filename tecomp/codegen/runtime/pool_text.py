@@ -1,8 +1,8 @@
 """The pool of threads that parallel loops share, as LLVM IR.
 
-One job runs at a time. Its rounds are cut into chunks, which the caller and the workers claim from
-one counter; the job is done when all chunks are, and not when all workers are, so a worker that is
-late or gone costs time and nothing else. Who finds the pool busy runs its rounds alone.
+One job runs at a time. Its iterations are cut into chunks, which the caller and the workers claim
+from one counter; the job is done when all chunks are, and not when all workers are, so a worker
+that is late or gone costs time and nothing else. Who finds the pool busy runs its iterations alone.
 
 Workers look at `@job` for a while before they sleep, because the next job is often near. What is
 shared lies on cache lines of its own.
@@ -59,12 +59,12 @@ declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_signal(ptr)
 """
 
-# The first round of a chunk. Half of the rounds are one chunk a thread, half of what is left is
-# one chunk a thread again, and so on `halvings` times; what is left then, too. Of uneven chunks
-# the longer come first. So chunks are large, and yet the last ones are small enough that no
+# The first iteration of a chunk. Half of the iterations are one chunk a thread, half of what is
+# left is one chunk a thread again, and so on `halvings` times; what is left then, too. Of uneven
+# chunks the longer come first. So chunks are large, and yet the last ones are small enough that no
 # thread waits long for another.
 _CHUNKS = """\
-define internal i64 @first_round(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings) #0 {
+define internal i64 @first_iteration(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings) #0 {
 entry:
   %batch = udiv i64 %chunk, %threads
   %halved = call i64 @llvm.umin.i64(i64 %batch, i64 %halvings)
@@ -75,9 +75,9 @@ entry:
   %half = lshr i64 %left, 1
   %is.last = icmp eq i64 %halved, %halvings
   %after = select i1 %is.last, i64 0, i64 %half
-  %rounds = sub i64 %left, %after
-  %each = udiv i64 %rounds, %threads
-  %longer = urem i64 %rounds, %threads
+  %count = sub i64 %left, %after
+  %each = udiv i64 %count, %threads
+  %longer = urem i64 %count, %threads
   %even = mul i64 %place, %each
   %more = call i64 @llvm.umin.i64(i64 %place, i64 %longer)
   %offset = add i64 %even, %more
@@ -101,9 +101,9 @@ measure:
   %threads = load i64, ptr %at.threads
   %at.halvings = field Work.halvings, ptr @work
   %halvings = load i64, ptr %at.halvings
-  %first = call i64 @first_round(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings)
+  %first = call i64 @first_iteration(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings)
   %following = add i64 %chunk, 1
-  %last = call i64 @first_round(i64 %following, i64 %extent, i64 %threads, i64 %halvings)
+  %last = call i64 @first_iteration(i64 %following, i64 %extent, i64 %threads, i64 %halvings)
   %is.some = icmp ult i64 %first, %last
   br i1 %is.some, label %run, label %next
 run:
@@ -149,7 +149,7 @@ entry:
   %most = add i64 %started, 1
   %count = call i64 @llvm.smin.i64(i64 %few, i64 %most)
   %is.many = icmp sgt i64 %count, 1
-  ; The products of `first_round` fit into 64 bits below this.
+  ; The products of `first_iteration` fit into 64 bits below this.
   %is.sane = icmp slt i64 %extent, 281474976710656
   %is.wanted = and i1 %is.many, %is.sane
   br i1 %is.wanted, label %try, label %alone
@@ -166,7 +166,7 @@ serial:
   br label %out
 together:
   $FOLLOW
-  ; Halve while at least two rounds are left for each thread, up to six times.
+  ; Halve while at least two iterations are left for each thread, up to six times.
   %pairs = udiv i64 %extent, %count
   %zeros = call i64 @llvm.ctlz.i64(i64 %pairs, i1 false)
   %bits = sub i64 63, %zeros

@@ -313,8 +313,8 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
 def around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
     """How many loops, all parts of one axis, are around the one that walks from tile to tile.
 
-    Where an extent is symbolic, the last of their rounds may have no full tile: made at once, the
-    loops would be written out three times. Inside of the outer ones there are two forms.
+    Where an extent is symbolic, the last of their iterations may have no full tile: made at once,
+    the loops would be written out three times. Inside of the outer ones there are two forms.
     """
     walking = [k for k, leaf in enumerate(leaves) if leaf not in tiles]
     return walking[-1] if walking and len(walking) < len(leaves) else 0

@@ -46,7 +46,7 @@ class Arena:
 
     Attributes:
         memory: where it is.
-        loop: the parallel loop of which each round has such an arena; None for the function.
+        loop: the parallel loop of which each iteration has such an arena; None for the function.
         placed: what is in it, in program order.
         outside: bytes of the arenas around it, which are in use as well.
     """
@@ -83,9 +83,9 @@ def _fullness(held: Sequence[Placed]) -> tuple[int, int]:
 def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, ...]:
     """The arenas of a function.
 
-    An arena is for the memory of one core, or of the chip, in the whole function or in one round of
-    a parallel loop. Buffers that are needed at one time are beside each other, others may share
-    their places. Offsets are multiples of the memory's alignment.
+    An arena is for the memory of one core, or of the chip, in the whole function or in one
+    iteration of a parallel loop. Buffers that are needed at one time are beside each other, others
+    may share their places. Offsets are multiples of the memory's alignment.
 
     Args:
         func: a flat function. Allocations whose size is not known before it runs have no place.

@@ -21,7 +21,7 @@ from tecomp.ir.stmt import (
 
 @dataclass(slots=True)
 class Region:
-    """A part of a program that runs as one: a function, or one round of a parallel loop.
+    """A part of a program that runs as one: a function, or one iteration of a parallel loop.
 
     Attributes:
         loop: the parallel loop; None for the function.
@@ -82,7 +82,7 @@ class _Loop:
 def regions_of(func: PrimFunc) -> list[Region]:
     """The regions of a function that allocate something, outer before inner.
 
-    What is needed in a loop that is inside of its allocation is needed in all rounds of it.
+    What is needed in a loop that is inside of its allocation is needed in all iterations of it.
     """
     walker = _Walker()
     walker.run(func.body)

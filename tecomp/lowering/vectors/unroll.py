@@ -46,12 +46,12 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """Replace each `unrolled` loop by one copy of its body for each turn, in order.
 
     A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
-    many copies as the bound says, each under a condition, and in a second form, for rounds that
+    many copies as the bound says, each under a condition, and in a second form, for iterations that
     reach the bound, under none. A loop stays, as a serial one, if it has no such bound, or the two
     forms were more than `limit` statements; loops inside it may still be unrolled.
 
-    A condition that is all of a loop's body, and the same in all its rounds, is asked once, unless
-    the loop is parallel.
+    A condition that is all of a loop's body, and the same in all its iterations, is asked once,
+    unless the loop is parallel.
 
     Args:
         func: any function.

@@ -153,7 +153,7 @@ def _simple(work: _Pass, expr: Expr) -> Expr:
 
 
 def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
-    """Whether a loop around decides if all lanes take part: most of its rounds need no mask."""
+    """Whether a loop around decides if all lanes take part: most of its iterations need no mask."""
     if not any(isinstance(node, Var) and node in work.loops for node in walk(extent)):
         return False
     facts, count = work.facts, work.facts.terms.linear(extent)
