@@ -14,8 +14,8 @@ from tecomp.codegen.calls.parameter import Parameter
 from tecomp.codegen.calls.plan import Quick
 from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.cached import Build, Made, make
 from tecomp.driver.grid import check_grid
-from tecomp.driver.kept import Build, Made, make
 from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing

@@ -19,8 +19,8 @@ from tecomp.codegen.calls.sizes import Size, shape_value
 from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.cached import Build, make
 from tecomp.driver.copies import Copy, Side, bit_pattern
-from tecomp.driver.kept import Build, make
 from tecomp.driver.logical import mark_of_maps
 from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError

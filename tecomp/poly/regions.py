@@ -31,13 +31,13 @@ class Scope:
         params: size variables, then loop variables, outermost first.
         context: the values that they can have together.
         n_sizes: how many of `params` are sizes.
-        at_once: loops whose iterations run at the same time, each with the call that said so.
+        concurrent: loops whose iterations run at the same time, each with the call that said so.
     """
 
     params: tuple[Var, ...]
     context: isl.Set
     n_sizes: int
-    at_once: tuple[tuple[Var, str], ...] = ()
+    concurrent: tuple[tuple[Var, str], ...] = ()
 
     @classmethod
     def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> Scope:
@@ -69,7 +69,7 @@ class Scope:
 
     def running_at_once(self, loops: Sequence[tuple[Var, str]]) -> Scope:
         """This scope, with loops whose iterations run at the same time."""
-        return replace(self, at_once=(*self.at_once, *loops))
+        return replace(self, concurrent=(*self.concurrent, *loops))
 
 
 def _point(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.calls.packed import SLOT, PackedArray
+from tecomp.codegen.llvm.cached import machine_code
 from tecomp.codegen.llvm.jit import Linked, host
-from tecomp.codegen.llvm.kept import machine_code
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.runtime.call_text import call_text
 from tecomp.codegen.runtime.pool_text import pool_text

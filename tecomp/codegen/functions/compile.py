@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tecomp.codegen.functions.function import ModuleText, module_text, written_params
+from tecomp.codegen.llvm.cached import machine_code
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
-from tecomp.codegen.llvm.kept import machine_code
 from tecomp.codegen.llvm.source import Source
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import PrimFunc, SeqStmt

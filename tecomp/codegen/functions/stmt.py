@@ -18,7 +18,7 @@ from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.loop_work import staying_conditions
 from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.access import prefetch, store
-from tecomp.codegen.memory.squares import find_squares
+from tecomp.codegen.memory.transposes import find_transposes
 from tecomp.codegen.values.convert import cast
 from tecomp.errors import InternalError
 from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var
@@ -70,7 +70,7 @@ def _seq(code: Code, stmt: SeqStmt) -> Rule:
     for is_plain, group in groupby(stmt.stmts, key=_is_plain_store):
         run = list(group)
         if is_plain and not code.module.options.check_bounds:
-            code.columns = find_squares([part for part in run if isinstance(part, BufferStore)])
+            code.columns = find_transposes([part for part in run if isinstance(part, BufferStore)])
         yield from run
         code.columns = {}
 

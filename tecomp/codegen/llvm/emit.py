@@ -155,7 +155,7 @@ class Code:
         passes: those of LLVM's that have something to do here.
         streams: whether there are stores past the caches; see `stream`.
         loaded: variables whose values depend on what was read from memory.
-        columns: loads and stores, by id, that are parts of a square; see `squares`.
+        columns: loads and stores, by id, that are parts of a square; see `transposes`.
         on_stack: bytes of the memory that this function has on its stack, by address.
         aligned: what the addresses of memory that was made for this call are multiples of.
         computed: operands of the pure instructions of the block at hand, by their text.

@@ -78,8 +78,8 @@ def load(code: Code, node: BufferLoad) -> Rule:
     """The value of a load; zero where its predicate is false."""
     column = code.columns.get(id(node))
     if column is not None:
-        turned: str = yield from column.read(code)
-        return turned
+        transposed: str = yield from column.read(code)
+        return transposed
     access = _access(code, node, node.dtype)
     guards, mask = yield from _open(code, access)
     value = yield from _read(code, access, mask)

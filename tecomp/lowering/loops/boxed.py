@@ -17,7 +17,7 @@ from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.index import index_of
-from tecomp.lowering.stages.kinds import at_once
+from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Definition, Program
 from tecomp.poly.express import set_to_condition
 from tecomp.poly.point_sets import Points
@@ -89,7 +89,7 @@ class BoxedLoops:
             var = Var(leaf.name)
             extent = index_value(self.frame.frames[leaf].extent)
             inside = scope.within(var, extent).running_at_once(
-                at_once(self.definition.stage, {leaf: var})
+                concurrent(self.definition.stage, {leaf: var})
             )
             body = self._inside(position + 1, {**values, leaf: var}, inside, first_reduction)
             thread = self.threads.get(leaf, "")

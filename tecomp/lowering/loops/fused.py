@@ -12,7 +12,7 @@ from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import Stmt
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import with_reduction
-from tecomp.lowering.stages.kinds import at_once
+from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
 from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, is_inside
@@ -81,7 +81,7 @@ def parts_of(
         values[part] = var = Var(part.name)
         meant[var] = rest if part is fuse.parts[0] else rest % extent
         rest, total, count = rest // extent, total + var * count, count * extent
-        kind = at_once(stage, {leaf: var})
+        kind = concurrent(stage, {leaf: var})
         whole = whole.within(var, Const(extent)).running_at_once(kind)
     if not is_inside(scope.space([leaf]).box([(Const(0), count)]), copy, scope):
         return None

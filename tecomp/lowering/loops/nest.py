@@ -25,6 +25,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.lowering.loops.arguments import check_computed_inside, check_written
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.boxed import BoxedLoops
 from tecomp.lowering.loops.frame import StageFrame, frame_of
@@ -39,7 +40,6 @@ from tecomp.lowering.loops.opened import (
     opened,
     walk,
 )
-from tecomp.lowering.loops.passed import check_passed, check_written
 from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of, realized
 from tecomp.lowering.loops.recurrence import (
@@ -62,7 +62,7 @@ from tecomp.lowering.stages.footprint import (
     whole,
     with_reduction,
 )
-from tecomp.lowering.stages.kinds import at_once, grid_axes, loop_kinds
+from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Definition, Program
 from tecomp.lowering.stages.reads import ReadChecker
 from tecomp.lowering.stages.whole_tiles import (
@@ -295,7 +295,7 @@ class _Nests:
             if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
                 return parts.closed(self._at_cut(work, stop, *parts.open))
             inside = scope.enter(chosen, copy).running_at_once(
-                at_once(work.definition.stage, dict(zip(dims, chosen, strict=True)))
+                concurrent(work.definition.stage, dict(zip(dims, chosen, strict=True)))
             )
             now = {**values, **dict(zip(dims, chosen, strict=True))}
             rest = fix(points, chosen, inside)
@@ -406,7 +406,7 @@ class _Nests:
             bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
             bounds = window.bounds(definition, region, bounds)
             if definition.is_argument:
-                check_passed(self.program, definition, region, scope)
+                check_computed_inside(self.program, definition, region, scope)
             elif definition.stage.is_rolling:
                 region = window.computed(definition, region)
             else:

@@ -22,7 +22,7 @@ from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import Extent, ForKind, Stmt
 from tecomp.lowering.loops.boxed import guarded
 from tecomp.lowering.loops.frame import StageFrame
-from tecomp.lowering.stages.kinds import at_once, grid_axes, loop_kinds
+from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
 from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, first_dims, fix, full_tiles, image
@@ -249,7 +249,7 @@ def walk(
         inside = inside.within(now[part], index_value(extent))
     for leaf in group.leaves:
         inside = inside.running_at_once([
-            pair for var in now.values() for pair in at_once(group.stage, {leaf: var})
+            pair for var in now.values() for pair in concurrent(group.stage, {leaf: var})
         ])
     statement = inner(now, inside)
 

@@ -24,7 +24,7 @@ from tecomp.lowering.stages.footprint import (
     whole,
     with_reduction,
 )
-from tecomp.lowering.stages.kinds import at_once
+from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Definition, Program
 from tecomp.lowering.stages.reads import is_later_step
 from tecomp.lowering.stages.steps import step_stages
@@ -242,7 +242,7 @@ def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
         return
     space = scope.space(order.definition.axis)
     later, _ = condition_hull(is_later_step(order.definition), space)
-    kinds = at_once(order.definition.stage, dict(zip(leaves, values, strict=True)))
+    kinds = concurrent(order.definition.stage, dict(zip(leaves, values, strict=True)))
     calls = {var: call for var, call in kinds}
     for starts in (True, False):
         same = read.subtract(later) if starts else read.intersect(later)

@@ -26,7 +26,7 @@ def grid_axes(stage: StageState) -> dict[IterVar, str]:
     return {leaf: tag for leaf, tag in stage.threads.items() if is_grid_axis(tag)}
 
 
-def at_once(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
+def concurrent(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
     """The variables of the loops whose iterations run at the same time, with the call."""
     kinds = loop_kinds(stage)
     found = []

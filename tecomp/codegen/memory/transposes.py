@@ -1,4 +1,4 @@
-"""Vectors that run across memory: as many of them side by side are rows, turned in registers.
+"""Vectors that run across memory: as many of them side by side are rows, transposed in registers.
 
 A gather or scatter of 8 values takes a step for each. Eight of them, each one place after the last,
 touch a square: 8 rows of 8 values that lie side by side, and 24 shuffles turn rows into columns.
@@ -78,7 +78,7 @@ class Column:
             for place in square.rows():
                 row = yield BufferLoad(square.buffer, place)
                 rows.append(_as(code, row, square.held, square.dtype))
-            square.columns.update(enumerate(turned(code, rows, square.dtype)))
+            square.columns.update(enumerate(transposed(code, rows, square.dtype)))
         return _as(code, square.columns[self.number], square.dtype, square.held)
 
     def filled(self, code: Code, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
@@ -88,10 +88,10 @@ class Column:
         if len(square.columns) < square.dtype.lanes:
             return []
         columns = [square.columns[k] for k in range(square.dtype.lanes)]
-        return list(zip(square.rows(), turned(code, columns, square.dtype), strict=True))
+        return list(zip(square.rows(), transposed(code, columns, square.dtype), strict=True))
 
 
-def find_squares(statements: Sequence[BufferStore]) -> dict[int, Column]:
+def find_transposes(statements: Sequence[BufferStore]) -> dict[int, Column]:
     """For each access in `statements` that is a column of a square, by id, which one it is.
 
     A square is read where its first column is needed, and written where its last is stored;
@@ -196,7 +196,7 @@ def _as(code: Code, operand: str, dtype: DType, other: DType) -> str:
     return code.op(f"bitcast {memory_type(dtype)} {operand} to {memory_type(other)}")
 
 
-def turned(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
+def transposed(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
     """The columns of a square of vectors of type `dtype`."""
     kind, size = memory_type(dtype), dtype.lanes
     piece = min(size, max(_PIECE_BITS // dtype.scalar.bits, 1))
@@ -212,7 +212,7 @@ def turned(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
 
 
 def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> list[str]:
-    """The square in each piece turned: halves are interleaved, again and again."""
+    """The square in each piece transposed: halves are interleaved, again and again."""
     piece, found = len(rows), list(rows)
     half = piece // 2
     for _ in range(piece.bit_length() - 1):
@@ -230,7 +230,7 @@ def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> lis
 
 
 def _exchanged(code: Code, rows: Sequence[str], kind: str, piece: int) -> list[str]:
-    """A square of pieces turned: its quarters change places, then the quarters of those."""
+    """A square of pieces transposed: its quarters change places, then the quarters of those."""
     found, count = list(rows), len(rows)
     size = count * piece
     step = count // 2

@@ -17,12 +17,12 @@ from hypothesis import given
 import tecomp
 from tecomp import te
 from tecomp.codegen.calls.process import process
-from tecomp.codegen.llvm import kept as kept_code
+from tecomp.codegen.llvm import cached as cached_code
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.store import Store, current_store
-from tecomp.driver import copies, kept
+from tecomp.driver import cached, copies
 from tecomp.driver.build import ScheduledKernel, build
-from tecomp.driver.kept import Build, program_keys
+from tecomp.driver.cached import Build, program_keys
 from tecomp.driver.sources import fingerprint
 from tecomp.errors import CallError, LowerError, TargetError
 from tecomp.machine.descriptor import Target, read_target
@@ -44,8 +44,8 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 
 def forget() -> None:
     """What a new process does not know."""
-    kept.MADE.clear()
-    kept_code.LINKED.clear()
+    cached.MADE.clear()
+    cached_code.LINKED.clear()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     process()  # what the first call of any kernel makes
     copies._kernel.cache_clear()  # a copy that another test has made would not be made again
     for place, name in (
-        (kept, "lower_all"), (kept_code, "object_code"), (kept_code, "link"),
+        (cached, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, partial(_noted, notes, name, getattr(place, name)))
     return notes
@@ -198,7 +198,7 @@ def test_every_option_makes_another_key(changed: dict[str, Any]) -> None:
 
 def test_another_compiler_makes_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys(program())
-    monkeypatch.setattr(kept, "SOURCES", "changed")
+    monkeypatch.setattr(cached, "SOURCES", "changed")
 
     assert set(keys(program())).isdisjoint(before)
 
@@ -397,9 +397,9 @@ def test_refusals_are_the_same_the_second_time() -> None:
 PROGRAM = '''
 import sys, numpy as np, tecomp
 from tecomp import te
-from tecomp.codegen.llvm import kept
+from tecomp.codegen.llvm import cached
 if sys.argv[1:] == ["found"]:
-    kept.object_code = None
+    cached.object_code = None
 A = te.placeholder((64,), name="A")
 B = te.compute((64,), lambda i: te.exp(A[i]), name="B")
 s = te.create_schedule(B.op)
@@ -417,8 +417,8 @@ def test_other_processes_find_it() -> None:
             [sys.executable, "-c", PROGRAM, *words], stderr=subprocess.PIPE, text=True
         )
 
-    at_once = [start() for _ in range(3)]
-    assert [process.communicate()[1] for process in at_once] == [""] * 3
+    concurrent = [start() for _ in range(3)]
+    assert [process.communicate()[1] for process in concurrent] == [""] * 3
     assert start("found").communicate()[1] == ""
 
 

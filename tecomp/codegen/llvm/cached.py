@@ -69,7 +69,7 @@ def made_by() -> list[str]:
     return [machine.triple, machine.cpu, machine.features, llvm_version(), passes]
 
 
-def kept_code(key: str, entry: str) -> Linked | None:
+def cached_code(key: str, entry: str) -> Linked | None:
     """The code that was made under this key, ready to be called, or None."""
     store = current_store()
     if store is None:
@@ -96,7 +96,7 @@ def machine_code(source: Source, entry: str, key: str | None = None, effort: int
     if store is None:
         return link(object_code(source, effort), entry)
     key = key or code_key(source, entry)
-    found = kept_code(key, entry)
+    found = cached_code(key, entry)
     if found is None:
         image = object_code(source, effort)
         found = LINKED.put(key, link(image, entry))

@@ -12,7 +12,9 @@ from tecomp.poly.shared import shared_point
 from tecomp.scheduling.state import At
 
 
-def check_passed(program: Program, definition: Definition, region: Region, scope: Scope) -> None:
+def check_computed_inside(
+    program: Program, definition: Definition, region: Region, scope: Scope
+) -> None:
     """Refuse to compute `region` of an argument inside the loops of `scope` where that is wrong.
 
     Raises:
@@ -23,7 +25,7 @@ def check_passed(program: Program, definition: Definition, region: Region, scope
     outer = Scope.of_sizes(scope.params[: scope.n_sizes])
     if not covers(region.points, whole(program, definition, outer), scope):
         raise _partial(name)
-    for loop, call in scope.at_once:
+    for loop, call in scope.concurrent:
         if clash := shared_point(region.points, scope, loop):
             first, second, element = clash
             indices = ", ".join(map(str, element))

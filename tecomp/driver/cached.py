@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tecomp.codegen.functions.compile import Compiled, Interface, compile_function
+from tecomp.codegen.llvm.cached import Recent, cached_code, code_key, digest, made_by
 from tecomp.codegen.llvm.emit import Options
-from tecomp.codegen.llvm.kept import Recent, code_key, digest, kept_code, made_by
 from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.driver.memories import in_memories
 from tecomp.driver.sources import SOURCES
@@ -178,7 +178,7 @@ def _load(store: Store, key: str, build: Build) -> Made | None:
         return None
     with contextlib.suppress(ValueError, LookupError, TypeError):
         head, written, entry, sites, is_parallel, signature, logical, code = _values(content)
-        linked = kept_code(code, entry)
+        linked = cached_code(code, entry)
         if linked is None:
             return None
         face = Interface(head, written, entry, sites, is_parallel)
