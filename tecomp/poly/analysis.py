@@ -16,6 +16,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import BOOL, INT64
 from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
 from tecomp.ir.extents import constant_shape, is_empty
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
@@ -24,10 +25,9 @@ from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
 from tecomp.poly.extents import bounds_of, extent_of
-from tecomp.poly.forms import Form, Reader
 from tecomp.poly.layout_sets import LayoutSet
+from tecomp.poly.reader import Reader
 from tecomp.poly.solve import Solution, solve
-from tecomp.poly.values import Value
 
 Index = tuple[int, ...]
 
@@ -53,7 +53,7 @@ class Group:
     extents: tuple[Extent, ...]
     results: tuple[Expr, ...]
     others: tuple[Var, ...]
-    forms: tuple[Form | None, ...]
+    forms: tuple[QuasiAffine | None, ...]
     reader: Reader
     places: tuple[Var, ...]
     ends: tuple[Extent, ...]
@@ -67,12 +67,8 @@ class Group:
             if exact is None:
                 return None
             forms.append(exact)
-        places = [
-            Value(place, 0, end - 1 if isinstance(end, int) else None)
-            for place, end in zip(self.places, self.ends, strict=True)
-        ]
         extents = dict(zip(self.axes, self.extents, strict=True))
-        return solve(forms, places, self.reader, extents, self.ends)
+        return solve(forms, self.places, self.reader, extents, self.ends)
 
     @cached_property
     def exprs(self) -> tuple[Expr, ...]:
@@ -152,7 +148,7 @@ class Group:
         """
         is_full = self._is_full
         if self.solution is not None and self.solution.indices is not None:
-            indices = tuple(index.expr for index in self.solution.indices)
+            indices = self.solution.indices
             return indices, () if is_full else self._possible(self.solution.misses)
         if self._is_affine:
             indices = self.set.inverse(self.places)
@@ -231,13 +227,13 @@ class Analysis:
         return {var: k for k, var in enumerate(self.variables)}
 
     @cached_property
-    def forms(self) -> tuple[Form | None, ...]:
+    def forms(self) -> tuple[QuasiAffine | None, ...]:
         """Each result as a sum of digits with their periods; None for one that is no form."""
         return tuple(self._reader.form(expr) for expr in self.exprs)
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(self._numbers, bounds_of(self.shape), drops_periods=False)
+        return Reader(self._numbers, bounds_of(self.shape), keeps_periods=True)
 
     @cached_property
     def ends(self) -> tuple[Extent, ...]:
@@ -257,7 +253,7 @@ class Analysis:
         """The independent parts of the map. Extents of 0 count as 1 here."""
         parts = [([k], list[int]()) for k in range(len(self.variables))]
         for result, (expr, form) in enumerate(zip(self.exprs, self.forms, strict=True)):
-            used = form.axes if form is not None else self._axes_in(expr)
+            used = form.unknowns if form is not None else self._axes_in(expr)
             met = [part for part in parts if not used.isdisjoint(part[0])]
             if len(met) != 1:
                 parts = [part for part in parts if used.isdisjoint(part[0])]

@@ -10,11 +10,13 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.extents import plus, simplified, times
+from tecomp.ir.intervals import Interval
+from tecomp.ir.quasi_affine import Digit, QuasiAffine, Term
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import Ranges, bounds, simplify
 from tecomp.ir.stmt import Extent, Range
 from tecomp.poly.extents import bounds_of, count
-from tecomp.poly.forms import Form, Opaque, Part, Reader, Span
+from tecomp.poly.reader import Reader, expr_of
 
 
 def box_of(
@@ -62,7 +64,7 @@ def _values_of(
 ) -> tuple[Expr, Extent]:
     others = tuple(var for var in free_variables(expr) if var not in set(inner))
     variables = (*inner, *others)
-    limits = [*bounds_of(sizes), *(bounds(var, outer) for var in others)]
+    limits: list[Interval] = [*bounds_of(sizes), *(bounds(var, outer) for var in others)]
     reader = Reader({var: k for k, var in enumerate(variables)}, limits)
     form = reader.form(expr)
     found = _Window(reader, variables, len(inner), sizes).values(form) if form else None
@@ -84,97 +86,80 @@ def _values_of(
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Forms in two kinds of variables: `n_inner` that start at 0, then outer ones."""
+    """Sums in two kinds of variables: `n_inner` that start at 0, then outer ones."""
 
     reader: Reader
     variables: tuple[Var, ...]
     n_inner: int
     sizes: tuple[Extent, ...]
 
-    def values(self, form: Form) -> tuple[Expr, Extent] | None:
+    def values(self, form: QuasiAffine) -> tuple[Expr, Extent] | None:
         """Where the values of `form` start and how many there are at most."""
         low: Expr = Const(form.const, INT64)
         extent: Extent = 1
-        symbolic: list[tuple[Part, int]] = []
-        for part, n in form.terms:
-            kinds = {axis < self.n_inner for axis in Form(0, ((part, 1),)).axes}
-            if kinds == {False}:
-                low = _plus(low, n, self._written(Form(0, ((part, 1),))))
+        symbolic: dict[Term, int] = {}
+        for term, n in form.terms.items():
+            if not self._touches_inside(term):
+                low = _plus(low, n, expr_of(QuasiAffine({term: 1}), self.variables))
                 continue
-            first, width = self._inside(part) if kinds == {True} else self._across(part)
+            is_inside = self._is_inside(term)
+            first, width = self._inside(term) if is_inside else self._across(term)
             if first is None:
                 return None
             if width is None:
-                symbolic.append((part, n))
+                symbolic[term] = n
                 continue
             extent = plus(extent, times(width, abs(n)))
             low = _plus(low, n, first if n > 0 else _plus(first, 1, index_value(width)))
         if not symbolic:
             return low, extent
         # Inner indices count from 0, so these do too.
-        total = count(Form(0, tuple(symbolic)), self.sizes)
-        if total is None or any(not self._is_inside(part) for part, _ in symbolic):
+        total = count(QuasiAffine(symbolic), self.sizes)
+        if total is None or not all(map(self._is_inside, symbolic)):
             return None
         return low, plus(plus(total, extent), -1)
 
-    def _is_inside(self, part: Part) -> bool:
-        return all(axis < self.n_inner for axis in Form(0, ((part, 1),)).axes)
+    def _is_inside(self, term: Term) -> bool:
+        return all(axis < self.n_inner for axis in QuasiAffine({term: 1}).unknowns)
 
-    def _inside(self, part: Part) -> tuple[Expr | None, int | None]:
-        low, high = self.reader.part_range(part)
+    def _inside(self, term: Term) -> tuple[Expr | None, int | None]:
+        low, high = self.reader.interval_of(term)
         if low is None:
             return None, None
         return Const(low, INT64), None if high is None else high - low
 
-    def _across(self, part: Part) -> tuple[Expr | None, Extent | None]:
+    def _across(self, term: Term) -> tuple[Expr | None, Extent | None]:
         """Start and width of a quotient or remainder in which both kinds of variables meet."""
-        assert isinstance(part, Opaque)
-        low, high = self.reader.part_range(part)
+        low, high = self.reader.interval_of(term)
         anywhere = None if low is None or high is None else high - low
-        if part.op is BinOp.FLOORDIV:
-            window = self._quotient(part.parts[0], part.number)
+        if isinstance(term, Digit) and term.low > 1:
+            inner = term.whole
+            if term.high is not None:
+                inner = QuasiAffine({Digit(term.of, 1, term.high): 1})
+            window = self._quotient(inner, term.low)
             if window is not None and (anywhere is None or _is_less(window[1], anywhere)):
                 return window
         return (None, None) if low is None or anywhere is None else (Const(low, INT64), anywhere)
 
-    def _quotient(self, form: Form, divisor: int) -> tuple[Expr, Extent] | None:
-        fixed = [(p, n) for p, n in form.terms if not self._touches_inside(p)]
-        moving = Form(0, tuple((p, n) for p, n in form.terms if self._touches_inside(p)))
-        low, high = self.reader.range(moving)
+    def _quotient(self, form: QuasiAffine, divisor: int) -> tuple[Expr, Extent] | None:
+        moving = QuasiAffine({t: n for t, n in form.terms.items() if self._touches_inside(t)})
+        fixed = form.plus(moving, -1)
+        low, high = self.reader.interval(moving)
         last: Extent | None = high
-        if high is None and all(self._is_inside(part) for part, _ in moving.terms):
+        if high is None and all(map(self._is_inside, moving.terms)):
             total = count(moving, self.sizes)
             last = None if total is None else plus(total, -1)
         if low is None or last is None:
             return None
-        start = Form(form.const + low, tuple(fixed))
+        start = fixed.shifted(low)
         # The start is this much more than a multiple of the divisor, at most.
-        step = gcd(divisor, *(n for _, n in fixed))
+        step = gcd(divisor, *fixed.terms.values())
         furthest = divisor - step + start.const % step
-        whole = binary(BinOp.FLOORDIV, self._written(start), Const(divisor, INT64))
+        whole = binary(BinOp.FLOORDIV, expr_of(start, self.variables), Const(divisor, INT64))
         return whole, plus(last, furthest - low) // divisor
 
-    def _touches_inside(self, part: Part) -> bool:
-        return any(axis < self.n_inner for axis in Form(0, ((part, 1),)).axes)
-
-    def _written(self, form: Form) -> Expr:
-        total: Expr = Const(form.const, INT64)
-        for part, n in form.terms:
-            total = _plus(total, n, self._written_part(part))
-        return total
-
-    def _written_part(self, part: Part) -> Expr:
-        if isinstance(part, Span):
-            value = binary(
-                BinOp.FLOORDIV, self.variables[part.axis], Const(part.low, INT64)
-            )
-            return value if part.size is None else binary(
-                BinOp.MOD, value, Const(part.size, INT64)
-            )
-        operands = [self._written(form) for form in part.parts]
-        if len(operands) == 1:
-            operands.append(Const(part.number, INT64))
-        return binary(part.op, *operands)
+    def _touches_inside(self, term: Term) -> bool:
+        return any(axis < self.n_inner for axis in QuasiAffine({term: 1}).unknowns)
 
 
 def _is_less(a: Extent, b: int) -> bool:

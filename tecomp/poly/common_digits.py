@@ -14,13 +14,18 @@ from typing import Any
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
 from tecomp.ir.extents import round_up
+from tecomp.ir.quasi_affine import Digit as Part
+from tecomp.ir.quasi_affine import Opaque, QuasiAffine, Term
 from tecomp.ir.rewrite import bottom_up, free_variables, substitute
 from tecomp.ir.stmt import IndexMap
+from tecomp.ir.written import written
 from tecomp.poly.extents import bounds_of
-from tecomp.poly.forms import Form, Opaque, Part, Reader, Span
+from tecomp.poly.reader import Reader, expr_of
 
 Box = tuple[tuple[int, int], ...]
 """For each digit the first value and how many there are."""
+
+Weighted = list[tuple[Expr, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +121,25 @@ def common_digits(
     """
     axes = [Var(f"i{k}", INT64) for k in range(len(shape))]
     extents = list(shape)
-    offsets = [_offset(index_map, places, axes) for index_map, places in layouts]
+    counted = [_counted(index_map, places, axes) for index_map, places in layouts]
     while True:
         reader = _reader(axes, extents)
-        forms = [reader.form(offset) for offset in offsets]
+        # Results by themselves: the quotient and the remainder of one number are it, in a sum.
+        forms = [reader.form(expr) for terms in counted for expr, _ in terms]
         joined = next((j for form in forms for j in _joined(form, extents)), None)
         if joined is None:
             break
-        axes, extents, offsets = _with_joined(joined, axes, extents, offsets)
+        axes, extents, counted = _with_joined(joined, axes, extents, counted)
+    offsets = [written(terms, 0) for terms in counted]
     points: list[set[int]] = [set() for _ in axes]
-    for form in forms:
-        _collect(reader, form, points)
+    for offset in offsets:
+        _collect(reader, reader.form(offset), points)
     cut = tuple(
         Axis(extent, _digits(var.name, extent, places))
         for var, extent, places in zip(axes, extents, points, strict=True)
     )
     values = {
-        var: _sum([(digit.var, digit.unit) for digit in axis.digits])
+        var: written([(digit.var, digit.unit) for digit in axis.digits], 0)
         for var, axis in zip(axes, cut, strict=True)
     }
     digits = [digit for axis in cut for digit in axis.digits]
@@ -142,14 +149,15 @@ def common_digits(
     )
 
 
-def _offset(index_map: IndexMap, places: Sequence[int], axes: Sequence[Var]) -> Expr:
+def _counted(index_map: IndexMap, places: Sequence[int], axes: Sequence[Var]) -> Weighted:
+    """Each result, and how many places one step of it goes."""
     values = dict(zip(index_map.initial_indices, axes, strict=True))
     terms = []
     stride = 1
     for expr, extent in reversed(list(zip(index_map.final_indices, places, strict=True))):
         terms.append((bottom_up(substitute(expr, values), _masked), stride))
         stride *= extent
-    return _sum(terms[::-1])
+    return terms[::-1]
 
 
 def _masked(node: Any) -> Expr | None:
@@ -168,35 +176,32 @@ def _masked(node: Any) -> Expr | None:
     return binary(BinOp.MUL, digit, Const(unit, INT64)) if unit > 1 else digit
 
 
-def _sum(terms: Sequence[tuple[Expr, int]], const: int = 0) -> Expr:
-    total: Expr | None = Const(const, INT64) if const else None
-    for expr, factor in terms:
-        part = expr if factor == 1 else binary(BinOp.MUL, expr, Const(factor, INT64))
-        total = part if total is None else binary(BinOp.ADD, total, part)
-    return Const(0, INT64) if total is None else total
-
-
 def _reader(axes: Sequence[Var], extents: Sequence[int]) -> Reader:
     return Reader({var: k for k, var in enumerate(axes)}, bounds_of(extents))
 
 
-def _opaque(form: Form | None) -> Iterator[Opaque]:
-    todo = [] if form is None else [part for part, _ in form.terms]
+def _terms(form: QuasiAffine | None) -> Iterator[Term]:
+    """All terms of a sum and of the sums inside it."""
+    todo = [] if form is None else list(form.terms)
     while todo:
-        part = todo.pop()
-        if isinstance(part, Opaque):
-            yield part
-            todo += [inner for f in part.parts for inner, _ in f.terms]
+        term = todo.pop()
+        yield term
+        if isinstance(term, Opaque):
+            todo += [inner for operand in term.operands for inner in operand.terms]
+        elif isinstance(term.of, QuasiAffine):
+            todo += term.of.terms
 
 
-def _joined(form: Form | None, extents: Sequence[int]) -> Iterator[list[int]]:
+def _joined(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[list[int]]:
     """Axes of which a quotient or remainder takes the row-major number, outermost first."""
-    for part in _opaque(form):
-        terms = part.parts[0].terms
-        whole = [(n, s.axis) for s, n in terms if isinstance(s, Span) and s.low == 1 and not s.high]
+    for term in _terms(form):
+        if isinstance(term, Opaque) or not isinstance(term.of, QuasiAffine):
+            continue
+        terms = term.of.terms
+        whole = [(n, axis) for inner, n in terms.items() if (axis := _axis(inner)) is not None]
         whole.sort(reverse=True)
         last = len(whole) - 1
-        if last < 1 or len(whole) < len(terms) or part.op not in (BinOp.FLOORDIV, BinOp.MOD):
+        if last < 1 or len(whole) < len(terms):
             continue
         if all(
             whole[k][0] == whole[k + 1][0] * extents[whole[k + 1][1]] for k in range(last)
@@ -205,8 +210,9 @@ def _joined(form: Form | None, extents: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _with_joined(
-    joined: Sequence[int], axes: Sequence[Var], extents: Sequence[int], offsets: Sequence[Expr]
-) -> tuple[list[Var], list[int], list[Expr]]:
+    joined: Sequence[int], axes: Sequence[Var], extents: Sequence[int],
+    counted: Sequence[Weighted],
+) -> tuple[list[Var], list[int], list[Weighted]]:
     """One axis in the place of some."""
     row = Var("_".join(axes[k].name for k in joined), INT64)
     values: dict[Var, Expr] = {}
@@ -219,37 +225,41 @@ def _with_joined(
     return (
         [*(axes[k] for k in kept), row],
         [*(extents[k] for k in kept), prod(extents[k] for k in joined)],
-        [substitute(offset, values) for offset in offsets],
+        [[(substitute(expr, values), n) for expr, n in terms] for terms in counted],
     )
 
 
-def _collect(reader: Reader, form: Form | None, points: Sequence[set[int]]) -> None:
+def _collect(reader: Reader, form: QuasiAffine | None, points: Sequence[set[int]]) -> None:
     """Add where the axes are cut."""
-    todo: list[Part] = [] if form is None else [part for part, _ in form.terms]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Span):
-            points[part.axis].update((part.low, part.high or part.low))
-            continue
-        todo += [inner for f in part.parts for inner, _ in f.terms]
-        if part.op is BinOp.BITXOR:
-            a, b = part.parts
-            for one, other in ((a, b), (b, a)):
-                for span, factor in one.terms:
-                    if isinstance(span, Span):
-                        points[span.axis].update(
-                            span.low * (edge // factor)
-                            for edge in _edges(reader, other)
-                            if factor > 0 and edge % factor == 0
-                        )
+    for term in _terms(form):
+        if isinstance(term, Opaque):
+            a, b = term.operands
+            if term.op is BinOp.BITXOR:
+                _collect_bits(reader, a, b, points)
+                _collect_bits(reader, b, a, points)
+        elif isinstance(term.of, int):
+            points[term.of].update((term.low, term.high or term.low))
 
 
-def _edges(reader: Reader, form: Form) -> tuple[int, ...]:
-    """The lowest bit that a form can have, and the first above all of them; none where it is 0."""
-    low, high = reader.range(form)
-    if low is None or high is None or low < 0 or form == Form():
+def _collect_bits(
+    reader: Reader, one: QuasiAffine, other: QuasiAffine, points: Sequence[set[int]]
+) -> None:
+    """Cut the digits of one operand where the bits of the other begin and end."""
+    for term, factor in one.terms.items():
+        if isinstance(term, Part) and isinstance(term.of, int):
+            points[term.of].update(
+                term.low * (edge // factor)
+                for edge in _edges(reader, other)
+                if factor > 0 and edge % factor == 0
+            )
+
+
+def _edges(reader: Reader, form: QuasiAffine) -> tuple[int, ...]:
+    """The lowest bit that a sum can have, and the first above all of them; none where it is 0."""
+    low, high = reader.interval(form)
+    if low is None or high is None or low < 0 or form == QuasiAffine():
         return ()
-    unit = gcd(form.const, *(n for _, n in form.terms))
+    unit = gcd(form.const, form.factor())
     return (unit & -unit, 1 << high.bit_length())
 
 
@@ -277,74 +287,50 @@ def _read(reader: Reader, offset: Expr, digits: Sequence[Digit]) -> Offset:
     if form is None:
         return Offset(0, {}, offset)
     form = _spread(reader, form)
-    plain = {part.axis: n for part, n in form.terms if isinstance(part, Span) and _is_whole(part)}
-    others = [(part, n) for part, n in form.terms if not (isinstance(part, Span)
-                                                          and _is_whole(part))]
-    bound = Form(0, tuple(others)).axes
+    plain = {axis: n for term, n in form.terms.items() if (axis := _axis(term)) is not None}
+    others = QuasiAffine({term: n for term, n in form.terms.items() if _axis(term) is None})
+    bound = others.unknowns
     strides = {digits[k].var: n for k, n in plain.items() if k not in bound}
     variables = [digit.var for digit in digits]
-    rest = [(_expr(part, variables), n) for part, n in others]
-    rest += [(variables[k], n) for k, n in plain.items() if k in bound]
-    return Offset(form.const, strides, _sum(rest) if rest else None)
+    rest = others.plus(QuasiAffine({Part(k): n for k, n in plain.items() if k in bound}))
+    return Offset(form.const, strides, expr_of(rest, variables) if rest.terms else None)
 
 
-def _is_whole(span: Span) -> bool:
-    return span.low == 1 and span.high is None
+def _axis(term: Term) -> int | None:
+    """The number of the axis that a term is all of."""
+    return term.unknown if isinstance(term, Part) and term == Part(term.of) else None
 
 
-def _spread(reader: Reader, form: Form) -> Form:
-    """The form with what XOR leaves alone outside of it, and `x // n * n + x % n` as x."""
-    total = Form(form.const)
-    terms = dict(form.terms)
-    for part, n in form.terms:
-        if part not in terms:
-            continue
-        if isinstance(part, Opaque) and part.op is BinOp.MOD:
-            quotient = Opaque(BinOp.FLOORDIV, part.parts, part.number)
-            if terms.get(quotient) == n * part.number:
-                total = reader.plus(total, part.parts[0], n)
-                del terms[part], terms[quotient]
-    for part, n in terms.items():
-        value = Form(0, ((part, 1),))
-        if isinstance(part, Opaque) and part.op is BinOp.BITXOR:
-            value = _apart(reader, *part.parts)
-        total = reader.plus(total, value, n)
-    return total
+def _spread(reader: Reader, form: QuasiAffine) -> QuasiAffine:
+    """The sum with what XOR leaves alone outside of it."""
+    parts = [(QuasiAffine({}, form.const), 1)]
+    for term, n in form.terms.items():
+        part = QuasiAffine({term: 1})
+        if isinstance(term, Opaque) and term.op is BinOp.BITXOR:
+            part = _apart(reader, *term.operands)
+        parts.append((part, n))
+    return reader.normal(QuasiAffine.added(parts))
 
 
-def _apart(reader: Reader, a: Form, b: Form) -> Form:
+def _apart(reader: Reader, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
     """`a ^ b`: bits of one that the other cannot have are added."""
-    outside = Form()
+    outside = QuasiAffine()
     for _ in range(2):
         for edge in _edges(reader, b):
-            high = Form(0, tuple((part, n) for part, n in a.terms if n % edge == 0))
+            high = QuasiAffine({term: n for term, n in a.terms.items() if n % edge == 0})
             low = reader.plus(a, high, -1)
-            least, most = reader.range(low)
+            least, most = reader.interval(low)
             if least is None or most is None or least < 0 or most >= edge:
                 continue
             is_top = edge == _edges(reader, b)[1]
             outside = reader.plus(outside, high if is_top else low)
             a = low if is_top else high
         a, b = b, a
-    if Form() in (a, b):
+    if QuasiAffine() in (a, b):
         return reader.plus(reader.plus(outside, a), b)
     inner = reader.operation(BinOp.BITXOR, a, b)
     assert inner is not None
     return reader.plus(outside, inner)
-
-
-def _expr(part: Part, variables: Sequence[Var]) -> Expr:
-    if isinstance(part, Span):
-        value: Expr = variables[part.axis]
-        if part.low > 1:
-            value = binary(BinOp.FLOORDIV, value, Const(part.low, INT64))
-        return value if part.size is None else binary(BinOp.MOD, value, Const(part.size, INT64))
-    operands = [
-        _sum([(_expr(inner, variables), n) for inner, n in form.terms], form.const)
-        for form in part.parts
-    ]
-    other = operands[1] if len(operands) > 1 else Const(part.number, INT64)
-    return binary(part.op, operands[0], other)
 
 
 def is_free_of(rest: Expr | None, var: Var) -> bool:

@@ -1,25 +1,24 @@
 """Cut a box of indices into boxes on which index expressions are linear.
 
-A box is a product of variables that count from 0, and holds expressions of them as forms. A cut
+A box is a product of variables that count from 0, and holds expressions of them as sums. A cut
 replaces a variable by others so that the new boxes have the points of the old one, each once: by
 two digits and a rest, by two intervals, or by each of its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
 from tecomp.ir.expr import BinOp
+from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
 from tecomp.poly.enumerate import LIMIT
-from tecomp.poly.forms import Form, Opaque, Part, Reader, Span, scaled
+from tecomp.poly.reader import Reader
 
 # How a variable is written anew: a constant, and factor and count of each new variable.
 Value = tuple[int, tuple[tuple[int, int], ...]]
 Cut = tuple[int, tuple[Value, ...]]
-
-_BIT_OPS = (BinOp.BITXOR, BinOp.BITAND, BinOp.BITOR)
 
 
 class TooManyError(Exception):
@@ -37,13 +36,13 @@ class Box:
         units: how far one step of each variable goes along each of the indices.
     """
 
-    forms: tuple[Form, ...]
+    forms: tuple[QuasiAffine, ...]
     counts: tuple[int, ...]
     live: tuple[int, ...]
     units: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, forms: Sequence[Form], region: Sequence[tuple[int, int]]) -> Box:
+    def of(cls, forms: Sequence[QuasiAffine], region: Sequence[tuple[int, int]]) -> Box:
         """The box of indices that start at `low` and have `count` values each.
 
         Args:
@@ -76,12 +75,12 @@ class Box:
         new = range(first, first + len(digits))
         counts = (*self.counts, *(count for _, count in digits))
         reader = Reader({}, [(0, count - 1) for count in counts])
-        spans: dict[Part, int] = {
-            Span(k): factor for k, (factor, _) in zip(new, digits, strict=True)
+        terms: dict[Term, int] = {
+            Digit(k): factor for k, (factor, _) in zip(new, digits, strict=True)
         }
-        values = {var: reader.make(shift, spans)}
+        values = {var: reader.normal(QuasiAffine(terms, shift))}
         forms = tuple(
-            rebuilt(form, values, reader) if var in form.axes else form for form in self.forms
+            rebuilt(form, values, reader) if var in form.unknowns else form for form in self.forms
         )
         at = self.live.index(var)
         live = (*self.live[:at], *new, *self.live[at + 1 :])
@@ -96,41 +95,38 @@ class Box:
     def cut(self) -> Cut | None:
         """A cut that brings the expressions nearer to being linear; None if they are."""
         for form in self.forms:
-            part = self._unsolved(form)
-            if isinstance(part, Span):
-                at = part.low if part.low > 1 else part.high
+            term = self._unsolved(form)
+            if isinstance(term, Opaque):
+                return self._bits(term)
+            if term is not None:
+                at = term.low if term.low > 1 else term.high
                 assert at is not None
-                return part.axis, _digits(self.counts[part.axis], at)
-            if isinstance(part, Opaque):
-                return self._bits(part) if part.op in _BIT_OPS else self._division(part)
+                if isinstance(term.of, QuasiAffine):
+                    return self._division(term.of, at)
+                return term.of, _digits(self.counts[term.of], at)
         return None
 
-    def _unsolved(self, form: Form) -> Part | None:
-        """A part that is not linear, all of whose operands are."""
-        found: Part | None = None
+    def _unsolved(self, form: QuasiAffine) -> Term | None:
+        """A term that is not linear, though all that it is made of is."""
+        found: Term | None = None
         while True:
-            part = next((part for part, _ in form.terms if not self._is_plain(part)), None)
-            if part is None or isinstance(part, Span):
-                return part or found
-            found = part
-            bent = [
-                inner for inner in part.parts
-                if not all(self._is_plain(other) for other, _ in inner.terms)
-            ]
+            term = next((term for term in form.terms if not self._is_plain(term)), None)
+            if term is None or term.unknown is not None:
+                return term or found
+            found = term
+            bent = [inner for inner in _operands(term) if not all(map(self._is_plain, inner.terms))]
             if not bent:
                 return found
             form = bent[0]
 
-    def _is_plain(self, part: Part) -> bool:
-        return isinstance(part, Span) and part.low == 1 and (
-            part.high is None or part.high >= self.counts[part.axis]
+    def _is_plain(self, term: Term) -> bool:
+        return isinstance(term, Digit) and isinstance(term.of, int) and term.low == 1 and (
+            term.high is None or term.high >= self.counts[term.of]
         )
 
-    def _division(self, part: Opaque) -> Cut:
-        """For `x // d` and `x % d` of a linear x, none of whose factors is a multiple of d."""
-        (form,) = part.parts
-        terms = [(inner.axis, n) for inner, n in form.terms if isinstance(inner, Span)]
-        divisor = part.number
+    def _division(self, form: QuasiAffine, divisor: int) -> Cut:
+        """For `x // d` and `x % d` of a linear x."""
+        terms = [(term.unknown, n) for term, n in form.terms.items() if term.unknown is not None]
         if len(terms) == 1:
             return self._alone(*terms[0], form.const % divisor, divisor)
         for var, n in terms:
@@ -155,26 +151,26 @@ class Box:
 
     def _bits(self, part: Opaque) -> Cut:
         """For `x ^ y`, `x & y` and `x | y` of linear x and y."""
-        a, b = part.parts
+        a, b = part.operands
         if not a.terms:
             a, b = b, a
-        used = {inner.axis for form in (a, b) for inner, _ in form.terms if isinstance(inner, Span)}
+        used = a.unknowns | b.unknowns
         if a.single() is None or (b.terms and b.single() is None):
             return self._each(used)
-        (var,) = a.axes
+        (var,) = a.unknowns
         if not b.terms:
             width = _same_bits(b.const)
             if b.const < 0 or 2**width >= self.counts[var]:
                 return self._each(used)
             return var, _digits(self.counts[var], 2**width)
-        (other,) = b.axes
+        (other,) = b.unknowns
         small, large = sorted((var, other), key=lambda v: self.counts[v])
         unit = 1 << (self.counts[small] - 1).bit_length()
         if unit < self.counts[large]:
             return large, _digits(self.counts[large], unit)
         return self._each([small])
 
-    def _each(self, among: Sequence[int] | set[int]) -> Cut:
+    def _each(self, among: Collection[int]) -> Cut:
         """A box for each value of the variable that has the fewest.
 
         Raises:
@@ -225,7 +221,9 @@ def _joined(box: Box, high: int, low: int) -> Box | None:
     new = len(box.counts)
     counts = (*box.counts, box.counts[high] * size)
     reader = Reader({}, [(0, count - 1) for count in counts])
-    values = {high: Form(0, ((Span(new, size), 1),)), low: Form(0, ((Span(new, 1, size), 1),))}
+    values = {
+        high: QuasiAffine({Digit(new, size): 1}), low: QuasiAffine({Digit(new, 1, size): 1}),
+    }
     forms = tuple(rebuilt(form, values, reader) for form in box.forms)
     if sum(map(_bends, forms)) > sum(map(_bends, box.forms)):
         return None
@@ -233,79 +231,71 @@ def _joined(box: Box, high: int, low: int) -> Box | None:
     return Box(forms, counts, live, (*box.units, box.units[low]))
 
 
-def _bends(form: Form) -> int:
+def _bends(form: QuasiAffine) -> int:
     """How many digits and operations occur in a form."""
     count, todo = 0, [form]
     while todo:
-        for part, _ in todo.pop().terms:
-            count += isinstance(part, Opaque) or part.low > 1 or part.high is not None
-            if isinstance(part, Opaque):
-                todo += part.parts
+        for term in todo.pop().terms:
+            count += isinstance(term, Opaque) or term.low > 1 or term.high is not None
+            todo += _operands(term)
     return count
 
 
-def rebuilt(form: Form, values: Mapping[int, Form], reader: Reader) -> Form:
-    """`form` with other forms for some of its variables."""
-    total = Form(form.const)
-    for part, n in form.terms:
-        total = reader.plus(total, _rebuilt_part(part, values, reader), n)
-    return total
+def _operands(term: Term) -> tuple[QuasiAffine, ...]:
+    if isinstance(term, Opaque):
+        return term.operands
+    return (term.of,) if isinstance(term.of, QuasiAffine) else ()
 
 
-def _rebuilt_part(part: Part, values: Mapping[int, Form], reader: Reader) -> Form:
-    if isinstance(part, Span):
-        value = values.get(part.axis)
-        if value is None:
-            return reader.make(0, {part: 1})
-        value = reader.floordiv(value, part.low)
-        return value if part.size is None else reader.mod(value, part.size)
-    operands = [rebuilt(inner, values, reader) for inner in part.parts]
-    if part.op is BinOp.FLOORDIV:
-        return reader.floordiv(operands[0], part.number)
-    if part.op is BinOp.MOD:
-        return reader.mod(operands[0], part.number)
-    return _bit_operation(part.op, operands[0], operands[1], reader)
+def rebuilt(form: QuasiAffine, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
+    """`form` with sums for some of its variables."""
+    parts = [(QuasiAffine({}, form.const), 1)]
+    parts += [(_rebuilt_term(term, values, reader), n) for term, n in form.terms.items()]
+    return reader.normal(QuasiAffine.added(parts))
 
 
-def _bit_operation(op: BinOp, a: Form, b: Form, reader: Reader) -> Form:
+def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
+    if isinstance(term, Opaque):
+        a, b = (rebuilt(operand, values, reader) for operand in term.operands)
+        return _bit_operation(term.op, a, b, reader)
+    if isinstance(term.of, QuasiAffine):
+        value = rebuilt(term.of, values, reader)
+    elif term.of in values:
+        value = values[term.of]
+    else:
+        return reader.digit(term)
+    value = reader.floordiv(value, term.low)
+    return value if term.size is None else reader.mod(value, term.size)
+
+
+def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: Reader) -> QuasiAffine:
     """`a op b`, split where digits of both end at the same bit."""
     if not a.terms:
         a, b = b, a
     if not a.terms:
-        return Form(_on_numbers(op, a.const, b.const))
+        return QuasiAffine({}, _on_numbers(op, a.const, b.const))
     for unit in _units(a, b):
-        tops = [_multiples(form, unit) for form in (a, b)]
-        rests = [reader.plus(form, top, -unit) for form, top in zip((a, b), tops, strict=True)]
-        if (tops[0].terms or tops[1].terms) and all(_fits(rest, unit, reader) for rest in rests):
+        tops, rests = zip(a.split(unit), b.split(unit), strict=True)
+        if (tops[0].terms or tops[1].terms) and all(reader.is_within(rest, unit) for rest in rests):
             high = _bit_operation(op, tops[0], tops[1], reader)
             low = _bit_operation(op, rests[0], rests[1], reader)
-            return reader.plus(low, scaled(high, unit))
-    if not b.terms and b.const > 0 and b.const & (b.const + 1) == 0 and _fits(
-        a, b.const + 1, reader
+            return reader.plus(low, high, unit)
+    if not b.terms and b.const > 0 and b.const & (b.const + 1) == 0 and (
+        reader.is_within(a, b.const + 1)
     ):
         if op is BinOp.BITXOR:
-            return reader.plus(Form(b.const), a, -1)
+            return a.times(-1).shifted(b.const)
         return a if op is BinOp.BITAND else b
     if not b.terms and b.const == 0:
-        return Form() if op is BinOp.BITAND else a
+        return QuasiAffine() if op is BinOp.BITAND else a
     made = reader.operation(op, a, b)
     assert made is not None  # there is a form for every bit operation of two forms
     return made
 
 
-def _units(a: Form, b: Form) -> list[int]:
-    factors = {n & -n for form in (a, b) for _, n in form.terms}
+def _units(a: QuasiAffine, b: QuasiAffine) -> list[int]:
+    factors = {n & -n for form in (a, b) for n in form.terms.values()}
     return sorted(factors - {1}, reverse=True)
-
-
-def _multiples(form: Form, unit: int) -> Form:
-    terms = tuple((part, n // unit) for part, n in form.terms if n % unit == 0)
-    return Form(form.const // unit, terms)
-
-
-def _fits(form: Form, end: int, reader: Reader) -> bool:
-    low, high = reader.range(form)
-    return low is not None and high is not None and low >= 0 and high < end
 
 
 def _on_numbers(op: BinOp, a: int, b: int) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp.ir.extents import ceil_div
+from tecomp.ir.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.stmt import Extent
-from tecomp.poly.forms import Form, Span
 from tecomp.poly.index_map import IndexMap
 
 
@@ -52,14 +52,14 @@ def steps_of(index_map: IndexMap, shape: Sequence[Extent]) -> tuple[Step, ...] |
     return tuple(found)
 
 
-def _steps(form: Form, shape: Sequence[Extent], stride: int) -> list[Step] | None:
+def _steps(form: QuasiAffine, shape: Sequence[Extent], stride: int) -> list[Step] | None:
     steps: list[Step] = []
-    for part, factor in form.terms:
-        if not isinstance(part, Span):
+    for part, factor in form.terms.items():
+        if not isinstance(part, Digit) or not isinstance(part.of, int):
             return None
-        extent = shape[part.axis]
+        extent = shape[part.of]
         if not isinstance(extent, int):
             return None
         size = part.size or ceil_div(extent, part.low)
-        steps.append(Step(part.axis, part.low, size, factor * stride))
+        steps.append(Step(part.of, part.low, size, factor * stride))
     return None if form.const else sorted(steps, key=lambda step: -step.stride)

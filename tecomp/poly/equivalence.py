@@ -16,8 +16,8 @@ from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.context import isl_work
 from tecomp.poly.extents import bounds_of
-from tecomp.poly.forms import Reader
 from tecomp.poly.layout_sets import LayoutSet
+from tecomp.poly.reader import Reader
 
 
 def are_equal(

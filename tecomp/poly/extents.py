@@ -15,6 +15,8 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
 from tecomp.ir.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
+from tecomp.ir.intervals import Interval
+from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent
@@ -23,19 +25,20 @@ from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
 from tecomp.poly.cuts import Box, TooManyError, fused, linear_boxes
-from tecomp.poly.forms import Bounds, Form, Opaque, Part, Reader, Span
 from tecomp.poly.layout_sets import LayoutSet
+from tecomp.poly.reader import Reader
 
 _MOST_BOXES = 128
 
 
-def bounds_of(shape: Sequence[Extent]) -> list[Bounds]:
+def bounds_of(shape: Sequence[Extent]) -> list[Interval]:
     """Least and greatest index on each axis."""
     return [(0, n - 1 if isinstance(n, int) else None) for n in shape]
 
 
 def extent_of(
-    expr: Expr, form: Form | None, reader: Reader, axes: Sequence[Var], shape: Sequence[Extent]
+    expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
+    shape: Sequence[Extent],
 ) -> Extent:
     """How many values from 0 on one result of an index map needs.
 
@@ -55,7 +58,7 @@ def extent_of(
     if is_empty(shape) and is_empty(used_axes(expr, axes, shape)[1]):
         # No index, so no place; a period stays what it is.
         part = form.single() if form is not None else None
-        return part.size or 0 if isinstance(part, Span) else 0
+        return part.size or 0 if isinstance(part, Digit) else 0
     if not is_empty(shape):
         _refuse_negative(expr, form, reader, axes, shape)
     extent = count(form, shape) if form is not None else None
@@ -64,10 +67,11 @@ def extent_of(
 
 
 def _refuse_negative(
-    expr: Expr, form: Form | None, reader: Reader, axes: Sequence[Var], shape: Sequence[Extent]
+    expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
+    shape: Sequence[Extent],
 ) -> None:
     if form is not None:
-        low = reader.range(form)[0]
+        low = reader.interval(form)[0]
         if low is not None and low >= 0:
             return
     found = _first_negative(expr, axes, shape)
@@ -96,14 +100,14 @@ def _first_negative(
     return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
 
 
-def count(form: Form, shape: Sequence[Extent]) -> Extent | None:
+def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
     """One more than the greatest value, if the parts of the form do not depend on each other."""
-    if any(n < 0 for _, n in form.terms) or not _are_independent(form):
+    if any(n < 0 for n in form.terms.values()) or not _are_independent(form):
         return None
     const = form.const + 1
     total: Extent = 0
-    for part, n in form.terms:
-        size = _part_count(part, shape)
+    for term, n in form.terms.items():
+        size = _term_count(term, shape)
         if size is None:
             return None
         const -= n
@@ -125,27 +129,26 @@ def _from_zero_on(extent: Extent, shape: Sequence[Extent]) -> Extent:
     return int(short.value) if isinstance(short, Const) else short
 
 
-def _part_count(part: Part, shape: Sequence[Extent]) -> Extent | None:
-    if isinstance(part, Span):
-        return part.size or ceil_div(shape[part.axis], part.low)
-    if part.op is BinOp.MOD:
-        return part.number
-    if part.op is BinOp.FLOORDIV:
-        inner = count(part.parts[0], shape)
-        return None if inner is None else ceil_div(inner, part.number)
-    return None
+def _term_count(term: Term, shape: Sequence[Extent]) -> Extent | None:
+    if isinstance(term, Opaque):
+        return None
+    if term.size is not None:
+        return term.size
+    inner = shape[term.of] if isinstance(term.of, int) else count(term.of, shape)
+    return None if inner is None else ceil_div(inner, term.low)
 
 
-def _are_independent(form: Form) -> bool:
-    spans = [part for part, _ in form.terms if isinstance(part, Span)]
-    for k, a in enumerate(spans):
-        for b in spans[:k]:
-            if a.axis == b.axis and (b.high is None or b.high > a.low):
+def _are_independent(form: QuasiAffine) -> bool:
+    """Whether no two terms depend on the same digits of an axis."""
+    digits = [t for t in form.terms if isinstance(t, Digit) and t.unknown is not None]
+    for k, a in enumerate(digits):
+        for b in digits[:k]:
+            if a.of == b.of and (b.high is None or b.high > a.low):
                 return False
-    axes = {part.axis for part in spans}
-    for part, _ in form.terms:
-        if isinstance(part, Opaque):
-            used = Form(0, ((part, 1),)).axes
+    axes = {digit.unknown for digit in digits}
+    for term in form.terms:
+        if term.unknown is None:
+            used = QuasiAffine({term: 1}).unknowns
             if used & axes:
                 return False
             axes |= used
@@ -181,7 +184,7 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
         boxes = linear_boxes(fused(Box.of([form], [(0, n) for n in sizes])), _MOST_BOXES)
     except TooManyError:
         return None
-    return max(high for box in boxes if (high := box.reader.range(box.forms[0])[1]) is not None)
+    return max(high for box in boxes if (high := box.reader.interval(box.forms[0])[1]) is not None)
 
 
 def value_range(
@@ -195,7 +198,7 @@ def value_range(
     numbers = {var: k for k, var in enumerate(axes)}
     form = Reader(numbers, bounds_of(shape)).form(expr)
     if form is not None and _is_of_digits(form):
-        tops = [(_digits(part, shape) - 1) * n for part, n in form.terms]
+        tops = [(_digits(term, shape) - 1) * n for term, n in form.terms.items()]
         lows, highs = ([pick(n, 0) for n in tops] for pick in (min, max))
         return form.const + sum(lows), form.const + sum(highs)
     negated = binary(BinOp.SUB, Const(0, INT64), expr)
@@ -205,16 +208,17 @@ def value_range(
     return 1 - low, high - 1
 
 
-def _is_of_digits(form: Form) -> bool:
-    """Whether it is a sum of one span of each of its axes."""
-    spans = [part for part, _ in form.terms if isinstance(part, Span)]
-    return len(spans) == len(form.terms) == len(form.axes)
+def _is_of_digits(form: QuasiAffine) -> bool:
+    """Whether it is a sum of one digit of each of its axes."""
+    axes = [term.unknown for term in form.terms if term.unknown is not None]
+    return len(axes) == len(form.terms) == len(form.unknowns)
 
 
-def _digits(part: Part, shape: Sequence[int]) -> int:
-    assert isinstance(part, Span)
-    count = ceil_div(shape[part.axis], part.low)
-    return count if part.size is None else min(count, part.size)
+def _digits(term: Term, shape: Sequence[int]) -> int:
+    assert isinstance(term, Digit)
+    assert isinstance(term.of, int)
+    count = ceil_div(shape[term.of], term.low)
+    return count if term.size is None else min(count, term.size)
 
 
 def used_axes(

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.rewrite import free_variables
 from tecomp.poly import enumerate as elements
 from tecomp.poly.cuts import Box, TooManyError, fused, linear_boxes
-from tecomp.poly.forms import Form, Reader, Span, scaled
+from tecomp.poly.reader import Reader
 
 __all__ = [
     "Nest", "NotDigitsError", "Region", "Side", "TooManyError", "fewest_nests", "merged", "nests"
@@ -120,7 +121,7 @@ def fewest_nests(
     return _Copy.of(first, second, axes, region).by_addresses(region, limit)
 
 
-def _forms(side: Side, reader: Reader) -> tuple[Form, ...]:
+def _forms(side: Side, reader: Reader) -> tuple[QuasiAffine, ...]:
     found = []
     for expr in side.exprs:
         form = reader.form(expr)
@@ -135,8 +136,8 @@ class _Copy:
     first: Side
     second: Side
     axes: tuple[Var, ...]
-    first_forms: tuple[Form, ...]
-    second_forms: tuple[Form, ...]
+    first_forms: tuple[QuasiAffine, ...]
+    second_forms: tuple[QuasiAffine, ...]
 
     @classmethod
     def of(cls, first: Side, second: Side, axes: Sequence[Var], region: Region) -> _Copy:
@@ -170,7 +171,10 @@ class _Copy:
         return self._nests(boxes, range(n_first), addresses)
 
     def _nests(
-        self, boxes: Sequence[Box], digits: Sequence[int], addresses: Sequence[Sequence[Form]]
+        self,
+        boxes: Sequence[Box],
+        digits: Sequence[int],
+        addresses: Sequence[Sequence[QuasiAffine]],
     ) -> tuple[Nest, ...]:
         probes = _Probes(self, {unit for box in boxes for unit in box.units})
         found: list[tuple[list[_Loop], int, int]] = []
@@ -227,27 +231,25 @@ class _Probes:
         if free_variables(copy.first.exprs[k]):
             numbers = {axis: n for n, axis in enumerate(copy.axes)}
             bounds = [(0, None)] * len(copy.axes)
-            form = Reader(numbers, bounds, drops_periods=False).form(copy.first.exprs[k])
-            span = form.terms[0][0] if form is not None and form.terms else None
-            if isinstance(span, Span):
-                unit = tuple(span.low * (n == span.axis) for n in range(len(copy.axes)))
+            form = Reader(numbers, bounds, keeps_periods=True).form(copy.first.exprs[k])
+            digit = next(iter(form.terms), None) if form is not None else None
+            if isinstance(digit, Digit) and digit.unknown is not None:
+                unit = tuple(digit.low * (n == digit.of) for n in range(len(copy.axes)))
                 self._measure([(0,) * len(copy.axes), unit])
         second = self.of[unit][2]
         return _Loop(1, copy.first.strides[k], second, k)
 
 
-def _sum(side: Side, forms: Sequence[Form], reader: Reader) -> Form:
-    total = Form(side.offset)
-    for form, stride in zip(forms, side.strides, strict=True):
-        total = reader.plus(total, scaled(form, stride))
-    return total
+def _sum(side: Side, forms: Sequence[QuasiAffine], reader: Reader) -> QuasiAffine:
+    parts = [(QuasiAffine({}, side.offset), 1), *zip(forms, side.strides, strict=True)]
+    return reader.normal(QuasiAffine.added(parts))
 
 
-def _steps(form: Form, box: Box) -> dict[int, int]:
+def _steps(form: QuasiAffine, box: Box) -> dict[int, int]:
     steps = dict.fromkeys(box.live, 0)
-    for part, n in form.terms:
-        assert isinstance(part, Span)
-        steps[part.axis] = n
+    for term, n in form.terms.items():
+        assert term.unknown is not None
+        steps[term.unknown] = n
     return steps
 
 

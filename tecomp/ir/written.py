@@ -1,0 +1,36 @@
+"""How a sum is written: the first positive term first, the constant last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Binary, BinOp, Const, Expr
+
+
+def written(
+    terms: Sequence[tuple[Expr, int]], const: int, *, numbers_first: bool = False
+) -> Expr:
+    """The sum of each expression times its coefficient, none of which is 0, and a constant.
+
+    Args:
+        terms: the expressions and their coefficients.
+        const: the constant.
+        numbers_first: whether to write `4 * x` rather than `x * 4`.
+    """
+    rest = list(terms)
+    head = next((k for k, (_, n) in enumerate(rest) if n > 0), None)
+    total = Const(const, INT64) if head is None else _scaled(*rest.pop(head), numbers_first)
+    for expr, n in rest:
+        part = _scaled(expr, abs(n), numbers_first)
+        total = Binary(BinOp.ADD if n > 0 else BinOp.SUB, total, part)
+    if head is None or not const:
+        return total
+    return Binary(BinOp.ADD if const > 0 else BinOp.SUB, total, Const(abs(const), INT64))
+
+
+def _scaled(expr: Expr, coefficient: int, number_first: bool) -> Expr:
+    if coefficient == 1:
+        return expr
+    number = Const(coefficient, INT64)
+    return Binary(BinOp.MUL, number, expr) if number_first else Binary(BinOp.MUL, expr, number)
