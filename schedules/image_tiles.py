@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import RegisterTile, balanced, ceil_div, core_of, product, round_up
+from tecomp.schedules.tiles import (
+    RegisterTile,
+    balanced,
+    ceil_div,
+    core_of,
+    product,
+    used_share,
+)
 
 _ROWS = 4
 """Rows of a block where it is open how long they are."""
@@ -57,7 +64,7 @@ def plan(total: te.Tensor, target: Target) -> Plan:
         for single in range(1, max(room // vectors, 1) + 1):
             if own is not None and own % (vectors * lanes):
                 continue
-            used = _share(along, single) * _share(across, vectors * lanes)
+            used = used_share(along, single) * used_share(across, vectors * lanes)
             # Each step loads `single` values, and vectors that come from farther away: twice
             # their price. The products hide a part of that.
             work = single * vectors / (single + 2 * vectors)
@@ -101,11 +108,6 @@ def _channels_of_group(total: te.Tensor) -> int | None:
     if groups == 1 or total.op.attrs["depthwise"] or not isinstance(channels, int):
         return None
     return channels // groups
-
-
-def _share(extent: int | te.Expr, size: int) -> float:
-    """How much of the tiles along an axis is inside it; all where there are none."""
-    return extent / round_up(extent, size) if isinstance(extent, int) and extent else 1.0
 
 
 def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:

@@ -29,14 +29,23 @@ from tecomp.schedules.tiles import (
     fill_registers,
     register_tile,
     round_up,
+    used_share,
     walk_tiles,
 )
 from tecomp.schedules.types import wide_type
 
-PACKED_ROWS_PAY = 16
+PACKED_ROWS_PAY = 32
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""
+TURNED_ROWS_PAY = 16
+"""The same where rows lie across the memory, so that each step of the depth reads another line."""
 DOTS_PAY = 4
 """Row tiles up to which products of rows are faster than a transposed copy of the columns."""
+_LOAD = 0.1
+"""What a load beside the products takes of the time of one."""
+_UNDER_WAY = 8
+"""Sums that are needed: as many as two multipliers have under way."""
+_PAGE_BYTES = 4096
+_LINE_BYTES = 64
 
 
 def define(
@@ -143,14 +152,12 @@ def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
     """
     core = core_of(target)
     m, n = total.shape[-2:]
-    # A tile that is wider than the result would have masks in its innermost loop.
-    narrow = isinstance(n, int) and n < register_tile(target, total.dtype).columns
-    tile = register_tile(target, total.dtype, vectors=1 if narrow else 2)
+    pack_rows = each > 1 or _packed_rows_pay(total, target)
+    tile = _tile(total, target, pack_rows)
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     width = total.dtype.bytes
     k = ceil_div(total.op.reduce_axis[0].extent, each)
-    pays = _packed_columns_pay(total, target) * tile.rows
-    tile = RegisterTile(_rows_of_a_tile(m, tile.rows), tile.columns, tile.lanes)
+    pays = _packed_columns_pay(total, target) * register_tile(target, total.dtype).rows
     is_shallow = is_short(total.op.reduce_axis[0], tile.lanes, 1)
     steps = 1 if total.op.attrs["transpose_a"] or is_shallow else tile.lanes
     depth = _depth(k, max(second // 8 // (tile.columns * width), 64), steps)
@@ -169,13 +176,64 @@ def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
         depth=depth,
         is_split=not isinstance(k, int) or depth < k,
         column_parts=1 if batched or blocks >= core.count else core.count,
-        pack_rows=(
-            not isinstance(n, int) or n >= PACKED_ROWS_PAY * tile.columns
-            or each > 1 or bool(total.op.input_tensors[0].op.attrs.get("is_converted"))
-        ),
+        pack_rows=pack_rows,
         steps=steps,
         pack_columns=not is_one(n) and (not isinstance(m, int) or m >= pays),
     )
+
+
+def _packed_rows_pay(total: te.Tensor, target: Target) -> bool:
+    """Whether the rows are used so often, or are converted, that a packed copy of them pays."""
+    if total.op.input_tensors[0].op.attrs.get("is_converted"):
+        return True
+    n, tile = total.shape[-1], register_tile(target, total.dtype)
+    tiles = TURNED_ROWS_PAY if total.op.attrs["transpose_a"] else PACKED_ROWS_PAY
+    return not isinstance(n, int) or n >= tiles * tile.columns
+
+
+def _tile(total: te.Tensor, target: Target, pack_rows: bool) -> RegisterTile:
+    """The tile that wastes least of itself at the edge of the columns, of those that are fast."""
+    m, n = total.shape[-2:]
+    most = core_of(target).vector_registers if pack_rows else _rows_at_hand(total, target)
+    best, chosen = 0.0, register_tile(target, total.dtype)
+    for vectors in (2, 3, 1, 4):
+        tile = register_tile(target, total.dtype, vectors)
+        if isinstance(n, int) and tile.columns > round_up(n, tile.lanes):
+            continue
+        rows = _rows_of_a_tile(m, min(tile.rows, most))
+        sums = rows * vectors
+        used = _used_columns(n, tile) * min(sums / _UNDER_WAY, 1.0)
+        score = used / (1 + _LOAD * (rows + vectors) / sums)
+        if score > best * 1.02:
+            best, chosen = score, RegisterTile(rows, tile.columns, tile.lanes)
+    return chosen
+
+
+def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:
+    """How much of the vectors of the tiles is inside the result.
+
+    Tiles at the edge are whole; but a result that is narrower than one is a single vector, which
+    processors have in powers of two.
+    """
+    if not isinstance(n, int) or n >= tile.columns or n % tile.lanes == 0:
+        size = min(n, tile.columns) if isinstance(n, int) else tile.columns
+        used: float = used_share(n, size)
+        return used
+    return n / (1 << (n - 1).bit_length()) if n else 1.0
+
+
+def _rows_at_hand(total: te.Tensor, target: Target) -> int:
+    """How many rows of A, as it lies in memory, have a line each in the first cache.
+
+    Lines a page apart share a set of it, and a set has a line of as many pages as the cache holds.
+    """
+    core, A = core_of(target), total.op.input_tensors[0]
+    if total.op.attrs["transpose_a"]:
+        return int(core.vector_registers)
+    apart = A.shape[-1] * A.dtype.bytes if isinstance(A.shape[-1], int) else _PAGE_BYTES
+    ways = max(core.cache_bytes[0] // _PAGE_BYTES, 1)
+    sets = [i * apart % _PAGE_BYTES // _LINE_BYTES for i in range(core.vector_registers)]
+    return next((i for i, place in enumerate(sets) if sets[:i].count(place) == ways), len(sets))
 
 
 def _rows_of_a_tile(m: int | te.Expr, most: int) -> int:

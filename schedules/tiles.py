@@ -41,6 +41,15 @@ def round_up(n: int, multiple: int) -> int:
     return ceil_div(n, multiple) * multiple
 
 
+def used_share(extent: Size, size: int) -> float:
+    """How much of the tiles along an axis is inside it; all where that is not known.
+
+    >>> used_share(48, 32), used_share(96, 32)
+    (0.75, 1.0)
+    """
+    return extent / round_up(extent, size) if isinstance(extent, int) and extent else 1.0
+
+
 def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
     """The size of even parts of at most `most`, which is a multiple of `unit`.
 

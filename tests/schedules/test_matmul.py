@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.dtype import DType
 from tecomp.schedules import activations, matmul
+from tecomp.schedules.tiles import round_up
 
 CPU = tecomp.Target.load("cpu")
 SMALL = tecomp.Target(
@@ -173,6 +175,34 @@ def test_any_size_may_be_none(batch: tuple[int, ...], sizes: tuple[int, int, int
     for options in ({}, {"transpose_b": True}, {"activation": activations.relu}):
         b = (n, k) if "transpose_b" in options else (k, n)
         run((*batch, m, k), (*batch, *b), CPU, **options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "core", [tecomp.Core(1, 64, 32, (32768, 1 << 20)), tecomp.Core(1, 32, 16, (32768, 1 << 18))],
+    ids=["64 bytes", "32 bytes"],
+)
+def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> None:
+    target = replace(CPU, core=core)
+    for n in range(1, 400):
+        A, B = te.placeholder((256, 256), dtype, name="A"), te.placeholder((256, n), dtype, name="B")
+        tile = matmul.plan(matmul.define(A, B), target).tile
+        computed = round_up(n, tile.columns)
+        if n < tile.columns:
+            # One vector, which has registers in a power of two unless it fills them.
+            computed = n if n % tile.lanes == 0 else max(1 << (n - 1).bit_length(), tile.lanes)
+        assert computed <= 1.06 * round_up(n, tile.lanes), (n, tile)
+
+
+@pytest.mark.parametrize(
+    ("depth", "rows"), [(1024, 8), (1025, 8), (1040, 13), (512, 13), (1016, 13), (1072, 13)]
+)
+def test_rows_that_are_read_where_they_are_find_room_in_the_first_cache(
+    depth: int, rows: int
+) -> None:
+    target = replace(CPU, core=tecomp.Core(1, 64, 32, (32768, 1 << 20)))
+    A, B = te.placeholder((1040, depth), name="A"), te.placeholder((depth, 128), name="B")
+    assert matmul.plan(matmul.define(A, B), target).tile.rows == rows
 
 
 def test_blocks_are_even_and_shared() -> None:
