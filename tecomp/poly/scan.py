@@ -17,6 +17,7 @@ from tecomp.poly.affine import Space
 from tecomp.poly.box_loops import Body, box_loops, ends_of
 from tecomp.poly.context import CONTEXT
 from tecomp.poly.express import ast_expr, set_to_condition
+from tecomp.poly.tile_loops import tile_loops, tiles_of
 
 # The type stubs lack the names that are keywords.
 _BLOCK, _IF, _FOR = (getattr(isl.ast_node_type, name) for name in ("block", "if_", "for_"))
@@ -50,6 +51,8 @@ def scan(
         return _chosen(points, space, body, kinds, threads, isolated, context)
     if isolated is None and (box := ends_of(points, space, context)) is not None:
         return box_loops(box, points, space, body, kinds or {}, threads or {})
+    if (tiles := tiles_of(points, isolated, context)) is not None:
+        return tile_loops(tiles, space, body, kinds or {}, threads or {}, context)
     made = _visiting(points, isolated, context)
     if made is None:
         return _tested(points, space, body, kinds, threads, context)

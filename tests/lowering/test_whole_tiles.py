@@ -211,7 +211,7 @@ def test_tiles_end_with_the_one_that_holds_the_last_element() -> None:
     s, args = staircase(5, 24)
     text = str(tecomp.lower(s, args))
 
-    assert "for j_outer in range(i + i // 4 + 1):" in text
+    assert "for j_outer in range(i * 5 // 4 + 1):" in text
     assert text.count("if ") == 1, "where the memory of D ends, which has 21 elements"
     a, c = np.random.default_rng(0).standard_normal((5, 24), np.float32), np.zeros(5, np.float32)
     tecomp.build(s, args, check_bounds=True)(a, c)
