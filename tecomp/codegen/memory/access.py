@@ -67,6 +67,7 @@ class _Access:
 
 def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access:
     predicate, count = node.predicate, dtype.lanes
+    # Checks tell lanes apart by a mask, also where it is the first ones that take part.
     first = None if code.module.options.check_bounds else prefix(predicate)
     if predicate is not None and first is not None:
         count = first * (count // predicate.dtype.lanes)
@@ -75,7 +76,10 @@ def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access
 
 
 def load(code: Code, node: BufferLoad) -> Rule:
-    """The value of a load; zero where its predicate is false."""
+    """The value of a load; where its predicate is false, lanes hold zero or nothing that counts.
+
+    Lanes that fill a vector up to a whole one take no part in anything that is stored.
+    """
     column = code.columns.get(id(node))
     if column is not None:
         transposed: str = yield from column.read(code)
@@ -170,6 +174,7 @@ def _check(
         active = mask and _places_touched(code, mask, access) if lanes > 1 else None
         inside = yield from check_axis(code, access.buffer, axis, index, active)
         if lanes == 1:
+            # One index for all lanes: nothing after it may run where it is wrong.
             guards.append(open_guard(code, inside))
             continue
         inside = _spread(code, inside, access)
@@ -223,6 +228,7 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     elif abs(stride) > 1:
         raw = _spaced(code, access, place, abs(stride))
     elif _is_partial(access, mask) and _is_register(code, access):
+        # All of it is this function's own, so lanes that take no part may be read.
         raw = code.read(f"load {kind}, ptr {place}, align {align}", memory)
         raw = _chosen(code, access, mask, raw, "zeroinitializer")
     elif mask is None:
@@ -271,6 +277,7 @@ def _write(
             code.write(f"store {part} {operand}, ptr {at}, align {known}", memory)
 
     if _is_partial(access, mask) and _is_register(code, access):
+        # A masked store would keep this memory from becoming a register.
         before = code.op(f"load {kind}, ptr {place}, align {align}")
         value = _chosen(code, access, mask, value, before)
         write(kind, value, place, align, access.dtype.bytes)
@@ -292,6 +299,7 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
     """
     lanes, count, element = access.dtype.lanes, access.count, memory_type(access.dtype.scalar)
     kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    # The last load ends with the last value, not a whole step after it: there may be nothing.
     starts = [min(k * count, step * (count - 1) + 1 - count) for k in range(step)]
     joined = ""
     for number, start in enumerate(starts):
@@ -364,11 +372,13 @@ def _place(
     base = yield from _row(code, access)
     last, lanes = access.last, access.last.dtype.lanes
     element, least = memory_type(access.buffer.dtype.scalar), access.buffer.dtype.scalar.bytes
+    # Where lanes are masked, the address is that of the first one even if only later ones exist.
     word = "getelementptr inbounds" if mask is None else "getelementptr"
     ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
     step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
     contiguous = step == 1 or (step == -1 and access.repeats == 1)
     near = step is not None and (step == 0 or (abs(step) <= _NEAR and lanes >= _NEAR))
+    # What lies between elements belongs to somebody: it may be read, but never written.
     together = near and access.repeats == 1 and mask is None and reads
     if ramp is not None and step is not None and (contiguous or together):
         reach = access.count // access.repeats - 1

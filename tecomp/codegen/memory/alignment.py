@@ -14,6 +14,7 @@ from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Select
 from tecomp.ir.stmt import Buffer
 
 _MOST = 128
+# A remainder is the dividend less a multiple of the divisor, so what divides both divides it.
 _LEAST_OF = (BinOp.ADD, BinOp.SUB, BinOp.MOD, BinOp.MIN, BinOp.MAX)
 
 

@@ -102,6 +102,7 @@ def _cut(code: Code, count: int, size: int) -> Iterator[tuple[int, int, int]]:
         rest = count - start
         width = min(whole(rest), widest)
         if width > rest and not code.module.has_masks():
+            # Without masks LLVM makes a branch for each lane: two whole halves are less.
             width //= 2
         yield start, min(rest, width), width
         start += width

@@ -25,6 +25,7 @@ def stream_store(code: Code, kind: str, value: str, place: str, align: int, memo
     """Store a vector, past the caches if `place` is a multiple of 16."""
     code.streams = True
     number = code.op(f"ptrtoint ptr {place} to i64")
+    # Callers pass arrays as they come, and an address that is not aligned would end the process.
     rest = code.op(f"and i64 {number}, {_UNIT - 1}")
     aligned, other, after = code.name("aligned"), code.name("other"), code.name("after")
     code.branch(code.op(f"icmp eq i64 {rest}, 0"), aligned, other)

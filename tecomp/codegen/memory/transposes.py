@@ -24,6 +24,7 @@ Access: TypeAlias = "BufferLoad | BufferStore"
 
 _LAZY = ("if_then_else", "check_index")
 _LEAST, _MOST = 4, 32
+"""Lanes of a column: fewer are loaded faster one by one, more do not fit into registers."""
 _PIECE_BITS = 128
 """Within so many bits every machine shuffles at once; such pieces change places as a whole."""
 
@@ -104,6 +105,7 @@ def find_transposes(statements: Sequence[BufferStore]) -> dict[int, Column]:
     read = {n.buffer.data for s in statements for n in walk(s) if isinstance(n, BufferLoad)}
     written = {s.buffer.data for s in statements}
     found: dict[int, Column] = {}
+    # All columns are read before the first is used, and written after the last is computed.
     loads: list[Access] = [node for node in reads if node.buffer.data not in written]
     for group in (loads, [s for s in stores if s.buffer.data not in read]):
         for column in _columns(group):
@@ -147,6 +149,7 @@ def _is_across(access: Access) -> bool:
         return False
     stride = last.stride
     if isinstance(stride, Const):
+        # Rows that overlap may be read together, but one store would overwrite another's values.
         least = 2 if isinstance(access, BufferLoad) else size
         return abs(int(stride.value)) >= least
     return not any(isinstance(node, BufferLoad) for node in walk(last))
@@ -159,6 +162,7 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
     for access in group:
         *outer, ramp = access.indices
         assert isinstance(ramp, Ramp)
+        # An index that is read from memory may change from one statement to the next.
         if any(isinstance(node, BufferLoad) for node in walk(ramp.base)):
             continue
         start = terms.linear(ramp.base)
