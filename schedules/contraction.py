@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tecomp import te
+from tecomp.schedules.products import Product
+from tecomp.schedules.structure import unconverted
 from tecomp.schedules.tiles import ceil_div
-
-CONVERTED = {"is_converted": True}
-"""Marks the operands that definitions make of those that they are given."""
 
 Sizes = Mapping[te.IterVar, int]
 """Extents of parts of axes."""
@@ -51,31 +50,22 @@ class Contraction:
         return [axis for axis in self.total.op.reduce_axis if axis is not self.depth]
 
 
-def of_matrices(total: te.Tensor) -> Contraction:
+def of_matrices(d: Product) -> Contraction:
     """What the axes of a product are to a unit that multiplies tiles."""
-    *batch, i, j = total.op.axis
-    (k,) = total.op.reduce_axis
-    turned = bool(total.op.attrs["transpose_a"]), bool(total.op.attrs["transpose_b"])
-    a, b = map(source, total.op.input_tensors)
-    last = len(batch) + 1
+    letters = {d.row: "m", d.column: "n", d.depth[-1]: "k"}
+    factors = (d.rows, d.columns)
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        outer = [sizes[axis] for axis in batch]
-        m, n, depth = sizes[i], sizes[j], sizes[k]
-        rows = (depth, m) if turned[0] else (m, depth)
-        return (*outer, *rows), (*outer, *((n, depth) if turned[1] else (depth, n)))
+        first, second = (tuple(sizes[axis] for axis in factor.axes) for factor in factors)
+        return first, second
 
-    roles = (
-        {last - 1: "k", last: "m"} if turned[0] else {last - 1: "m", last: "k"},
-        {last - 1: "n", last: "k"} if turned[1] else {last - 1: "k", last: "n"},
-        {last - 1: "m", last: "n"},
+    def roles(axes: Sequence[te.IterVar]) -> dict[int, str]:
+        return {dim: letters[axis] for dim, axis in enumerate(axes) if axis in letters}
+
+    return Contraction(
+        d.total, (unconverted(d.rows.tensor), unconverted(d.columns.tensor)), d.row, d.column,
+        d.depth[-1], (roles(d.rows.axes), roles(d.columns.axes), roles(d.total.op.axis)), read,
     )
-    return Contraction(total, (a, b), i, j, k, roles, read)
-
-
-def source(x: te.Tensor) -> te.Tensor:
-    """What was given to `define`, before it was converted."""
-    return x.op.input_tensors[0] if x.op.attrs.get("is_converted") else x
 
 
 def of_images(total: te.Tensor) -> Contraction:

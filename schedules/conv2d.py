@@ -131,8 +131,8 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
     where = placement_of(target)
     if where is not None:
-        done: te.Schedule = on_cores.schedule(output, of_images(total), where)
-        return done
+        on_cores.schedule(s, output, of_images(total), where)
+        return s
     given = total.op.input_tensors[0]
     total, moved = _by_dots(s, total, target)
     p = plan(total, target)
@@ -179,8 +179,8 @@ def _by_dots(
     if types is None:
         return total, None
     *_, channel = total.op.reduce_axis
-    found: tuple[te.Tensor, te.Tensor | None] = add_dots(s, total, channel, types)
-    return found
+    sums, _, moved = add_dots(s, total, channel, types)
+    return sums, moved
 
 
 def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> te.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp import Target, te
+from tecomp.schedules.structure import unconverted
 from tecomp.schedules.tiles import core_of
 
 _BYTES = ("int8", "uint8")
@@ -43,19 +44,20 @@ def lanes_of_dots(types: tuple[str, str] | None) -> int:
 
 def add_dots(
     s: te.Schedule, total: te.Tensor, axis: te.IterVar, types: tuple[str, str]
-) -> tuple[te.Tensor, te.Tensor | None]:
+) -> tuple[te.Tensor, tuple[te.Tensor, te.Tensor], te.Tensor | None]:
     """Add up dot products along an axis of a sum; conversions before it are not needed then.
 
     Returns:
-        The sum of dot products, and what is subtracted from it if one factor was moved by 128.
+        The sum of dot products, its factors, and what is subtracted from it if one of them was
+        moved by 128.
     """
     for factor in total.op.input_tensors:
-        if factor.op.attrs.get("is_converted"):
+        if unconverted(factor) is not factor:
             s[factor].compute_inline()
-    sums, _, _, *moved = s.into_dots(total, axis, *types)
+    sums, first, second, *moved = s.into_dots(total, axis, *types)
     if total.op not in s.outputs:
         s[total].compute_inline()
-    return sums, moved[0] if moved else None
+    return sums, (first, second), moved[0] if moved else None
 
 
 def sum_in_vectors(s: te.Schedule, moved: te.Tensor, width: int) -> None:

@@ -10,23 +10,27 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tecomp import Target, te
 from tecomp.schedules import on_cores
-from tecomp.schedules.contraction import CONVERTED, of_matrices, source
+from tecomp.schedules.contraction import of_matrices
 from tecomp.schedules.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
 from tecomp.schedules.elementwise import is_one, is_short
 from tecomp.schedules.epilogue import finished
+from tecomp.schedules.fold import one
 from tecomp.schedules.placement import placement_of
+from tecomp.schedules.products import Factor, Product, need_product, operand
+from tecomp.schedules.structure import is_computed, unconverted
 from tecomp.schedules.thin import stream
 from tecomp.schedules.tiles import (
     RegisterTile,
     balanced,
     ceil_div,
     core_of,
-    fill_registers,
+    keep_tile,
+    product,
     register_tile,
     round_up,
     used_share,
@@ -99,10 +103,10 @@ def define(
         return te.sum(a * b, axis=k)
 
     shape = (*batch, m, n)
-    order = {"transpose_a": transpose_a, "transpose_b": transpose_b, "pairs": pairs}
+    wish = {} if pairs else {"pairs": False}
     if bias is None and activation is None and wide == dtype:
-        return te.compute(shape, product, name=name, attrs=order)
-    total = te.compute(shape, product, name=f"{name}_sum", attrs=order)
+        return te.compute(shape, product, name=name, attrs=wish)
+    total = te.compute(shape, product, name=f"{name}_sum", attrs=wish)
     result: te.Tensor = finished(total, dtype, bias, len(shape) - 1, activation, name)
     return result
 
@@ -112,7 +116,7 @@ def _converted(x: te.Tensor, dtype: str) -> te.Tensor:
     if x.dtype == dtype:
         return x
     return te.compute(
-        x.shape, lambda *axes: te.cast(x(*axes), dtype), name=f"{x.name}_{dtype}", attrs=CONVERTED
+        x.shape, lambda *axes: te.cast(x(*axes), dtype), name=f"{x.name}_{dtype}"
     )
 
 
@@ -141,7 +145,26 @@ class Plan:
     pack_columns: bool
 
 
-def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
+def describe(output: te.Tensor) -> Product:
+    """The roles of the axes of a product, or of what is made of one element by element.
+
+    It is read off what the tensor reads: how it is written, called or made makes no difference.
+
+    Args:
+        output: the result of `define`, or any tensor that is such a product: with its factors in
+            any order, their axes in any order, any number of axes of each kind.
+
+    Raises:
+        ScheduleError: it is no product.
+
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 16), name="B")
+    >>> describe(define(A, B, transpose_a=False)).depth
+    (k,)
+    """
+    return need_product(output, "matmul.describe")
+
+
+def plan(op: te.Tensor | Product, target: Target, each: int = 1) -> Plan:
     """The blocks for a product of any size, whose steps along the depth add up `each` terms.
 
     * The columns of a tile, for the whole depth, take an eighth of the second cache.
@@ -149,24 +172,40 @@ def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
       if that is more: rows are walked in order, so that they come in time from there too, and all
       columns pass by from farther away once for each block.
     * Blocks are even, and each core has as many.
+
+    Args:
+        op: a product, or its description.
+        target: for its vectors and caches.
+        each: terms that one step adds up.
+
+    Raises:
+        ScheduleError: `op` is no product.
     """
-    core = core_of(target)
-    m, n = total.shape[-2:]
-    pack_rows = each > 1 or _packed_rows_pay(total, target)
-    tile = _tile(total, target, pack_rows)
+    return _blocks(need_product(op, "matmul.plan"), target, each)
+
+
+def _blocks(d: Product, target: Target, each: int) -> Plan:
+    core, dtype = core_of(target), d.total.dtype
+    m, n = d.m, d.n
+    pack_rows = each > 1 or _packed_rows_pay(d, target)
+    tile = _tile(d, target, pack_rows)
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    width = total.dtype.bytes
-    k = ceil_div(total.op.reduce_axis[0].extent, each)
-    pays = _packed_columns_pay(total, target) * register_tile(target, total.dtype).rows
-    is_shallow = is_short(total.op.reduce_axis[0], tile.lanes, 1)
-    steps = 1 if total.op.attrs["transpose_a"] or is_shallow else tile.lanes
-    depth = _depth(k, max(second // 8 // (tile.columns * width), 64), steps)
+    k, inner = d.depth[0].extent, product(axis.extent for axis in d.depth[1:])
+    if len(d.depth) == 1:
+        k = ceil_div(k, each)
+    width = dtype.bytes * (inner if isinstance(inner, int) else 1)
+    pays = _packed_columns_pay(d, target) * register_tile(target, dtype).rows
+    is_shallow = is_short(d.depth[-1], tile.lanes, 1)
+    steps = tile.lanes if d.rows.ends_in(d.depth[-1]) and not is_shallow else 1
+    least = 64 if inner == 1 else 1
+    about = max(second // 8 // (tile.columns * max(width, 1)), least)
+    depth = _depth(k, about, steps if inner == 1 else 1)
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(second * 3 // 4, share)
-    most_rows = max(block_bytes // (depth * width) // tile.rows, 1) * tile.rows
+    most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
     if isinstance(m, int):
         most_rows = min(most_rows, round_up(ceil_div(m, core.count), tile.rows))
-    batched = len(total.shape) > 2
+    batched = bool(d.outer)
     sharers = 1 if batched else core.count
     block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
@@ -182,22 +221,24 @@ def plan(total: te.Tensor, target: Target, each: int = 1) -> Plan:
     )
 
 
-def _packed_rows_pay(total: te.Tensor, target: Target) -> bool:
-    """Whether the rows are used so often, or are converted, that a packed copy of them pays."""
-    if total.op.input_tensors[0].op.attrs.get("is_converted"):
+def _packed_rows_pay(d: Product, target: Target) -> bool:
+    """Whether the rows are used so often, or are computed, that a packed copy of them pays."""
+    if is_computed(d.rows.tensor):
         return True
-    n, tile = total.shape[-1], register_tile(target, total.dtype)
-    tiles = TURNED_ROWS_PAY if total.op.attrs["transpose_a"] else PACKED_ROWS_PAY
+    n, tile = d.n, register_tile(target, d.total.dtype)
+    if d.across:
+        n = product((n, *(axis.extent for axis in d.across)))
+    tiles = TURNED_ROWS_PAY if d.rows.ends_in(d.row) else PACKED_ROWS_PAY
     return not isinstance(n, int) or n >= tiles * tile.columns
 
 
-def _tile(total: te.Tensor, target: Target, pack_rows: bool) -> RegisterTile:
+def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
     """The tile that wastes least of itself at the edge of the columns, of those that are fast."""
-    m, n = total.shape[-2:]
-    most = core_of(target).vector_registers if pack_rows else _rows_at_hand(total, target)
-    best, chosen = 0.0, register_tile(target, total.dtype)
+    m, n, dtype = d.m, d.n, d.total.dtype
+    most = core_of(target).vector_registers if pack_rows else _rows_at_hand(d, target)
+    best, chosen = 0.0, register_tile(target, dtype)
     for vectors in (2, 3, 1, 4):
-        tile = register_tile(target, total.dtype, vectors)
+        tile = register_tile(target, dtype, vectors)
         if isinstance(n, int) and tile.columns > round_up(n, tile.lanes):
             continue
         rows = _rows_of_a_tile(m, min(tile.rows, most))
@@ -222,16 +263,18 @@ def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:
     return n / (1 << (n - 1).bit_length()) if n else 1.0
 
 
-def _rows_at_hand(total: te.Tensor, target: Target) -> int:
-    """How many rows of A, as it lies in memory, have a line each in the first cache.
+def _rows_at_hand(d: Product, target: Target) -> int:
+    """How many of the rows, as they lie in memory, have a line each in the first cache.
 
     Lines a page apart share a set of it, and a set has a line of as many pages as the cache holds.
     """
-    core, A = core_of(target), total.op.input_tensors[0]
-    if total.op.attrs["transpose_a"]:
+    core = core_of(target)
+    if d.rows.ends_in(d.row):
         return int(core.vector_registers)
-    apart = A.shape[-1] * A.dtype.bytes if isinstance(A.shape[-1], int) else _PAGE_BYTES
+    apart = d.rows.stride(d.row) * d.rows.tensor.dtype.bytes
     ways = max(core.cache_bytes[0] // _PAGE_BYTES, 1)
+    if not isinstance(apart, int):
+        apart = _PAGE_BYTES
     sets = [i * apart % _PAGE_BYTES // _LINE_BYTES for i in range(core.vector_registers)]
     return next((i for i, place in enumerate(sets) if sets[:i].count(place) == ways), len(sets))
 
@@ -251,17 +294,17 @@ def _rows_of_a_tile(m: int | te.Expr, most: int) -> int:
     return near
 
 
-def _packed_columns_pay(total: te.Tensor, target: Target) -> int:
+def _packed_columns_pay(d: Product, target: Target) -> int:
     """Row tiles from which on a packed copy of the columns pays.
 
     Where B is transposed, products of its rows need none. But their sums have to be turned, which
     has to be little beside them, and a few rows have to stay in the first cache.
     """
-    k = total.op.reduce_axis[0].extent
-    core, lanes = core_of(target), core_of(target).lanes(total.dtype)
-    if not total.op.attrs["transpose_b"] or not isinstance(k, int) or k < 32 * lanes:
+    k, width = d.terms, d.total.dtype.bytes
+    core, lanes = core_of(target), core_of(target).lanes(d.total.dtype)
+    if not d.dots_rows or not isinstance(k, int) or k < 32 * lanes:
         return 1
-    return DOTS_PAY if 2 * lanes * k * total.dtype.bytes <= core.cache_bytes[0] else 1
+    return DOTS_PAY if 2 * lanes * k * width <= core.cache_bytes[0] else 1
 
 
 def _depth(k: int | te.Expr, about: int, unit: int) -> int:
@@ -271,94 +314,79 @@ def _depth(k: int | te.Expr, about: int, unit: int) -> int:
     return whole
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
+def schedule(
+    op: te.Tensor | Product, target: Target, plan: Plan | None = None
+) -> te.Schedule:
+    """A schedule for a product, or for what is made of one element by element.
+
+    Args:
+        op: the result of `define`, any other tensor that is such a product, or its description.
+        target: the machine.
+        plan: how it is cut; what `plan` says if None. Machines with scratchpads have none.
+
+    Raises:
+        ScheduleError: `op` is no product.
+    """
+    d = need_product(op, "matmul.schedule")
+    output = d.output
     s = te.create_schedule(output)
-    total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
+    for x in d.between:
+        s[x].compute_inline()
     where = placement_of(target)
     if where is not None:
-        done: te.Schedule = on_cores.schedule(output, of_matrices(total), where)
-        return done
-    types = _dot_types(total, target)
-    p = plan(total, target, lanes_of_dots(types))
+        on_cores.schedule(s, output, of_matrices(d), where)
+        return s
+    types = _dot_types(d, target)
+    p = plan or _blocks(d, target, lanes_of_dots(types))
     if not p.pack_columns:
-        stream(s, output, total, target)
+        stream(s, d, target)
         return s
     moved = None
     if types is not None:
-        total, moved = add_dots(s, total, total.op.reduce_axis[0], types)
-    driver, sums = _sums(s, output, total, p)
-    block, depth, tile = _walk(s, driver, p)
-    fill_registers(s, sums, driver, tile)
-    rows, columns = total.op.input_tensors
-    packed = _pack_columns(s, columns, sums, p)
+        order = (types[1], types[0]) if d.is_swapped else types
+        total, factors, moved = add_dots(s, d.total, d.depth[-1], order)
+        d = d.with_factors(total, *factors)
+    driver, sums = _sums(s, d, p)
+    block, part, tile = _walk(s, driver, d, p)
+    depth = _fill(s, sums, d, p)
+    s[sums].compute_at(s[driver], tile)
+    packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
     if moved is not None:
         # It needs all columns before the first block.
         sum_in_vectors(s, moved, p.tile.columns)
-    elif len(output.shape) > 2:
+    elif any(d.columns.has(axis) for axis in d.batch):
         s[packed].compute_at(s[driver], block)
-    if p.pack_rows:
-        packed = _pack_rows(s, rows, sums, p)
-        s[packed].compute_at(s[driver], block if depth is None else depth)
+    if p.pack_rows and d.rows.tensor is not d.columns.tensor:
+        packed = _pack_rows(s, sums, d, p, depth)
+        s[packed].compute_at(s[driver], block if part is None else part)
     if driver is not output:
-        _finish(s, output, driver, p)
+        _finish(s, driver, d, p)
     return s
 
 
-def _sums(
-    s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan
-) -> tuple[te.Tensor, te.Tensor]:
+def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:
     """The stage that the walk is that of, and the stage of the sums in registers."""
     if p.is_split:
-        return total, _in_parts(s, total, p)
-    if total is output:
-        return total, s.cache_write(total, "local")
-    s[total].set_scope("local")
-    return output, total
+        return d.total, _in_parts(s, d, p)
+    if d.total is d.output:
+        return d.total, one(s.cache_write(d.total, "local"))
+    s[d.total].set_scope("local")
+    return d.output, d.total
 
 
-def _pack_columns(s: te.Schedule, columns: te.Tensor, sums: te.Tensor, p: Plan) -> te.Tensor:
-    """A copy of the columns in tiles."""
-    is_turned = bool(sums.op.attrs["transpose_b"])
-    packed = _pack(s, columns, sums, p.tile.columns, first=is_turned)
-    if is_turned:
-        _copy_turned(s, packed, p.tile.lanes)
-    else:
-        _copy_in_order(s, packed)
-    return packed
-
-
-def _pack_rows(s: te.Schedule, rows: te.Tensor, sums: te.Tensor, p: Plan) -> te.Tensor:
-    """A copy of the rows in tiles."""
-    if p.steps > 1:
-        packed = _pack_runs(s, rows, sums, p)
-    else:
-        packed = _pack(s, rows, sums, p.tile.rows, first=not sums.op.attrs["transpose_a"])
-    s[packed].vectorize(s[packed].leaf_iter_vars[-1])
-    return packed
-
-
-def _dot_types(total: te.Tensor, target: Target) -> tuple[str, str] | None:
-    """Types of short vectors to multiply, if the product may and the machine does so."""
-    if not total.op.attrs["pairs"]:
-        return None
-    a, b = (str(source(x).dtype) for x in total.op.input_tensors)
-    types: tuple[str, str] | None = dot_types(a, b, str(total.dtype), target)
-    return types
-
-
-def _in_parts(s: te.Schedule, total: te.Tensor, p: Plan) -> te.Tensor:
+def _in_parts(s: te.Schedule, d: Product, p: Plan) -> te.Tensor:
     """Cut the sum: a part of the depth is added up in registers, and then to the result."""
-    (k,) = s[total].op.reduce_axis
-    outer, _ = s[total].split(k, factor=p.depth)
-    sums = s.rfactor(total, outer)
-    assert isinstance(sums, te.Tensor)
+    first, *others = d.depth_of(d.total)
+    outer, inner = s[d.total].split(first, factor=p.depth)
+    if others:
+        s[d.total].reorder(outer, inner, *others)
+    sums: te.Tensor = one(s.rfactor(d.total, outer))
     s[sums].set_scope("local")
     return sums
 
 
 def _walk(
-    s: te.Schedule, driver: te.Tensor, p: Plan
+    s: te.Schedule, driver: te.Tensor, d: Product, p: Plan
 ) -> tuple[te.IterVar, te.IterVar | None, te.IterVar]:
     """Loops over blocks of rows, parts of the depth, column tiles, row tiles, and inside a tile.
 
@@ -366,7 +394,7 @@ def _walk(
         The loop over blocks, that over the depth if it is cut, and that over row tiles.
     """
     stage = s[driver]
-    *batch, i, j = stage.op.axis
+    batch, i, across, j = d.axes_of(driver)
     depth = stage.op.reduce_axis
     block, i = stage.split(i, factor=p.block_rows)
     parts: list[te.IterVar] = []
@@ -374,92 +402,130 @@ def _walk(
         part, j = stage.split(j, nparts=p.column_parts)
         parts = [part]
     tile, column, inside = walk_tiles(stage, i, j, p.tile)
-    stage.reorder(*batch, *parts, block, *depth, column, tile, *inside)
+    stage.reorder(*batch, *parts, block, *depth, *across, column, tile, *inside)
     for axis in reversed([*batch, *parts]):
         block = stage.fuse(axis, block)
     stage.parallel(block)
     return block, depth[0] if depth else None, tile
 
 
-def _pack(
-    s: te.Schedule, operand: te.Tensor, sums: te.Tensor, width: int, *, first: bool
-) -> te.Tensor:
-    """A copy of `operand` in which a tile finds `width` values of each step side by side.
+def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterVar]:
+    """Each step of the depth adds the product of one column and one row to the tile.
 
-    Args:
-        s: the schedule.
-        operand: the tensor; one that is computed is computed in that order at once.
-        sums: the stage that reads it.
-        width: rows or columns of a tile.
-        first: whether those are the axis before the last, and the depth is the last.
+    Returns:
+        The loops of the depth, the innermost last.
     """
-    packed = _copy_of(s, operand, sums)
+    stage = s[sums]
+    batch, i, across, j = d.axes_of(sums)
+    depth = list(sums.op.reduce_axis) if p.is_split else d.depth_of(sums)
+    stage.reorder(*batch, *across, *depth, *keep_tile(stage, i, j))
+    return depth
 
-    def place(*axes: te.Expr) -> list[te.Expr]:
-        *outer, a, b = axes
-        x, k = (a, b) if first else (b, a)
-        return [*outer, x // width, k, x % width]
 
-    s[packed].transform_layout(place)
+def _pack_columns(
+    s: te.Schedule, readers: Sequence[te.Tensor], d: Product, p: Plan
+) -> te.Tensor:
+    """A copy of the columns in tiles."""
+    packed: te.Tensor = operand(s, d.columns.tensor, *readers)
+    s[packed].transform_layout(_place(d, d.columns, d.column, p.tile.columns))
+    if d.dots_rows:
+        _copy_turned(s, packed, d, p.tile.lanes)
+    else:
+        _copy_in_order(s, packed, d)
     return packed
 
 
-def _pack_runs(s: te.Schedule, rows: te.Tensor, sums: te.Tensor, p: Plan) -> te.Tensor:
-    """A copy of `rows` in which a tile finds a vector of steps of each of its rows side by side.
+def _pack_rows(
+    s: te.Schedule, sums: te.Tensor, d: Product, p: Plan, depth: Sequence[te.IterVar]
+) -> te.Tensor:
+    """A copy of the rows in tiles.
 
-    What lies along the depth is copied so in whole vectors, and each of its cache lines serves as
+    Where the depth is contiguous, a tile finds a vector of steps of each of its rows side by side.
+    So what lies along the depth is copied in whole vectors, and each of its cache lines serves as
     many steps as in the order of the steps.
     """
-    packed = _copy_of(s, rows, sums)
-    width, steps = p.tile.rows, p.steps
-
-    def place(*axes: te.Expr) -> list[te.Expr]:
-        *outer, i, k = axes
-        return [*outer, i // width, k // steps, i % width, k % steps]
-
-    s[packed].transform_layout(place)
-    s[sums].split(s[sums].op.reduce_axis[0], factor=steps)
+    packed: te.Tensor = operand(s, d.rows.tensor, sums)
+    s[packed].transform_layout(_place(d, d.rows, d.row, p.tile.rows, p.steps))
+    if p.steps > 1:
+        s[sums].split(depth[-1], factor=p.steps)
+    s[packed].vectorize(s[packed].leaf_iter_vars[-1])
     return packed
 
 
-def _copy_of(s: te.Schedule, operand: te.Tensor, sums: te.Tensor) -> te.Tensor:
-    """What is laid out for `sums`: an operand that is computed itself, else a copy."""
-    is_computed = bool(operand.op.input_tensors)
-    return operand if is_computed else s.cache_read(operand, "global", [sums])
+def _place(
+    d: Product, factor: Factor, along: te.IterVar, width: int, steps: int = 1
+) -> Callable[..., list[te.Expr]]:
+    """Where an operand lies: a tile finds `width` values of each step of the depth side by side.
+
+    Args:
+        d: the product.
+        factor: the operand.
+        along: its axis of rows or of columns.
+        width: rows or columns of a tile.
+        steps: steps of the depth that lie side by side for each of them.
+    """
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        at = dict(zip(factor.axes, axes, strict=True))
+        *taps, k = (at.pop(axis) for axis in d.depth)
+        x = at.pop(along)
+        inside = [k, x % width] if steps == 1 else [k // steps, x % width, k % steps]
+        return [*at.values(), x // width, *taps, *inside]
+
+    return place
 
 
-def _copy_in_order(s: te.Schedule, packed: te.Tensor) -> None:
+def _copy_in_order(s: te.Schedule, packed: te.Tensor, d: Product) -> None:
     """Copy a few steps of the depth at a time: their tiles lie side by side in both orders."""
     stage = s[packed]
-    *outer, tile, k, lane = stage.leaf_iter_vars
+    *outer, k, lane = stage.leaf_iter_vars
+    lead, (tile, *taps) = outer[: -len(d.depth)], outer[-len(d.depth) :]
     steps, k = stage.split(k, factor=8)
-    stage.reorder(*outer, steps, tile, k, lane)
+    stage.reorder(*lead, *taps, steps, tile, k, lane)
     stage.vectorize(lane)
-    if not outer:
-        stage.parallel(steps)
+    _share(stage, d, [*lead, *taps, steps])
 
 
-def _copy_turned(s: te.Schedule, packed: te.Tensor, lanes: int) -> None:
+def _copy_turned(s: te.Schedule, packed: te.Tensor, d: Product, lanes: int) -> None:
     """Copy a tile at a time, in squares: its steps follow each other in both orders."""
     stage = s[packed]
-    *outer, tile, k, lane = stage.leaf_iter_vars
+    *outer, k, lane = stage.leaf_iter_vars
     vector, lane = stage.split(lane, factor=lanes)
     steps, k = stage.split(k, factor=lanes)
-    stage.reorder(*outer, tile, steps, vector, k, lane)
+    stage.reorder(*outer, steps, vector, k, lane)
     stage.unroll(k)
     stage.vectorize(lane)
-    if not outer:
-        stage.parallel(tile)
+    _share(stage, d, outer)
 
 
-def _finish(s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan) -> None:
+def _share(stage: te.Stage, d: Product, loops: Sequence[te.IterVar]) -> None:
+    """Share a copy of all columns among cores; one for a batch is made by the core that has it."""
+    if not any(d.columns.has(axis) for axis in d.batch):
+        stage.parallel(loops[0])
+
+
+def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
     """Apply what follows the sum to a block of rows while it is in the cache."""
-    stage = s[output]
-    *batch, i, j = stage.op.axis
+    stage = s[d.output]
+    batch, i, across, j = d.axes_of(d.output)
     block, i = stage.split(i, factor=p.block_rows)
-    _, lane = stage.split(j, factor=p.tile.columns)
+    columns, lane = stage.split(j, factor=p.tile.columns)
+    if d.outer:
+        stage.reorder(*batch, block, i, *across, columns, lane)
     for axis in reversed(batch):
         block = stage.fuse(axis, block)
     stage.parallel(block)
     stage.vectorize(lane)
-    s[total].compute_at(stage, block)
+    s[driver].compute_at(stage, block)
+
+
+def _dot_types(d: Product, target: Target) -> tuple[str, str] | None:
+    """Types of short vectors to multiply, if the product may and the machine does so.
+
+    That it may not is what `define` was told: no relation says so.
+    """
+    if not d.total.op.attrs.get("pairs", True):
+        return None
+    rows, columns = (str(unconverted(x.tensor).dtype) for x in (d.rows, d.columns))
+    types: tuple[str, str] | None = dot_types(rows, columns, str(d.total.dtype), target)
+    return types

@@ -15,9 +15,8 @@ from tecomp.schedules.contraction import Contraction
 from tecomp.schedules.placement import HOST, Map, Placement, sizes_of
 
 
-def schedule(output: te.Tensor, c: Contraction, where: Placement) -> te.Schedule:
-    """A schedule for the result of a contraction, or of what is made of it element by element."""
-    s = te.create_schedule(output)
+def schedule(s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement) -> None:
+    """Schedule the result of a contraction, or what is made of it element by element."""
     p = plan(c, output, where)
     for x in _arguments(output):
         where.put(s, x)
@@ -39,7 +38,6 @@ def schedule(output: te.Tensor, c: Contraction, where: Placement) -> te.Schedule
     for k, x in enumerate(c.factors):
         reader = sums if readers[k] is x else readers[k]
         _bring(s, x, reader, k, c, p, where, (sums, part))
-    return s
 
 
 def _bring(

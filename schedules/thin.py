@@ -5,6 +5,8 @@ from __future__ import annotations
 from tecomp import Target, te
 from tecomp.schedules.elementwise import is_one
 from tecomp.schedules.fold import one
+from tecomp.schedules.products import Product
+from tecomp.schedules.structure import unconverted
 from tecomp.schedules.tiles import (
     RegisterTile,
     Size,
@@ -16,81 +18,85 @@ from tecomp.schedules.tiles import (
 )
 
 
-def stream(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
-    """For few rows of A: B is read once, in the order in which it lies in memory.
+def stream(s: te.Schedule, d: Product, target: Target) -> None:
+    """For few rows: the columns are read once, in the order in which they lie in memory.
 
-    Of a product with one column A is read so: where it is transposed, a row of it at a time too.
+    Of a product with one column the rows are read so: if they are transposed, one step of the depth
+    at a time too.
     """
-    for operand in total.op.input_tensors:
-        if operand.op.attrs.get("is_converted"):
-            s[operand].compute_inline()
-    m, n = total.shape[-2:]
-    i, j = total.op.axis[-2:]
-    if is_one(n) and not is_one(m) and total.op.attrs["transpose_a"]:
-        shared = _rows(s, total, (j, i), target)
-    elif is_one(n) or total.op.attrs["transpose_b"]:
-        shared = _dots(s, total, target)
+    total = d.total
+    for factor in total.op.input_tensors:
+        if unconverted(factor) is not factor:
+            s[factor].compute_inline()
+    if is_one(d.n) and not is_one(d.m) and d.rows.ends_in(d.row):
+        shared = _rows(s, d, (d.column, d.row), target)
+    elif is_one(d.n) or d.dots_rows:
+        shared = _dots(s, d, target)
     else:
-        shared = _rows(s, total, (i, j), target)
+        shared = _rows(s, d, (d.row, d.column), target)
     s[total].parallel(shared)
-    if total is not output:
-        _, lane = s[output].split(s[output].op.axis[-1], factor=core_of(target).lanes(total.dtype))
-        s[output].vectorize(lane)
+    if total is not d.output:
+        last = s[d.output].op.axis[-1]
+        _, lane = s[d.output].split(last, factor=core_of(target).lanes(total.dtype))
+        s[d.output].vectorize(lane)
 
 
 def _rows(
-    s: te.Schedule, total: te.Tensor, axes: tuple[te.IterVar, te.IterVar], target: Target
+    s: te.Schedule, d: Product, axes: tuple[te.IterVar, te.IterVar], target: Target
 ) -> te.IterVar:
     """Add a few rows of an operand at a time, each times values of the other, to sums in the cache.
 
     Args:
         s: the schedule.
-        total: the product.
+        d: the product.
         axes: its axis with few elements, and that along which rows are read.
         target: for its vectors and cache.
     """
-    core, stage, tile = core_of(target), s[total], register_tile(target, total.dtype)
-    batch, (i, j) = stage.op.axis[:-2], axes
-    (k,) = stage.op.reduce_axis
+    core, stage, dtype = core_of(target), s[d.total], d.total.dtype
+    tile = register_tile(target, dtype)
+    batch, (i, j), (*taps, k) = d.outer, axes, d.depth
     m, n = i.extent, j.extent
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     rows = max(m, 1) if isinstance(m, int) else 1
-    most = max(second // 4 // (rows * total.dtype.bytes), tile.columns)
+    most = max(second // 4 // (rows * dtype.bytes), tile.columns)
     if isinstance(n, int):
         most = max(min(most, ceil_div(n, core.count)), tile.columns)
     block, j = stage.split(j, factor=balanced(n, most, tile.columns))
     tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
     row, column, inside = walk_tiles(stage, i, j, tile)
     steps, k = stage.split(k, factor=8)
-    stage.reorder(*batch, block, steps, row, column, k, *inside)
+    stage.reorder(*batch, block, *taps, steps, row, column, k, *inside)
     stage.unroll(k)
     for axis in reversed(batch):
         block = stage.fuse(axis, block)
     return block
 
 
-def _dots(s: te.Schedule, total: te.Tensor, target: Target) -> te.IterVar:
+def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     """Products of a row of one operand with as many rows of the other as a vector has lanes.
 
     Each product has a vector of sums; these are turned in registers, to add up their lanes.
     """
-    lanes = core_of(target).lanes(total.dtype)
-    if total.op.attrs["transpose_a"] and not is_one(total.shape[-2]):
-        _turn(s, total)
-    stage, held = s[total], one(s.cache_write(total, "local"))
-    *batch, i, j = stage.op.axis
+    lanes = core_of(target).lanes(d.total.dtype)
+    if d.rows.ends_in(d.row) and not is_one(d.m):
+        _turn(s, d)
+    stage, held = s[d.total], one(s.cache_write(d.total, "local"))
+    batch, i, j = d.outer, d.row, d.column
     by_rows = _is_fewer(j.extent, i.extent, lanes)
     several, row = (i, j) if by_rows else (j, i)
     count = min(several.extent, lanes) if isinstance(several.extent, int) else lanes
     outer, inner = stage.split(several, factor=count)
     stage.reorder(*batch, outer, row, inner)
     stage.vectorize(inner)
-    (k,) = s[held].op.reduce_axis
+    *taps, k = d.depth_of(held)
+    if taps:
+        s[held].reorder(*taps, k)
+        k = s[held].fuse(*taps, k)
     _, lane = s[held].split(k, factor=lanes * max(4 // max(count, 1), 1))
     sums = one(s.rfactor(held, lane))
     s[held].compute_at(stage, row)
     (lane,) = s[held].op.reduce_axis
-    *_, i, j = s[held].op.axis
+    _, i, _, j = d.axes_of(held)
     s[held].reorder(lane, *((j, i) if by_rows else (i, j)))
     s[held].unroll(lane)
     s[held].vectorize(i if by_rows else j)
@@ -115,7 +121,13 @@ def _is_fewer(columns: Size, rows: Size, lanes: int) -> bool:
     return not isinstance(rows, int) or rows > columns
 
 
-def _turn(s: te.Schedule, total: te.Tensor) -> None:
-    """A copy of A with its last two axes exchanged in memory."""
-    copy = s[s.cache_read(total.op.input_tensors[0], "global", [total])]
-    copy.transform_layout(lambda *axes: [*axes[:-2], axes[-1], axes[-2]])
+def _turn(s: te.Schedule, d: Product) -> None:
+    """A copy of the rows along whose rows the depth is contiguous."""
+    copy = s[s.cache_read(d.rows.tensor, "global", [d.total])]
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        at = dict(zip(d.rows.axes, axes, strict=True))
+        depth = [at.pop(axis) for axis in d.depth]
+        return [*at.values(), *depth]
+
+    copy.transform_layout(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp import te
+from tecomp.compute.accesses import Access, Accesses, Affine, accesses
 from tecomp.constraints.check import Violation, check_constraints
 from tecomp.driver.build import build
 from tecomp.errors import (
@@ -50,6 +51,9 @@ from tecomp.scheduling.replay import replay
 __version__ = "0.1.0"
 
 __all__ = [
+    "Access",
+    "Accesses",
+    "Affine",
     "CacheError",
     "CallError",
     "CapacityError",
@@ -79,6 +83,7 @@ __all__ = [
     "TypeMismatchError",
     "Violation",
     "__version__",
+    "accesses",
     "apply_buffer_transforms",
     "blocked",
     "blocked_tag",

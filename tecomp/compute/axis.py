@@ -49,6 +49,12 @@ class IterVar(Var):
         extent = self.dom.extent
         return int(extent.value) if isinstance(extent, Const) else extent
 
+    @property
+    def low(self) -> Extent:
+        """Its first value: an int where that is known."""
+        low = self.dom.min
+        return int(low.value) if isinstance(low, Const) else low
+
 
 def make_axis(name: str, low: Extent, extent: Extent, kind: IterKind) -> IterVar:
     """An axis of `extent` values from `low`."""

@@ -226,3 +226,56 @@ def test_a_target_without_a_core_is_refused() -> None:
         "target bare has no table [core], by which these schedules pick their tiles; describe its "
         "vectors and caches there"
     )
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 700, 600), (3, 700, 129)])
+def test_a_product_written_in_te_is_scheduled_as_that_of_the_library(
+    m: int, k: int, n: int, transpose_a: bool, transpose_b: bool
+) -> None:
+    A = te.placeholder((k, m) if transpose_a else (m, k), name="A")
+    B = te.placeholder((n, k) if transpose_b else (k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    plain = te.compute(
+        (m, n),
+        lambda i0, i1: te.sum(
+            A(*(r, i0) if transpose_a else (i0, r)) * B(*(i1, r) if transpose_b else (r, i1)),
+            axis=r,
+        ),
+        name="matmul",
+    )
+    own = matmul.define(A, B, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    lowered = [str(tecomp.lower(matmul.schedule(C, CPU), [A, B, C])) for C in (plain, own)]
+
+    assert lowered[0] == lowered[1]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_matrix_times_itself(transposed: bool) -> None:
+    A = te.placeholder((60, 60), name="A")
+    k = te.reduce_axis((0, 60), name="k")
+    C = te.compute(
+        (60, 60), lambda i, j: te.sum(A[i, k] * (A[j, k] if transposed else A[k, j]), axis=k)
+    )
+    a, c = np.random.default_rng(0).random((60, 60), np.float32), np.empty((60, 60), np.float32)
+
+    tecomp.build(matmul.schedule(C, SMALL), [A, C])(a, c)
+
+    np.testing.assert_allclose(c, a @ (a.T if transposed else a), rtol=1e-5)
+
+
+def test_what_is_no_product_is_refused() -> None:
+    A = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((0, 7), name="k")
+    C = te.compute((8, 7), lambda i, j: te.sum(A[i, k] * A[k + 1, j], axis=k), name="C")
+
+    with pytest.raises(tecomp.ScheduleError) as error:
+        matmul.schedule(C, CPU)
+
+    assert error.value.args[0] == (
+        "matmul.schedule: C is no sum of products of two matrices, nor made of one element by "
+        "element; each index of a factor has to be an axis of the result or of the sum, and the "
+        "last axis of the result one of a single factor"
+    )

@@ -1,0 +1,244 @@
+"""Products of matrices as such: which axes of a sum of products are rows, columns and depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tecomp import Access, ScheduleError, accesses, te
+from tecomp.schedules.elementwise import is_one
+from tecomp.schedules.structure import is_pointwise, readers_of, steps_to_reduction
+from tecomp.schedules.tiles import Size, product
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the factors of a product.
+
+    Attributes:
+        tensor: what is read.
+        axes: for each of its dimensions the axis of the product that runs along it.
+    """
+
+    tensor: te.Tensor
+    axes: tuple[te.IterVar, ...]
+
+    def has(self, axis: te.IterVar) -> bool:
+        """Whether an axis runs along one of its dimensions."""
+        return any(own is axis for own in self.axes)
+
+    def ends_in(self, axis: te.IterVar) -> bool:
+        """Whether neighbours along an axis are neighbours in it."""
+        return self.axes[-1] is axis
+
+    def stride(self, axis: te.IterVar) -> Size:
+        """How many elements lie between neighbours along an axis."""
+        dim = next(k for k, own in enumerate(self.axes) if own is axis)
+        return product(self.tensor.shape[dim + 1 :])
+
+
+@dataclass(frozen=True)
+class Product:
+    """A sum of products of two factors, and the roles of its axes.
+
+        total[batch, row, across, column] = sum(rows[batch, row, depth]
+                                                * columns[batch, depth, across, column])
+
+    The axes of each tensor may be in any order, but for `column`, which is the last of the result.
+
+    Attributes:
+        total: the sum.
+        output: the sum, or what is made of it element by element.
+        between: the stages on the way from the sum to that.
+        rows: the factor that has the rows.
+        columns: the factor that has the columns.
+        row: the axis of the result along which `rows` alone moves on.
+        column: that along which `columns` alone moves on.
+        batch: the other axes of the result, but for `across`.
+        across: the other axes along which `columns` alone moves on.
+        depth: the axes of the sum, the innermost last.
+        is_swapped: whether `columns` is the factor on the left.
+    """
+
+    total: te.Tensor
+    output: te.Tensor
+    between: tuple[te.Tensor, ...]
+    rows: Factor
+    columns: Factor
+    row: te.IterVar
+    column: te.IterVar
+    batch: tuple[te.IterVar, ...]
+    across: tuple[te.IterVar, ...]
+    depth: tuple[te.IterVar, ...]
+    is_swapped: bool = False
+
+    @property
+    def m(self) -> Size:
+        """Rows."""
+        return self.row.extent
+
+    @property
+    def n(self) -> Size:
+        """Columns."""
+        return self.column.extent
+
+    @property
+    def terms(self) -> Size:
+        """Terms of each sum."""
+        return product(axis.extent for axis in self.depth)
+
+    @property
+    def outer(self) -> tuple[te.IterVar, ...]:
+        """The axes of the result that are neither rows nor columns of a tile."""
+        return (*self.batch, *self.across)
+
+    @property
+    def dots_rows(self) -> bool:
+        """Whether neighbours along the depth are neighbours in the factor of the columns."""
+        return self.columns.ends_in(self.depth[-1])
+
+    def axes_of(
+        self, x: te.Tensor
+    ) -> tuple[list[te.IterVar], te.IterVar, list[te.IterVar], te.IterVar]:
+        """The axes of a stage with the axes of the result at last: batch, row, across, column."""
+        names = self.total.op.axis
+        own = dict(zip(names, x.op.axis[len(x.op.axis) - len(names) :], strict=True))
+        lead = list(x.op.axis[: len(x.op.axis) - len(names)])
+        return (
+            [*lead, *(own[axis] for axis in self.batch)], own[self.row],
+            [own[axis] for axis in self.across], own[self.column],
+        )
+
+    def depth_of(self, x: te.Tensor) -> list[te.IterVar]:
+        """The axes of the sum of a stage that reduces as `total` does."""
+        order = list(self.total.op.reduce_axis)
+        return [x.op.reduce_axis[_place(order, axis)] for axis in self.depth]
+
+    def with_factors(self, total: te.Tensor, first: te.Tensor, second: te.Tensor) -> Product:
+        """The same of another sum, with factors in their order in its text."""
+        own = dict(zip(
+            (*self.total.op.axis, *self.total.op.reduce_axis),
+            (*total.op.axis, *total.op.reduce_axis), strict=True,
+        ))
+
+        def moved(axes: tuple[te.IterVar, ...]) -> tuple[te.IterVar, ...]:
+            return tuple(own[axis] for axis in axes)
+
+        rows, columns = (second, first) if self.is_swapped else (first, second)
+        return replace(
+            self, total=total, rows=Factor(rows, moved(self.rows.axes)),
+            columns=Factor(columns, moved(self.columns.axes)), row=own[self.row],
+            column=own[self.column], batch=moved(self.batch), across=moved(self.across),
+            depth=moved(self.depth),
+        )
+
+
+def product_of(output: te.Tensor) -> Product | None:
+    """The product of matrices that `output` is, or is made of element by element; None if none.
+
+    >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((4, 16), name="B")
+    >>> k = te.reduce_axis((0, 16), name="k")
+    >>> C = te.compute((8, 4), lambda i, j: te.sum(B[j, k] * A[i, k], axis=k), name="C")
+    >>> found = product_of(C)
+    >>> found.rows.tensor.name, found.row.name, found.column.name, found.dots_rows
+    ('A', 'i', 'j', True)
+    """
+    steps = steps_to_reduction(output)
+    return _roles(steps) if steps else None
+
+
+def need_product(op: te.Tensor | Product, who: str) -> Product:
+    """The product that a tensor is.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    if isinstance(op, Product):
+        return op
+    found = product_of(op)
+    if found is None:
+        raise ScheduleError(
+            f"{who}: {op.name} is no sum of products of two matrices, nor made of one element by "
+            "element; each index of a factor has to be an axis of the result or of the sum, and "
+            "the last axis of the result one of a single factor"
+        )
+    return found
+
+
+def operand(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> te.Tensor:
+    """What is laid out for some stages: one that is there for them alone, else a copy."""
+    is_own = is_pointwise(x) and set(readers_of(s, x)) <= set(readers) and x.op not in s.outputs
+    return x if is_own else s.cache_read(x, "global", list(readers))
+
+
+def _roles(steps: Sequence[te.Tensor]) -> Product | None:
+    output, total = steps[0], steps[-1]
+    found = accesses(total)
+    if found.reducer != "sum" or not found.is_plain or len(found.factors) != 2:
+        return None
+    first, second = map(_factor, found.factors)
+    if first is None or second is None:
+        return None
+    if not all(first.has(axis) and second.has(axis) for axis in found.reduce_axis):
+        return None
+    alone = [axis for axis in found.axis if first.has(axis) != second.has(axis)]
+    column = _last(found.axis, alone)
+    if column is None:
+        return None
+    is_swapped = first.has(column)
+    rows, columns = (second, first) if is_swapped else (first, second)
+    own = [axis for axis in alone if rows.has(axis)]
+    if not own:
+        return None
+    row = max(own, key=_size)
+    across = tuple(axis for axis in alone if columns.has(axis) and axis is not column)
+    batch = tuple(
+        axis for axis in found.axis
+        if not any(axis is other for other in (row, column, *across))
+    )
+    depth = _inner_last(found.reduce_axis, rows, columns)
+    between = tuple(steps[1:-1])
+    return Product(
+        total, output, between, rows, columns, row, column, batch, across, depth, is_swapped
+    )
+
+
+def _factor(read: Access) -> Factor | None:
+    """A factor whose dimensions are axes, each along one of them."""
+    axes = [axis for axis in read.axes if axis is not None and _is_zero(axis.low)]
+    if not axes or len(axes) < len(read.axes) or len(set(axes)) < len(axes):
+        return None
+    return Factor(read.tensor, tuple(axes))
+
+
+def _is_zero(low: Size) -> bool:
+    return isinstance(low, int) and low == 0
+
+
+def _last(
+    axes: Sequence[te.IterVar], alone: Sequence[te.IterVar]
+) -> te.IterVar | None:
+    """The axis of one factor along which neighbours are neighbours in the result."""
+    for axis in reversed(axes):
+        if any(axis is own for own in alone):
+            return axis
+        if not is_one(axis.extent):
+            return None
+    return None
+
+
+def _size(axis: te.IterVar) -> float:
+    return axis.extent if isinstance(axis.extent, int) else float("inf")
+
+
+def _inner_last(
+    depth: Sequence[te.IterVar], rows: Factor, columns: Factor
+) -> tuple[te.IterVar, ...]:
+    """The axes of the sum, last that along which a factor is contiguous, if there is one."""
+    inner = [axis for axis in depth if columns.ends_in(axis) or rows.ends_in(axis)]
+    last = inner[-1] if inner else depth[-1]
+    return (*(axis for axis in depth if axis is not last), last)
+
+
+def _place(axes: Sequence[te.IterVar], axis: te.IterVar) -> int:
+    return next(k for k, each in enumerate(axes) if each is axis)

@@ -1,0 +1,83 @@
+"""What a program is made of, read off its access relations: never off names or who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import accesses, te
+
+
+def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | None]) -> bool:
+    """Whether two rows of axes are the same."""
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
+
+
+def is_computed(x: te.Tensor) -> bool:
+    """Whether it is not given by the caller."""
+    return bool(x.op.input_tensors)
+
+
+def is_pointwise(x: te.Tensor) -> bool:
+    """Whether it is a formula of its elements, without a reduction."""
+    return bool(accesses(x).reads) and not x.op.reduce_axis
+
+
+def steps_to_reduction(output: te.Tensor) -> list[te.Tensor] | None:
+    """The stages from `output` back to the reduction of whose elements it is a function.
+
+    Returns:
+        The reduction last; None if there is no such chain, or another reduction beside it.
+
+    >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
+    >>> total = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="total")
+    >>> mean = te.compute((4,), lambda i: total[i] / 8, name="mean")
+    >>> [x.name for x in steps_to_reduction(mean)]
+    ['mean', 'total']
+    """
+    chain = [output]
+    while not chain[-1].op.reduce_axis:
+        x = chain[-1]
+        found = dict.fromkeys(
+            read.tensor for read in accesses(x).reads
+            if is_computed(read.tensor) and is_same(read.axes, x.op.axis)
+            and _leads_to_reduction(read.tensor)
+        )
+        if len(found) != 1:
+            return None
+        chain += found
+    return chain
+
+
+def _leads_to_reduction(x: te.Tensor) -> bool:
+    """Whether it is a function of the elements of some reduction at the same place."""
+    todo, seen = [x], {x}
+    while todo:
+        here = todo.pop()
+        if here.op.reduce_axis:
+            return True
+        same = {
+            read.tensor for read in accesses(here).reads if is_same(read.axes, here.op.axis)
+        }
+        todo += same - seen
+        seen |= same
+    return False
+
+
+def unconverted(x: te.Tensor) -> te.Tensor:
+    """What `x` is a copy of in a wider type; `x` itself if it is no such copy.
+
+    >>> A = te.placeholder((4,), "int8", name="A")
+    >>> unconverted(te.compute((4,), lambda i: te.cast(A[i], "int32"), name="wide")).name
+    'A'
+    """
+    found = accesses(x)
+    if len(found.factors) != 1 or found.reduce_axis:
+        return x
+    (source,) = found.factors
+    is_copy = is_same(source.axes, found.axis) and source.tensor.dtype != x.dtype
+    return source.tensor if is_copy else x
+
+
+def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:
+    """The stages that read a tensor."""
+    return [stage.op.output(0) for stage in s.stages if x in stage.op.input_tensors]

@@ -1,0 +1,199 @@
+"""What an operation reads for each element: its access relations, as sums over its axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import CommReducer, Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.ir.dtype import holds_every
+from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, is_const
+from tecomp.ir.rewrite import fold, walk
+
+Reducer = Literal["sum", "prod", "min", "max"]
+
+_REDUCERS: dict[BinOp, Reducer] = {
+    BinOp.ADD: "sum", BinOp.MUL: "prod", BinOp.MIN: "min", BinOp.MAX: "max",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine:
+    """`const` plus each coefficient times its term.
+
+    Attributes:
+        terms: (term, coefficient); a term is an axis, or what is no such sum: `i // 4`, `I[i]`.
+        const: the constant.
+    """
+
+    terms: tuple[tuple[Expr, int], ...] = ()
+    const: int = 0
+
+    @property
+    def axis(self) -> IterVar | None:
+        """The axis that this is, as it is; None if it is anything else."""
+        if len(self.terms) != 1 or self.const:
+            return None
+        ((term, coefficient),) = self.terms
+        return term if isinstance(term, IterVar) and coefficient == 1 else None
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether each term is an axis or a size."""
+        return all(isinstance(term, Var) for term, _ in self.terms)
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """The axes that it depends on, also those inside of terms."""
+        found = (node for term, _ in self.terms for node in walk(term) if isinstance(node, IterVar))
+        return tuple(dict.fromkeys(found))
+
+    def coefficient(self, axis: IterVar) -> int | None:
+        """What one step of an axis adds; None if that is no constant."""
+        if any(node is axis for term, _ in self.terms if term is not axis for node in walk(term)):
+            return None
+        return next((c for term, c in self.terms if term is axis), 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One read of a tensor.
+
+    Attributes:
+        tensor: what is read.
+        index: which element.
+    """
+
+    tensor: Tensor
+    index: tuple[Affine, ...]
+
+    @property
+    def axes(self) -> tuple[IterVar | None, ...]:
+        """For each index the axis that it is; None where it is anything else."""
+        return tuple(index.axis for index in self.index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accesses:
+    """What an operation reads for each element, and how it combines that.
+
+    Attributes:
+        axis: one variable for each axis of the result.
+        reduce_axis: the axes that it reduces over.
+        reducer: how; None if there is no reduction, or one of another kind.
+        reads: all that it reads, each place once.
+        factors: what is multiplied to give the element, or what is reduced for it, if that is a
+            product of elements of tensors alone, maybe converted to a wider type.
+        is_plain: whether the reduction takes every element, and starts from its identity.
+    """
+
+    axis: tuple[IterVar, ...]
+    reduce_axis: tuple[IterVar, ...]
+    reducer: Reducer | None
+    reads: tuple[Access, ...]
+    factors: tuple[Access, ...]
+    is_plain: bool
+
+
+def accesses(tensor: Tensor) -> Accesses:
+    """What the operation of a tensor reads for each element, whatever it is called or made by.
+
+    Args:
+        tensor: any; a placeholder and what is no formula of its elements read nothing.
+
+    Example:
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((5, 8), name="B")
+        >>> k = te.reduce_axis((0, 8), name="k")
+        >>> C = te.compute((4, 5), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+        >>> found = tecomp.accesses(C)
+        >>> found.reducer, [(x.tensor.name, [axis.name for axis in x.axes]) for x in found.factors]
+        ('sum', [('A', ['i', 'k']), ('B', ['j', 'k'])])
+    """
+    op = tensor.op
+    if not isinstance(op, ComputeOp):
+        return Accesses(op.axis, op.reduce_axis, None, (), (), True)
+    body = op.body[tensor.value_index]
+    loads = (node for node in distinct_nodes(*op.body) if isinstance(node, TensorLoad))
+    reads: dict[object, Access] = {}
+    for found in map(_access, loads):
+        reads.setdefault((found.tensor, tuple(_key(index) for index in found.index)), found)
+    reducer, value, is_plain = None, body, True
+    if isinstance(body, Reduce):
+        reducer = _kind(body.combiner)
+        value = body.source[body.value_index]
+        is_plain = is_const(body.condition, True) and not body.init
+    factors = tuple(_access(load) for load in _factors(value))
+    return Accesses(op.axis, op.reduce_axis, reducer, tuple(reads.values()), factors, is_plain)
+
+
+def _kind(combiner: CommReducer) -> Reducer | None:
+    """Which of the common reducers it is."""
+    if len(combiner.result) != 1:
+        return None
+    (result,) = combiner.result
+    ends = {combiner.lhs[0], combiner.rhs[0]}
+    if not isinstance(result, Binary) or {result.a, result.b} != ends:
+        return None
+    return _REDUCERS.get(result.op)
+
+
+def _factors(value: Expr) -> list[TensorLoad]:
+    """The elements whose product `value` is; none if it is no such product."""
+    found: list[TensorLoad] = []
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(_without_casts(node), TensorLoad):
+            found.append(_without_casts(node))
+        elif isinstance(node, Binary) and node.op is BinOp.MUL:
+            todo += [node.b, node.a]
+        else:
+            return []
+    return found
+
+
+def _without_casts(node: Any) -> Any:
+    """What a value is before it is converted to wider types."""
+    while isinstance(node, Cast) and holds_every(node.dtype, node.value.dtype):
+        node = node.value
+    return node
+
+
+def _access(load: TensorLoad) -> Access:
+    return Access(load.tensor, tuple(fold(index, _affine) for index in load.indices))
+
+
+def _key(index: Affine) -> tuple[object, int]:
+    """The same for the same sum."""
+    return frozenset((id(term), factor) for term, factor in index.terms), index.const
+
+
+def _affine(node: Any, parts: list[Affine]) -> Affine:
+    if isinstance(node, Const):
+        return Affine((), int(node.value))
+    if isinstance(node, Cast) and node.value.dtype.is_integer:
+        return parts[0]
+    if isinstance(node, Binary):
+        a, b = parts
+        if node.op is BinOp.ADD:
+            return _sum(a, b, 1)
+        if node.op is BinOp.SUB:
+            return _sum(a, b, -1)
+        if node.op is BinOp.MUL and not (a.terms and b.terms):
+            return _sum(Affine(), a, b.const) if a.terms else _sum(Affine(), b, a.const)
+    return Affine(((node, 1),))
+
+
+def _sum(a: Affine, b: Affine, factor: int) -> Affine:
+    """`a + factor * b`."""
+    terms = dict(a.terms)
+    for term, coefficient in b.terms:
+        terms[term] = terms.get(term, 0) + factor * coefficient
+    left = tuple((term, c) for term, c in terms.items() if c)
+    return Affine(left, a.const + factor * b.const)

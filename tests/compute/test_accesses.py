@@ -1,0 +1,64 @@
+"""What an operation reads is told from its indices, however they are written."""
+
+from __future__ import annotations
+
+import tecomp
+from tecomp import te
+
+A = te.placeholder((40, 50), name="A")
+I = te.placeholder((40,), "int32", name="I")  # noqa: E741
+
+
+def test_indices_are_sums() -> None:
+    B = te.compute((8, 9), lambda i, j: A[(i + j) * 2 - 3 + 4 * i - j, 5 - j], name="B")
+    i, j = B.op.axis
+    ((first, second),) = (read.index for read in tecomp.accesses(B).reads)
+
+    assert (first.coefficient(i), first.coefficient(j), first.const) == (6, 1, -3)
+    assert (second.coefficient(i), second.coefficient(j), second.const) == (0, -1, 5)
+    assert (first.axis, first.is_affine, first.axes) == (None, True, (i, j))
+
+
+def test_what_is_no_sum_is_a_term_of_its_own() -> None:
+    B = te.compute((8, 9), lambda i, j: A[I[i] + j, i // 2 + i], name="B")
+    i, j = B.op.axis
+    first, second = tecomp.accesses(B).reads[0].index
+
+    assert (first.is_affine, first.coefficient(j), first.coefficient(i)) == (False, 1, None)
+    assert (second.is_affine, second.coefficient(i), second.axes) == (False, None, (i,))
+    assert [read.tensor.name for read in tecomp.accesses(B).reads] == ["A", "I"]
+
+
+def test_the_same_place_is_read_once() -> None:
+    B = te.compute((8,), lambda i: A[i, 1] * A[i, 2] + A[i, 3 - 2] + A[1, i], name="B")
+
+    assert len(tecomp.accesses(B).reads) == 3
+
+
+def test_factors_are_elements_converted_to_wider_types() -> None:
+    k = te.reduce_axis((0, 40), name="k")
+
+    def factors(value: te.Expr) -> int:
+        return len(tecomp.accesses(te.compute((1,), lambda i: te.sum(value, axis=k))).factors)
+
+    assert factors(A[k, 0] * te.cast(I[k], "float64")) == 2
+    assert factors(A[k, 0] * A[k, 1] * A[k, 2]) == 3
+    # What is rounded is no element; nor is a product that is converted as a whole one of wide ones.
+    assert factors(A[k, 0] * te.cast(I[k], "float32")) == 0
+    assert factors(te.cast(A[k, 0] * A[k, 1], "float64")) == 0
+    assert factors(A[k, 0] * 2) == 0
+
+
+def test_reducers_are_known_by_what_they_do() -> None:
+    k = te.reduce_axis((0, 40), name="k")
+    own = te.comm_reducer(lambda x, y: y + x, lambda t: te.const(0, t), name="any name")
+    other = te.comm_reducer(lambda x, y: x + y * 2, lambda t: te.const(0, t), name="sum")
+
+    def found(value: te.Expr) -> tecomp.Accesses:
+        return tecomp.accesses(te.compute((1,), lambda i: value))
+
+    assert [found(f(A[k, 0], axis=k)).reducer for f in (own, other, te.max)] == ["sum", None, "max"]
+    assert found(te.sum(A[k, 0], axis=k)).is_plain
+    assert not found(te.sum(A[k, 0], axis=k, where=k > 3)).is_plain
+    assert not found(te.sum(A[k, 0], axis=k, init=1.0)).is_plain
+    assert found(A[0, 0] + 1).reducer is None
