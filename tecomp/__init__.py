@@ -5,6 +5,9 @@ from __future__ import annotations
 from tecomp import te
 from tecomp.compute.accesses import Access, Accesses, Affine, accesses
 from tecomp.constraints.check import Violation, check_constraints
+from tecomp.copies import conversion
+from tecomp.copies import relayout as layout_copies
+from tecomp.copies.relayout import Relayout, relayout
 from tecomp.driver.build import build
 from tecomp.errors import (
     CacheError,
@@ -22,7 +25,6 @@ from tecomp.errors import (
 )
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.parser import parse
-from tecomp.layout.copies.relayout import Relayout, relayout
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.named import storage_format
@@ -49,6 +51,10 @@ from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.replay import replay
 
 __version__ = "0.1.0"
+
+# Layouts and formats lie below the compiler, which they name by protocols: here they meet.
+Layout.copies = layout_copies
+Format.converter = conversion
 
 __all__ = [
     "Access",

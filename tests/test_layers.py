@@ -19,11 +19,11 @@ LAYERS = [
     {"errors", "svg"},
     {"ir"},
     {"compute", "machine", "poly"},
+    {"layout"},
     {"codegen", "scheduling"},
     {"lowering", "model"},
     {"driver"},
-    {"layout"},
-    {"constraints"},
+    {"constraints", "copies"},
     {"te"},
     {"plugin"},
     {"__init__"},
@@ -35,6 +35,15 @@ HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 # The same inside of large rooms: rooms, and the files beside them.
 INSIDE = {
+    "layout": [
+        {"formats"},
+        {"placement"},
+        {"pictures", "transfers"},
+        {"descriptions"},
+        {"notations", "sticks", "tiles"},
+        {"shards"},
+        {"__init__"},
+    ],
     "codegen": [
         {"llvm"},
         {"math", "runtime"},

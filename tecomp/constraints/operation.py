@@ -16,8 +16,8 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.rewrite import children, free_variables, top_down
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.placement.arguments import check_layout
 from tecomp.layout.placement.places import offset_of
+from tecomp.layout.placement.stored import check_layout
 from tecomp.lowering.stages.index import index_of
 from tecomp.machine.rules import Operand
 from tecomp.machine.rules import Operation as Kind

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tecomp.codegen.calls.packed import Mark, mark, plain_mark
 from tecomp.codegen.calls.parameter import Parameter, Shape, Stored, make_parameter
 from tecomp.codegen.calls.sizes import Size, shape_value
 from tecomp.compute.tensor import Tensor
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer
+from tecomp.layout.placement.marks import Mark, mark, plain_mark
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import State
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.calls.packed import Mark, empty, is_in_layout, mark_of, plain_mark
+from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of
 from tecomp.codegen.calls.parameter import array_text
 from tecomp.codegen.calls.sizes import Size, shape_value
 from tecomp.codegen.llvm.emit import Options
@@ -28,6 +28,7 @@ from tecomp.ir.expr import Const, Expr, Var, const
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.placement.marks import Mark, plain_mark
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import signature
 from math import prod
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tecomp.compute.arithmetic import value_of
 from tecomp.compute.axis import IterKind, IterVar
@@ -26,6 +26,40 @@ from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
 
 LOOPS = ("physical", "logical")
+
+
+@runtime_checkable
+class HasIndexMap(Protocol):
+    """What says by an index map where elements are."""
+
+    @property
+    def index_map(self) -> IndexMap:
+        """From the indices of a tensor to its physical axes."""
+
+
+class StorageFormat(Protocol):
+    """How elements are stored, as far as a schedule asks."""
+
+    @property
+    def name(self) -> str:
+        """A type, if each element is stored as it is."""
+
+
+@runtime_checkable
+class NamedLayout(HasIndexMap, Protocol):
+    """The layout of one tensor, such as a `tecomp.Layout`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the tensor."""
+
+    @property
+    def storage(self) -> StorageFormat:
+        """How its elements are stored."""
+
+    @property
+    def pad_value(self) -> float | None:
+        """What places without an element hold, if that is defined."""
 
 
 def transform_layout(
@@ -109,7 +143,8 @@ def stored_shape(stage: StageState) -> tuple[Extent, ...]:
 
 
 def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
-    mapping = getattr(mapping, "index_map", mapping)
+    if isinstance(mapping, HasIndexMap):
+        mapping = mapping.index_map
     if isinstance(mapping, IndexMap):
         if len(mapping.initial_indices) != rank:
             raise LayoutError(
@@ -143,20 +178,18 @@ def _check_described(
     mapping: object, stage: StageState, shape: tuple[Extent, ...], where: str
 ) -> None:
     """Refuse a named layout of another tensor: its places are for its own shape and type."""
-    described = getattr(mapping, "shape", None)
-    if described is None or not hasattr(mapping, "index_map"):
+    if not isinstance(mapping, NamedLayout):
         return
-    if tuple(described) != tuple(shape):
+    if mapping.shape != tuple(shape):
         raise LayoutError(
-            f"{where}: the layout is for the shape {list(described)}, but {stage.name} has "
+            f"{where}: the layout is for the shape {list(mapping.shape)}, but {stage.name} has "
             f"{_brackets(shape)} here; make one for that shape"
         )
-    stored = getattr(mapping, "storage", None)
-    dtype = stage.op.output(0).dtype
-    if stored is not None and stored.name != dtype:
+    stored, dtype = mapping.storage.name, stage.op.output(0).dtype
+    if stored != dtype:
         raise LayoutError(
-            f"{where}: the layout stores {stored.name}, but {stage.name} is {dtype}; compute a "
-            f"stage of {stored.name} and give that the layout"
+            f"{where}: the layout stores {stored}, but {stage.name} is {dtype}; compute a "
+            f"stage of {stored} and give that the layout"
         )
 
 

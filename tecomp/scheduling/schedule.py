@@ -15,7 +15,7 @@ from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Extent, ForKind
 from tecomp.scheduling import caches, hints, loops, place
 from tecomp.scheduling.dots import into_dots
-from tecomp.scheduling.layout import transform_layout
+from tecomp.scheduling.layout import NamedLayout, transform_layout
 from tecomp.scheduling.state import (
     Fuse,
     Relation,
@@ -367,8 +367,9 @@ class Stage:
     ) -> tuple[IterVar, ...]:
         """Store the tensor at `mapping_function(*index)`; see `layout.transform_layout`."""
         kwargs: dict[str, Any] = {} if loops == "physical" else {"loops": loops}
-        if pad_value is None and self.op.input_tensors:
-            pad_value = getattr(mapping_function, "pad_value", None)
+        is_computed = bool(self.op.input_tensors)
+        if pad_value is None and is_computed and isinstance(mapping_function, NamedLayout):
+            pad_value = mapping_function.pad_value
         if pad_value is not None:
             kwargs["pad_value"] = pad_value
         made: tuple[IterVar, ...] = self._apply(

@@ -19,9 +19,10 @@ import pytest
 
 import tecomp
 from tecomp import Layout, relayout, te
-from tecomp.codegen.calls.packed import Mark, mark, mark_of, marked
+from tecomp.codegen.calls.packed import mark_of, marked
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
+from tecomp.layout.placement.marks import Mark, mark
 
 Array = np.ndarray[Any, Any]
 

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.codegen.calls.dlpack import Access, Memory, read_dlpack
-from tecomp.codegen.calls.packed import Mark
 from tecomp.errors import CallError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, Var, integer_range
 from tecomp.ir.stmt import Buffer
+from tecomp.layout.placement.marks import Mark
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.calls.packed import SLOT, PackedArray, empty, plain_mark
+from tecomp.codegen.calls.packed import SLOT, PackedArray, empty
 from tecomp.codegen.calls.parameter import Parameter
 from tecomp.codegen.calls.process import HEAD, process
 from tecomp.codegen.runtime.structures import (
@@ -31,6 +31,7 @@ from tecomp.codegen.runtime.structures import (
 )
 from tecomp.ir.expr import Var, integer_range
 from tecomp.ir.stmt import PrimFunc
+from tecomp.layout.placement.marks import plain_mark
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _MAX_WORDS = 4096

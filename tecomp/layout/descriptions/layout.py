@@ -4,34 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from tecomp.codegen.calls.packed import Mark, mark
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.given import check_kind
-from tecomp.ir.operators import holds
+from tecomp.ir.expr import Const, Expr
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.layout.copies.relayout import packed, unpacked
 from tecomp.layout.formats.format import Format
 from tecomp.layout.pictures.picture import drawn
 from tecomp.layout.pictures.text import described
-from tecomp.layout.placement.arguments import check_layout, index_within, whole_numbers
-from tecomp.layout.placement.places import offset_of, offsets_at
+from tecomp.layout.placement.arguments import check_shape, index_within, whole_numbers
+from tecomp.layout.placement.places import all_offsets, offset_of
+from tecomp.layout.placement.stored import Index, StoredTensor, check_layout
 from tecomp.layout.transfers.dma import DmaNest, dma_nests
 from tecomp.layout.transfers.runs import Runs, copy_runs, host_runs
 from tecomp.poly.index_map import IndexMap
 
-Index = tuple[int, ...]
+
+class Copies(Protocol):
+    """What compiles copies of arrays; `tecomp.copies.relayout` is what there is.
+
+    It stands above the driver, and layouts, which only describe, below the compiler.
+    """
+
+    def packed(self, layout: Layout, array: Any, out: Any) -> Any:
+        """See `Layout.pack`."""
+
+    def unpacked(self, layout: Layout, array: Any, out: Any) -> Any:
+        """See `Layout.unpack`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(StoredTensor):
     """One index map on a tensor of known shape, and how its elements are stored.
 
     Attributes:
@@ -51,49 +57,8 @@ class Layout:
         Decision 11: a layout is one index map, and a remainder declares places.
     """
 
-    shape: tuple[int, ...]
-    dtype: DType
-    index_map: IndexMap
-    storage: Format
-    pad_value: float | None = None
-    memory: str = "global"
-    grid_axes: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_shape(self.shape)
-        object.__setattr__(self, "dtype", DType(self.dtype))
-        if not isinstance(self.storage, Format):
-            raise LayoutError(
-                f"layout: {self.storage!r} is no storage format; take one of storage_format(name)"
-            )
-        check_kind(
-            self.index_map, IndexMap, "layout: the index map",
-            "make one with IndexMap.from_func, or use Layout.of", LayoutError,
-        )
-        check_kind(
-            self.memory, str, "layout: the memory", 'name one, such as "global"', LayoutError
-        )
-        grid_axes = whole_numbers(self.grid_axes, "layout: grid_axes")
-        object.__setattr__(self, "grid_axes", grid_axes)
-        check_pad_value(self.pad_value, self.dtype)
-        if (clash := self._collision()) is not None:
-            first, second = clash
-            raise LayoutError(
-                f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
-                f"one place under {self.index_map}; keep every index in the map, "
-                "e.g. both i // 4 and i % 4"
-            )
-        for axis in self.grid_axes:
-            if not 0 <= axis < len(self.physical_shape):
-                raise LayoutError(
-                    f"layout: grid axis {axis} is none of the {len(self.physical_shape)} physical "
-                    f"axes of {self.index_map}"
-                )
-        self.storage.storage_shape(self.physical_shape)
-
-    def _collision(self) -> tuple[Index, Index] | None:
-        """Two elements that share a place; a layout may know a shorter way to find them."""
-        return self.index_map.collision(self.shape)
+    copies: ClassVar[Copies]
+    """What compiles `pack` and `unpack`; the front door puts it in."""
 
     @classmethod
     def of(
@@ -144,22 +109,6 @@ class Layout:
             )
         return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
-    @cached_property
-    def _key(self) -> tuple[object, ...]:
-        """What two layouts that are equal have in common; the names of indices do not count."""
-        axes = [Var(f"i{k}") for k in range(len(self.shape))]
-        return (
-            type(self), self.shape, self.dtype, self.storage, self.pad_value, self.memory,
-            self.grid_axes, self.axis_separators,
-            tuple(map(str, self.index_map.map_indices(axes))), self.physical_shape,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     def __str__(self) -> str:
         return self.describe()
 
@@ -169,101 +118,6 @@ class Layout:
 
     def _repr_svg_(self) -> str:
         return drawn(self)
-
-    @cached_property
-    def physical_shape(self) -> tuple[int, ...]:
-        """How many places there are along each physical axis."""
-        found = self.index_map.map_shape(self.shape)
-        return tuple(int(extent) for extent in found if isinstance(extent, int))
-
-    @cached_property
-    def mark(self) -> Mark:
-        """What an array in this layout carries, so that it is not taken for another."""
-        formula, storage = self.index_map.formula, self.storage
-        is_plain = storage.name == self.dtype == storage.stored
-        return mark(formula, self.index_map) if is_plain else mark(f"{formula} of {storage.name}")
-
-    @property
-    def axis_separators(self) -> tuple[int, ...]:
-        """Physical axes after which an axis of the memory ends."""
-        return self.index_map.axis_separators
-
-    @cached_property
-    def memory_shape(self) -> tuple[int, ...]:
-        """The physical shape, with the axes between separators taken together."""
-        ends = [*(axis + 1 for axis in self.axis_separators), len(self.physical_shape)]
-        starts = [0, *ends[:-1]]
-        return tuple(
-            prod(self.physical_shape[a:b]) for a, b in zip(starts, ends, strict=True)
-        )
-
-    @property
-    def storage_shape(self) -> tuple[int, ...]:
-        """The shape of the array that holds it, in units of `storage.stored`."""
-        return self.storage.storage_shape(self.physical_shape)
-
-    @property
-    def grid_shape(self) -> tuple[int, ...]:
-        """How many cores there are along each grid axis."""
-        return tuple(self.physical_shape[axis] for axis in self.grid_axes)
-
-    @property
-    def shard_shape(self) -> tuple[int, ...]:
-        """The physical shape of what one core has."""
-        grid = set(self.grid_axes)
-        return tuple(n for axis, n in enumerate(self.physical_shape) if axis not in grid)
-
-    @property
-    def num_elements(self) -> int:
-        """Elements of the tensor."""
-        return prod(self.shape)
-
-    @property
-    def num_places(self) -> int:
-        """Places for elements, those of padding included."""
-        return prod(self.physical_shape)
-
-    @property
-    def padding_count(self) -> int:
-        """Places that hold no element."""
-        return self.num_places - self.num_elements
-
-    @property
-    def padding_share(self) -> float:
-        """What part of the places holds no element; 0 if there are none."""
-        return self.padding_count / self.num_places if self.num_places else 0.0
-
-    @property
-    def nbytes(self) -> int:
-        """Size in memory, padding included, of all cores together."""
-        return self.storage.bytes(self.physical_shape)
-
-    @property
-    def shard_nbytes(self) -> int:
-        """Size in the memory of one core."""
-        return self.nbytes // max(prod(self.grid_shape), 1)
-
-    @cached_property
-    def _inverse(self) -> tuple[IndexMap, Expr]:
-        return self.index_map.non_surjective_inverse(self.shape)
-
-    @property
-    def inverse(self) -> IndexMap:
-        """From a place that holds an element to that element.
-
-        Raises:
-            LayoutError: no expression for it was found.
-        """
-        return self._inverse[0]
-
-    @property
-    def padding(self) -> tuple[tuple[Var, ...], Expr]:
-        """The places without an element: a variable for each physical axis, and what holds there.
-
-        Raises:
-            LayoutError: no expression for the inverse was found.
-        """
-        return self._inverse[0].initial_indices, self._inverse[1]
 
     def place(self, index: Sequence[int]) -> Index:
         """Where the element at `index` lives, one number for each physical axis.
@@ -313,22 +167,21 @@ class Layout:
 
     def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The offset of every element, in the shape of the tensor."""
-        axes = np.indices(self.shape, np.int64, sparse=True)
-        return np.broadcast_to(offsets_at(self, axes), self.shape)
+        return all_offsets(self)
 
     def pack(self, array: Any, out: Any = None) -> Any:
-        """An array of NumPy in this layout, compiled; see `tecomp.layout.copies.relayout.packed`.
+        """An array of NumPy in this layout, compiled; see `tecomp.copies.relayout.packed`.
 
         >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
         >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
         array([[ 4,  5,  0,  0],
                [10, 11,  0,  0]], dtype=int32)
         """
-        return packed(self, array, out)
+        return self.copies.packed(self, array, out)
 
     def unpack(self, array: Any, out: Any = None) -> Any:
         """An array in this layout as one of NumPy, compiled; as `pack` in all else."""
-        return unpacked(self, array, out)
+        return self.copies.unpacked(self, array, out)
 
     def dma(
         self,
@@ -389,34 +242,6 @@ class Layout:
             LayoutError: the layouts are of other shapes, or the box does not fit.
         """
         return copy_runs(self, target, start, extents)
-
-
-def check_pad_value(value: object, dtype: DType) -> None:
-    """Refuse what is no number of a type."""
-    if value is None:
-        return
-    value = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(value, int | float):
-        raise LayoutError(f"layout: pad_value={value!r} is no number; give a number or None")
-    if not holds(dtype, value):
-        raise LayoutError(
-            f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
-            "that it has"
-        )
-
-
-def check_shape(shape: Sequence[object]) -> None:
-    """Refuse what is no shape."""
-    check_kind(
-        shape, Sequence | np.ndarray, "layout: the shape",
-        "give integers, one for each axis, such as (0, 1)", LayoutError,
-    )
-    for extent in shape:
-        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
-            raise LayoutError(
-                f"layout: {extent!r} in the shape {list(shape)} is no extent; extents are "
-                "integers from 0 on"
-            )
 
 
 def _numbers(exprs: Sequence[Expr]) -> Index:

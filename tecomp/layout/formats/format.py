@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,21 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr
-from tecomp.layout.copies import conversion
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+class Converter(Protocol):
+    """What compiles conversions of arrays; `tecomp.copies.conversion` is what there is.
+
+    It stands above the driver, and formats, which only describe, below the compiler.
+    """
+
+    def encoded(self, storage: Format, array: Array) -> Array:
+        """See `Format.encode_array`."""
+
+    def decoded(self, storage: Format, array: Array, dtype: DType) -> Array:
+        """See `Format.decode_array`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,9 @@ class Format:
         elements: how many elements make a block.
         units: how many units of memory a block takes.
     """
+
+    converter: ClassVar[Converter]
+    """What compiles `encode_array` and `decode_array`; the front door puts it in."""
 
     name: str
     stored: DType
@@ -133,11 +150,11 @@ class Format:
         >>> Format.plain("int8").encode_array(np.float32([1.5, -300, np.nan]))
         array([   1, -128,    0], dtype=int8)
         """
-        return conversion.encoded(self, np.asarray(array))
+        return self.converter.encoded(self, np.asarray(array))
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
         """The values of an array in memory, by a compiled kernel; see `decode`."""
-        return conversion.decoded(self, np.asarray(array), DType(dtype or self.values))
+        return self.converter.decoded(self, np.asarray(array), DType(dtype or self.values))
 
     def _refuse_blocks(self, what: str) -> None:
         if (self.elements, self.units) != (1, 1):

@@ -9,11 +9,12 @@ from math import prod
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.given import check_kind
-from tecomp.layout.descriptions.layout import Layout, check_shape
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import same_memory
 from tecomp.layout.formats.format import Format
-from tecomp.layout.placement.arguments import check_layout
+from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import digit, index_names, quotient
+from tecomp.layout.placement.stored import check_layout
 from tecomp.poly.digits import steps_of
 from tecomp.poly.index_map import IndexMap
 

@@ -12,7 +12,7 @@ from tecomp.ir.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import linear_map, same_memory
 from tecomp.layout.notations.strides import from_steps, unswizzled
-from tecomp.layout.placement.arguments import check_layout
+from tecomp.layout.placement.stored import check_layout
 from tecomp.poly.digits import Step, steps_of
 
 Nested: TypeAlias = "int | tuple[Nested, ...]"

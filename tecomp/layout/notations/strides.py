@@ -9,8 +9,9 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
-from tecomp.layout.descriptions.layout import Layout, check_shape
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
+from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import digit, index_names, quotient, remainder
 from tecomp.poly.digits import Step
 from tecomp.poly.index_map import IndexMap

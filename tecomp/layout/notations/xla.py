@@ -12,11 +12,12 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BinOp, Expr, binary, index_value
 from tecomp.ir.extents import ceil_div
 from tecomp.ir.given import check_kind
-from tecomp.layout.descriptions.layout import Layout, check_shape
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import same_memory
 from tecomp.layout.formats.format import Format
-from tecomp.layout.placement.arguments import check_layout
+from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import index_names, quotient, remainder
+from tecomp.layout.placement.stored import check_layout
 from tecomp.poly.digits import Step, steps_of
 from tecomp.poly.index_map import IndexMap
 

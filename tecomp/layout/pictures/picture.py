@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from tecomp.layout.pictures.samples import (
     slabs,
 )
 from tecomp.layout.pictures.text import formula
-from tecomp.layout.placement.places import elements_at
+from tecomp.layout.placement.places import all_offsets, elements_at
+from tecomp.layout.placement.stored import StoredTensor
 from tecomp.svg import Canvas, text_width
-
-if TYPE_CHECKING:
-    from tecomp.layout.descriptions.layout import Layout
 
 Offsets: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.int64]]"
 
@@ -43,7 +41,7 @@ _FEW_PLACES = 256
 _CELL = 34.0
 
 
-def drawn(layout: Layout) -> str:
+def drawn(layout: StoredTensor) -> str:
     """The picture of a layout: every place if there are few, else parts that stand for all."""
     title = f"{layout.dtype}{list(layout.shape)}"
     canvas = Canvas()
@@ -61,7 +59,7 @@ def drawn(layout: Layout) -> str:
     return canvas.finished(f"{title} as {formula(layout)}")
 
 
-def _subtitle(layout: Layout) -> str:
+def _subtitle(layout: StoredTensor) -> str:
     block = layout.physical_shape[-1]
     text = f"physical {list(layout.physical_shape)} in {layout.memory}; a block is {block} places"
     if layout.grid_axes:
@@ -74,7 +72,7 @@ def _heading(canvas: Canvas, x: float, y: float, words: str, remark: str) -> Non
     canvas.text(x + text_width(words, 13, "bold") + 4, y, remark, style="soft")
 
 
-def _parts(canvas: Canvas, layout: Layout) -> float:
+def _parts(canvas: Canvas, layout: StoredTensor) -> float:
     """The logical and the physical view side by side, then memory in order; where they end."""
     rows = logical_rows(layout, 12)
     x0 = _LEFT + 60
@@ -96,7 +94,7 @@ def _parts(canvas: Canvas, layout: Layout) -> float:
     return _linear(canvas, layout, bottom + 34)
 
 
-def _row_name(layout: Layout, row: int) -> str:
+def _row_name(layout: StoredTensor, row: int) -> str:
     index = np.unravel_index(row, layout.shape[:-1]) if len(layout.shape) > 1 else ()
     return ",".join(str(int(n)) for n in index)
 
@@ -172,7 +170,7 @@ def _slabs(canvas: Canvas, found: list[Slab | None], x: float) -> None:
         x += _BLOCK + 40
 
 
-def _linear(canvas: Canvas, layout: Layout, y: float) -> float:
+def _linear(canvas: Canvas, layout: StoredTensor, y: float) -> float:
     """The first blocks of memory, one after the other."""
     _heading(canvas, _LEFT, y, "Memory", "its first blocks")
     x = _LEFT + 60
@@ -181,10 +179,10 @@ def _linear(canvas: Canvas, layout: Layout, y: float) -> float:
     return y + 10 + _BAR
 
 
-def _cells(canvas: Canvas, layout: Layout) -> float:
+def _cells(canvas: Canvas, layout: StoredTensor) -> float:
     """Each element with its place, and each place with its element."""
     _heading(canvas, _LEFT, _TOP, "Logical", "number = place")
-    offsets = layout.offsets().reshape(-1, layout.shape[-1])
+    offsets = all_offsets(layout).reshape(-1, layout.shape[-1])
     right = _elements(canvas, layout, offsets)
     x0 = max(right, _LEFT + 260) + 60
     _heading(canvas, x0 - 36, _TOP, "Physical", "name = index")
@@ -201,7 +199,7 @@ def _cells(canvas: Canvas, layout: Layout) -> float:
     return _TOP + 34 + max(len(names), len(offsets)) * _ROW
 
 
-def _elements(canvas: Canvas, layout: Layout, offsets: Offsets) -> float:
+def _elements(canvas: Canvas, layout: StoredTensor, offsets: Offsets) -> float:
     """The tensor, each element with its place; where it ends to the right."""
     x0 = _LEFT + 36
     colours = _cell_colours(layout, offsets)
@@ -218,7 +216,7 @@ def _elements(canvas: Canvas, layout: Layout, offsets: Offsets) -> float:
     return x0 + offsets.shape[1] * _CELL
 
 
-def _cell_colours(layout: Layout, offsets: Offsets) -> dict[int, str]:
+def _cell_colours(layout: StoredTensor, offsets: Offsets) -> dict[int, str]:
     """The colour of each place that holds an element: by its row, darker with each block."""
     size = layout.physical_shape[-1]
     cuts = np.diff(offsets // size, axis=1, prepend=offsets[:, :1] // size) != 0
@@ -242,7 +240,7 @@ def _cell(canvas: Canvas, x: float, y: float, name: str, colour: str, place: int
         )
 
 
-def _allocation(canvas: Canvas, layout: Layout, y: float) -> None:
+def _allocation(canvas: Canvas, layout: StoredTensor, y: float) -> None:
     """How much of the memory holds elements."""
     share = layout.padding_share
     real = layout.num_elements
@@ -269,7 +267,7 @@ def _allocation(canvas: Canvas, layout: Layout, y: float) -> None:
     canvas.text(x + 18, y + 48, "padding; light to dark: along a row", style="soft")
 
 
-def _part(layout: Layout, part: int) -> str:
+def _part(layout: StoredTensor, part: int) -> str:
     if layout.grid_axes:
         total = prod(layout.grid_shape)
         return f"core {part}" if total <= 4 else f"cores {part}, {part + 4}, …"

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tecomp.layout.placement.places import elements_at, offsets_at
+from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly.enumerate import unravel
-
-if TYPE_CHECKING:
-    from tecomp.layout.descriptions.layout import Layout
 
 _MOST_COLUMNS = 1 << 16
 """Columns of a row that are looked at; those of longer rows stand for the rest."""
@@ -68,14 +65,14 @@ def sampled(count: int, most: int, last: int = 1) -> list[int | None]:
     return [*range(most - last), None, *range(count - last, count)]
 
 
-def hues(layout: Layout, most: int) -> int:
+def hues(layout: StoredTensor, most: int) -> int:
     """How many parts are told apart: the cores, or parts of the rows."""
     if layout.grid_axes:
         return min(prod(layout.grid_shape), most)
     return max(min(_rows(layout), most), 1)
 
 
-def logical_rows(layout: Layout, most: int) -> list[tuple[int, list[Piece | None]] | None]:
+def logical_rows(layout: StoredTensor, most: int) -> list[tuple[int, list[Piece | None]] | None]:
     """Some rows of the tensor (all indices but the last count rows), each cut where memory is."""
     parts = hues(layout, 4)
     rows = _rows(layout)
@@ -89,7 +86,7 @@ def logical_rows(layout: Layout, most: int) -> list[tuple[int, list[Piece | None
     return [None if row is None else (row, _pieces(layout, row)) for row in chosen]
 
 
-def _pieces(layout: Layout, row: int) -> list[Piece | None]:
+def _pieces(layout: StoredTensor, row: int) -> list[Piece | None]:
     size = layout.physical_shape[-1]
     columns = min(layout.shape[-1] if layout.shape else 1, _MOST_COLUMNS)
     outer = unravel(row, layout.shape[:-1])
@@ -114,7 +111,7 @@ def _pieces(layout: Layout, row: int) -> list[Piece | None]:
     return pieces
 
 
-def slabs(layout: Layout, most_slabs: int, most_blocks: int) -> list[Slab | None]:
+def slabs(layout: StoredTensor, most_slabs: int, most_blocks: int) -> list[Slab | None]:
     """Some parts of memory, each with some of its blocks."""
     size = layout.physical_shape[-1]
     outer = [n for n in layout.physical_shape[:-1] if n > 1]
@@ -133,13 +130,13 @@ def slabs(layout: Layout, most_slabs: int, most_blocks: int) -> list[Slab | None
     return found
 
 
-def first_blocks(layout: Layout, most: int) -> list[Piece]:
+def first_blocks(layout: StoredTensor, most: int) -> list[Piece]:
     """The blocks at the start of memory."""
     count = layout.num_places // layout.physical_shape[-1]
     return [_block(layout, number) for number in range(min(count, most))]
 
 
-def _block(layout: Layout, block: int) -> Piece:
+def _block(layout: StoredTensor, block: int) -> Piece:
     size = layout.physical_shape[-1]
     start = block * size
     found = elements_at(layout, np.arange(start, start + size))
@@ -156,7 +153,7 @@ def _block(layout: Layout, block: int) -> Piece:
     )
 
 
-def _piece_width(layout: Layout, index: Sequence[int]) -> int:
+def _piece_width(layout: StoredTensor, index: Sequence[int]) -> int:
     """How many elements of a row lie in one block, as far as its first one tells."""
     columns = min(layout.shape[-1], _MOST_COLUMNS)
     offsets = offsets_at(layout, [*index[:-1], np.arange(columns)])
@@ -165,7 +162,7 @@ def _piece_width(layout: Layout, index: Sequence[int]) -> int:
     return int(other[0]) if other.size else columns
 
 
-def _hue(layout: Layout, index: Sequence[int], offset: int) -> int:
+def _hue(layout: StoredTensor, index: Sequence[int], offset: int) -> int:
     if layout.grid_axes:
         place = unravel(offset, layout.physical_shape)
         core = 0
@@ -178,5 +175,5 @@ def _hue(layout: Layout, index: Sequence[int], offset: int) -> int:
     return row * hues(layout, 4) // max(_rows(layout), 1)
 
 
-def _rows(layout: Layout) -> int:
+def _rows(layout: StoredTensor) -> int:
     return prod(layout.shape[:-1])

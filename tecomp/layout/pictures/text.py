@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Const
 from tecomp.ir.simplify import simplify
+from tecomp.layout.placement.places import all_offsets
+from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly.enumerate import unravel
-
-if TYPE_CHECKING:
-    from tecomp.layout.descriptions.layout import Layout
 
 _FEW_PLACES = 128
 _WIDEST = 100
 
 
-def formula(layout: Layout) -> str:
+def formula(layout: StoredTensor) -> str:
     """`(i, j) -> (j // 64, i, j % 64)`, without remainders that only declare places.
 
     A bar stands where an axis of the memory ends.
@@ -35,7 +33,7 @@ def formula(layout: Layout) -> str:
     return f"({', '.join(v.name for v in index_map.initial_indices)}) -> ({results})"
 
 
-def described(layout: Layout) -> str:
+def described(layout: StoredTensor) -> str:
     """What there is to know about a layout, some lines."""
     elements, places = layout.num_elements, layout.num_places
     lines = [
@@ -56,24 +54,24 @@ def described(layout: Layout) -> str:
     return "\n".join([*lines, *(f"  {line}" for line in _table(layout))])
 
 
-def _stored_as(layout: Layout) -> str:
+def _stored_as(layout: StoredTensor) -> str:
     same = layout.storage.name == layout.dtype
     return "" if same else f" as {layout.storage.name}"
 
 
-def _padded_with(layout: Layout) -> str:
+def _padded_with(layout: StoredTensor) -> str:
     if not layout.padding_count:
         return ""
     return ", undefined" if layout.pad_value is None else f", {layout.pad_value}"
 
 
-def _table(layout: Layout) -> list[str]:
+def _table(layout: StoredTensor) -> list[str]:
     """Which element is where: a line for each row of the last axis."""
     if not 0 < layout.num_places <= _FEW_PLACES or not layout.shape:
         return []
     names = [["."] * layout.physical_shape[-1] for _ in range(
         layout.num_places // layout.physical_shape[-1])]
-    offsets = layout.offsets()
+    offsets = all_offsets(layout)
     for number, offset in enumerate(offsets.flat):
         row, column = divmod(int(offset), layout.physical_shape[-1])
         names[row][column] = ",".join(map(str, unravel(number, layout.shape)))

@@ -1,13 +1,16 @@
-"""What callers gave: layouts, and one integer for each axis."""
+"""What callers gave: shapes, numbers, and one integer for each axis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tecomp.errors import LayoutError
+from tecomp.ir.dtype import DType
+from tecomp.ir.given import check_kind
+from tecomp.ir.operators import holds
 
 
 def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
@@ -75,11 +78,29 @@ def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ..
     return at
 
 
-def check_layout(given: Any, where: str) -> None:
-    """Refuse what is no layout of a tensor.
+def check_pad_value(value: object, dtype: DType) -> None:
+    """Refuse what is no number of a type."""
+    if value is None:
+        return
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, int | float):
+        raise LayoutError(f"layout: pad_value={value!r} is no number; give a number or None")
+    if not holds(dtype, value):
+        raise LayoutError(
+            f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
+            "that it has"
+        )
 
-    Raises:
-        LayoutError: it has no map, or nothing that its elements are stored as.
-    """
-    if not hasattr(given, "index_map") or not hasattr(given, "storage"):
-        raise LayoutError(f"{where}: {given!r} is no layout; make one, such as with Layout.of")
+
+def check_shape(shape: Sequence[object]) -> None:
+    """Refuse what is no shape."""
+    check_kind(
+        shape, Sequence | np.ndarray, "layout: the shape",
+        "give integers, one for each axis, such as (0, 1)", LayoutError,
+    )
+    for extent in shape:
+        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
+            raise LayoutError(
+                f"layout: {extent!r} in the shape {list(shape)} is no extent; extents are "
+                "integers from 0 on"
+            )

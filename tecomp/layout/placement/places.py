@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly import enumerate as elements
-
-if TYPE_CHECKING:
-    from tecomp.layout.descriptions.layout import Layout
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -39,7 +37,7 @@ def offset_of(place: Sequence[Any], shape: Sequence[int]) -> Any:
     return total
 
 
-def offsets_at(layout: Layout, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def offsets_at(layout: StoredTensor, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The offsets of the elements at broadcast indices."""
     at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
     place = [elements.values(expr, at) for expr in layout.index_map.final_indices]
@@ -47,8 +45,14 @@ def offsets_at(layout: Layout, index: Sequence[Any]) -> np.ndarray[Any, np.dtype
     return np.asarray(np.zeros(shape, np.int64) + offset_of(place, layout.physical_shape))
 
 
+def all_offsets(layout: StoredTensor) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The offset of every element, in the shape of the tensor."""
+    axes = np.indices(layout.shape, np.int64, sparse=True)
+    return np.broadcast_to(offsets_at(layout, axes), layout.shape)
+
+
 def elements_at(
-    layout: Layout, offsets: np.ndarray[Any, np.dtype[np.int64]]
+    layout: StoredTensor, offsets: np.ndarray[Any, np.dtype[np.int64]]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """For each offset the index of its element, or -1 throughout where there is none."""
     places = np.unravel_index(offsets, layout.physical_shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,9 @@ from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, logi
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.simplify import simplify
 from tecomp.layout.placement.places import offset_of
+from tecomp.layout.shards.cuts import Cut
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap
-
-if TYPE_CHECKING:
-    from tecomp.layout.shards.shard import ShardLayout
 
 _AT_ONCE = 2**20
 
@@ -43,25 +41,40 @@ class CorePadding:
     condition: Expr
 
 
-def core_padding(layout: ShardLayout, core: tuple[int, ...]) -> CorePadding:
-    """The padding of one core; see `ShardLayout.core_padding`."""
-    places, condition = layout.padding
-    count = len(core)
+def core_padding(
+    core: tuple[int, ...],
+    cut: Cut,
+    collapsed: tuple[int, ...],
+    shard: tuple[int, ...],
+    padding: tuple[tuple[Var, ...], Expr],
+    count: int,
+) -> CorePadding:
+    """The padding of one core.
+
+    Args:
+        core: of the virtual grid.
+        cut: how the collapsed axes are cut.
+        collapsed: their extents.
+        shard: the physical shape of what a core has.
+        padding: of all cores: a variable for each physical axis, and what holds there.
+        count: how many places of this core hold no element.
+    """
+    places, condition = padding
+    axes = places[len(core) :]
     fixed = {var: Const(n, INT64) for var, n in zip(places, core, strict=False)}
     ranges = {
         var: (Const(0, INT64), Const(extent - 1, INT64))
-        for var, extent in zip(places[count:], layout.shard_shape, strict=True)
+        for var, extent in zip(axes, shard, strict=True)
     }
     filled = [
         min(max(extent - n * size, 0), size)
-        for n, extent, size in zip(
-            core, layout.collapsed_shape, layout.scalar_shard_shape, strict=True)
+        for n, extent, size in zip(core, collapsed, cut.shard, strict=True)
     ]
     return CorePadding(
         core,
-        int(layout.padding_per_core[core]),
-        tuple(n - real for n, real in zip(layout.padded_shard_shape, filled, strict=True)),
-        places[count:],
+        count,
+        tuple(n - real for n, real in zip(cut.padded, filled, strict=True)),
+        axes,
         _shortened(simplify(substitute(condition, fixed), ranges)),
     )
 

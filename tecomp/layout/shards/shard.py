@@ -15,7 +15,7 @@ from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.ir.given import check_kind
-from tecomp.layout.descriptions.layout import Index, Layout, check_shape
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.machines import (
     check_room,
     check_target,
@@ -23,7 +23,8 @@ from tecomp.layout.descriptions.machines import (
     grid_of,
     tile_of,
 )
-from tecomp.layout.placement.arguments import index_within
+from tecomp.layout.placement.arguments import check_shape, index_within
+from tecomp.layout.placement.stored import Index
 from tecomp.layout.shards.checks import (
     ALLOWED_TILES,
     Linear,
@@ -41,7 +42,7 @@ from tecomp.layout.shards.checks import (
 from tecomp.layout.shards.collapse import Intervals
 from tecomp.layout.shards.cuts import Cut, keep
 from tecomp.layout.shards.padding import CorePadding, core_padding, count_on_cores
-from tecomp.layout.shards.text import parse_shard, shard_text
+from tecomp.layout.shards.text import ShardNotation, parse_shard, shard_text
 from tecomp.layout.shards.virtual_grid import GridMap
 from tecomp.machine.descriptor import Target
 from tecomp.poly.index_map import IndexMap
@@ -251,7 +252,10 @@ class ShardLayout(Layout):
         Raises:
             LayoutError: the map combines bits, or a type has no name there.
         """
-        return shard_text(self)
+        return shard_text(ShardNotation(
+            self.shape, self.dtype, self.linear, self.oob_val, self.grid, self.memref_shape,
+            self.tile, self.storage.name, self.memory_space,
+        ))
 
     def __str__(self) -> str:
         try:
@@ -341,7 +345,11 @@ class ShardLayout(Layout):
         CorePadding(core=(2, 1), count=49, margins=(1, 1), places=(p2, p3), condition=p2 >= 17 or \
 p3 >= 31)
         """
-        return core_padding(self, index_within(core, self.grid, "core"))
+        at = index_within(core, self.grid, "core")
+        return core_padding(
+            at, self._cut, self.collapsed_shape, self.shard_shape, self.padding,
+            int(self.padding_per_core[at]),
+        )
 
     def check_capacity(self, capacity_bytes: int) -> None:
         """Refuse a shard that a core has no room for.

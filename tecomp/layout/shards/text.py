@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tecomp.errors import LayoutError
 from tecomp.layout.formats.tiles import BFP_TILES
 from tecomp.layout.notations.affine_text import map_text, read_map
 from tecomp.layout.notations.scan import Scanner
 from tecomp.poly.index_map import IndexMap
-
-if TYPE_CHECKING:
-    from tecomp.layout.shards.shard import ShardLayout
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 """Host memory, host memory that the device sees, DRAM of the device, SRAM of each core."""
@@ -39,8 +35,8 @@ _NAMES = {ours: theirs for theirs, ours in TYPES.items()}
 
 
 @dataclass(frozen=True)
-class ParsedShard:
-    """What the text of a shard layout says.
+class ShardNotation:
+    """What the text of a shard layout says, and all that it says.
 
     Attributes:
         shape: of the tensor.
@@ -65,19 +61,18 @@ class ParsedShard:
     memory_space: str
 
 
-def shard_text(layout: ShardLayout) -> str:
-    """The layout as text.
+def shard_text(layout: ShardNotation) -> str:
+    """The layout as text, which `parse_shard` reads.
 
     Raises:
         LayoutError: the notation has no word for something in it.
     """
-    stored = layout.storage.name
-    element = stored if stored in BFP_TILES else _type_name(stored)
+    element = layout.element if layout.element in BFP_TILES else _type_name(layout.element)
     if layout.tile is not None:
         rows, columns = layout.tile
         element = f"!tt.tile<{rows} x {columns}, {element}>"
     tensor = "".join(f"{n}x" for n in layout.shape) + _type_name(layout.dtype)
-    memref = "".join(f"{n}x" for n in layout.memref_shape) + element
+    memref = "".join(f"{n}x" for n in layout.memref) + element
     return (
         f"tensor<{tensor}, #tt.layout<{map_text(layout.linear)}, {layout.oob_val}, "
         f"<{'x'.join(map(str, layout.grid))}>, "
@@ -94,7 +89,7 @@ def _type_name(dtype: str) -> str:
     return _NAMES[dtype]
 
 
-def parse_shard(text: str) -> ParsedShard:
+def parse_shard(text: str) -> ShardNotation:
     """Read the text of a layout; blanks and ends of lines do not count.
 
     Raises:
@@ -128,7 +123,7 @@ def parse_shard(text: str) -> ParsedShard:
     for _ in range(4):
         scanner.take(">")
     scanner.end()
-    return ParsedShard(shape, dtype, linear, oob_val, grid, memref, tile, element, space)
+    return ShardNotation(shape, dtype, linear, oob_val, grid, memref, tile, element, space)
 
 
 def _extents(scanner: Scanner) -> tuple[int, ...]:

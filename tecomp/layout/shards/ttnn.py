@@ -12,9 +12,9 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.ir.extents import ceil_div
 from tecomp.ir.given import check_kind
-from tecomp.layout.descriptions.layout import Layout, check_shape
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.notations.affine_text import map_text
-from tecomp.layout.placement.arguments import positive_numbers
+from tecomp.layout.placement.arguments import check_shape, positive_numbers
 from tecomp.layout.placement.axes import quotient, remainder
 from tecomp.layout.shards.checks import (
     ALLOWED_TILES,

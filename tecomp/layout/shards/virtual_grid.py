@@ -15,8 +15,9 @@ from tecomp.errors import LayoutError
 from tecomp.ir.expr import Expr, Var, index_value
 from tecomp.ir.extents import ceil_div
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.placement.arguments import check_layout, positive_numbers, whole_numbers
+from tecomp.layout.placement.arguments import positive_numbers, whole_numbers
 from tecomp.layout.placement.axes import quotient, remainder
+from tecomp.layout.placement.stored import check_layout
 from tecomp.layout.shards.collapse import joined
 from tecomp.poly import enumerate as elements
 from tecomp.poly.index_map import IndexMap

@@ -14,8 +14,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.extents import round_up
 from tecomp.ir.given import check_kind
-from tecomp.layout.descriptions.layout import check_shape
-from tecomp.layout.placement.arguments import whole_numbers
+from tecomp.layout.placement.arguments import check_shape, whole_numbers
 from tecomp.layout.sticks.types import DataFormats, checked_host_dtype, types_of
 
 STICK_BYTES = 128

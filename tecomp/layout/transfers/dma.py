@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.layout.placement.arguments import whole_numbers
 from tecomp.layout.placement.places import row_major
+from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly.counted_runs import run_nests
 from tecomp.poly.enumerate import LIMIT
 from tecomp.poly.nests import Nest, NotDigitsError, Side, TooManyError, nests
-
-if TYPE_CHECKING:
-    from tecomp.layout.descriptions.layout import Layout
 
 MOST_NESTS = 1024
 """A copy that needs more nests than this is refused."""
@@ -87,7 +84,7 @@ class DmaNest:
 
 
 def dma_nests(
-    layout: Layout,
+    layout: StoredTensor,
     host_strides: Sequence[int] | None,
     host_offset: int,
     start: Sequence[int] | None,
@@ -109,7 +106,7 @@ def dma_nests(
 
 
 def _of_runs(
-    layout: Layout, device: Side, host: Side, region: Sequence[tuple[int, int]]
+    layout: StoredTensor, device: Side, host: Side, region: Sequence[tuple[int, int]]
 ) -> tuple[Nest, ...]:
     """The nests of a map that does not count in digits: its runs, and loops over equal ones."""
     count = prod(n for _, n in region)
@@ -130,7 +127,7 @@ def _of_runs(
 
 
 def host_side(
-    layout: Layout, strides: Sequence[int] | None, offset: int, who: str
+    layout: StoredTensor, strides: Sequence[int] | None, offset: int, who: str
 ) -> Side:
     """Where the host keeps the elements of a tensor.
 
@@ -160,7 +157,7 @@ def host_side(
 
 
 def region_of(
-    layout: Layout, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
+    layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
 ) -> tuple[tuple[int, int], ...]:
     """The box of indices that starts and extends so; from 0 and to the end if not said.
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.extents import ceil_div
 from tecomp.ir.given import check_kind
-from tecomp.layout.placement.arguments import check_layout
 from tecomp.layout.placement.places import row_major
+from tecomp.layout.placement.stored import StoredTensor, check_layout
 from tecomp.layout.transfers.dma import host_side, region_of
 from tecomp.poly.nests import Side
 from tecomp.poly.runs import Found, Method, find_runs
-
-if TYPE_CHECKING:
-    from tecomp.layout.descriptions.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ class Runs:
 
 
 def host_runs(
-    layout: Layout,
+    layout: StoredTensor,
     host_strides: Sequence[int] | None,
     start: Sequence[int] | None,
     extents: Sequence[int] | None,
@@ -125,8 +121,8 @@ def host_runs(
 
 
 def copy_runs(
-    source: Layout,
-    target: Layout,
+    source: StoredTensor,
+    target: StoredTensor,
     start: Sequence[int] | None,
     extents: Sequence[int] | None,
 ) -> Runs:
@@ -144,7 +140,7 @@ def copy_runs(
     ), region)
 
 
-def _core_side(layout: Layout, other: Layout) -> Side:
+def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
     """Addresses in a layout, with a gap after the memory of each core; indices as in `other`."""
     shape = layout.physical_shape
     grid = [axis for axis in range(len(shape)) if axis in layout.grid_axes]

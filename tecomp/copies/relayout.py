@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of, plain_mark
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.dtype import DType
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.pictures.text import formula
-from tecomp.layout.placement.arguments import check_layout
-
-if TYPE_CHECKING:
-    from tecomp.codegen.calls.kernel import Kernel
-    from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.placement.marks import plain_mark
+from tecomp.layout.placement.stored import check_layout
 
 Array = np.ndarray[Any, Any]
 
@@ -117,7 +116,6 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
     Raises:
         LayoutError: they are no layouts of one tensor.
 
-    >>> from tecomp.layout.descriptions.layout import Layout
     >>> rows = Layout.row_major((2, 6), "int32")
     >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4], pad_value=-1)
     >>> relayout(rows, sticks)(np.arange(12, dtype="int32").reshape(2, 6)).reshape(4, 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +12,8 @@ from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.extents import ceil_div
+from tecomp.layout.formats.format import Array, Format
 from tecomp.scheduling.schedule import create_schedule
-
-if TYPE_CHECKING:
-    from tecomp.layout.formats.format import Format
-
-Array = np.ndarray[Any, Any]
 
 _LANES = 16
 _ROW = 1024
