@@ -2,90 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.tensor import Tensor, TensorLoad, access
+from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
 from tecomp.errors import Location
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr
 from tecomp.ir.rewrite import fold
 from tecomp.ir.stmt import Extent
-from tecomp.ir.text import NEWLINE, Name, Operand, Pieces, render, tuple_of
+from tecomp.ir.text import NEWLINE, Name, Operand, Pieces, tuple_of
 
-
-class Operation(ABC):
-    """Makes one or several tensors of one shape; the same as itself only.
-
-    Attributes:
-        name: what its tensors are called.
-        outputs: its tensors.
-        location: where the user defined it.
-    """
-
-    __slots__ = ()
-
-    name: str
-    outputs: tuple[Tensor, ...]
-    location: Location | None
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    @property
-    @abstractmethod
-    def axis(self) -> tuple[IterVar, ...]:
-        """One variable for each axis of what it computes; a placeholder has none."""
-
-    @property
-    @abstractmethod
-    def reduce_axis(self) -> tuple[IterVar, ...]:
-        """The axes that it reduces over."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tensors."""
-
-    @property
-    @abstractmethod
-    def dtypes(self) -> tuple[DType, ...]:
-        """Type of an element of each tensor."""
-
-    @property
-    @abstractmethod
-    def input_tensors(self) -> tuple[Tensor, ...]:
-        """Tensors that it reads, each once, in order of appearance."""
-
-    @abstractmethod
-    def pieces(self) -> Pieces:
-        """The text, piece by piece."""
-
-    @property
-    @abstractmethod
-    def attrs(self) -> Mapping[str, object]:
-        """Free values that the user attached."""
-
-    @property
-    def num_outputs(self) -> int:
-        """How many tensors it makes."""
-        return len(self.dtypes)
-
-    def output(self, index: int) -> Tensor:
-        """Tensor `index`, counted from 0."""
-        return self.outputs[index]
-
-    def __str__(self) -> str:
-        return render(self)
+__all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,22 +1,89 @@
-"""Tensors, and what indexing one gives."""
+"""Tensors, with the operations that make them: each knows the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, overload
+from typing import Any, ClassVar, NoReturn, Self, overload
 
 import numpy as np
 
 from tecomp.compute.arithmetic import Arithmetic
+from tecomp.compute.axis import IterVar
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, as_expr
 from tecomp.ir.stmt import Extent
-from tecomp.ir.text import Name, Pieces, operands
+from tecomp.ir.text import Name, Pieces, operands, render
 
-if TYPE_CHECKING:
-    from tecomp.compute.operation import Operation
+
+class Operation(ABC):
+    """Makes one or several tensors of one shape; the same as itself only.
+
+    Attributes:
+        name: what its tensors are called.
+        outputs: its tensors.
+        location: where the user defined it.
+    """
+
+    __slots__ = ()
+
+    name: str
+    outputs: tuple[Tensor, ...]
+    location: Location | None
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    @property
+    @abstractmethod
+    def axis(self) -> tuple[IterVar, ...]:
+        """One variable for each axis of what it computes; a placeholder has none."""
+
+    @property
+    @abstractmethod
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes that it reduces over."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tensors."""
+
+    @property
+    @abstractmethod
+    def dtypes(self) -> tuple[DType, ...]:
+        """Type of an element of each tensor."""
+
+    @property
+    @abstractmethod
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """Tensors that it reads, each once, in order of appearance."""
+
+    @abstractmethod
+    def pieces(self) -> Pieces:
+        """The text, piece by piece."""
+
+    @property
+    @abstractmethod
+    def attrs(self) -> Mapping[str, object]:
+        """Free values that the user attached."""
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors it makes."""
+        return len(self.dtypes)
+
+    def output(self, index: int) -> Tensor:
+        """Tensor `index`, counted from 0."""
+        return self.outputs[index]
+
+    def __str__(self) -> str:
+        return render(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tecomp.codegen.calls.parameter import Parameter, Shape, Stored, make_parameter
 from tecomp.codegen.calls.sizes import Size, shape_value
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.packing import Packing
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer
-from tecomp.layout.placement.marks import Mark, mark, plain_mark
-from tecomp.poly.index_map import IndexMap
+from tecomp.layout.placement.marks import mark_of_maps, plain_mark
 from tecomp.scheduling.state import State
-
-if TYPE_CHECKING:
-    from tecomp.driver.packing import Packing
-
-
-def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
-    """The mark of arrays of so many axes in the shape of the computation, after these maps."""
-    if not maps:
-        return plain_mark(rank)
-    first, *others = map(IndexMap.lift, maps)
-    for other in others:
-        first = first.then(other)
-    return mark(first.formula, first)
 
 
 def stored_arguments(

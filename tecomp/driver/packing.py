@@ -21,14 +21,13 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build, make
 from tecomp.driver.copies import Copy, Side, bit_pattern
-from tecomp.driver.logical import mark_of_maps
 from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError
 from tecomp.ir.expr import Const, Expr, Var, const
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.layout.placement.marks import Mark, plain_mark
+from tecomp.layout.placement.marks import Mark, mark_of_maps, plain_mark
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 from tecomp.errors import DefinitionError
 from tecomp.ir.dtype import FLOAT32, HANDLE, INT64, DType
 from tecomp.ir.equal import same
-from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.nodes import Const, Expr, Var
 from tecomp.ir.text import (
     Bind,
     Level,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from tecomp.errors import TypeMismatchError
+from tecomp.ir.buffer import Buffer
 from tecomp.ir.dtype import BOOL, INT64, DType
 from tecomp.ir.intrinsics import result_type
 from tecomp.ir.nodes import (
@@ -33,9 +34,6 @@ from tecomp.ir.operators import (
     integer_range,
 )
 from tecomp.ir.text import Name, Operand, Piece, Pieces, comma, operands, quoted
-
-if TYPE_CHECKING:
-    from tecomp.ir.stmt import Buffer
 
 __all__ = [
     "BinOp",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import prod
 from threading import Lock
@@ -53,6 +54,16 @@ def plain_mark(rank: int) -> Mark:
     axes = tuple(Var(f"i{k}") for k in range(rank))
     index_map = IndexMap(axes, axes)
     return mark(index_map.formula, index_map)
+
+
+def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
+    """The mark of arrays of so many axes in the shape of the computation, after these maps."""
+    if not maps:
+        return plain_mark(rank)
+    first, *others = map(IndexMap.lift, maps)
+    for other in others:
+        first = first.then(other)
+    return mark(first.formula, first)
 
 
 @lru_cache(1024)
