@@ -90,7 +90,6 @@ class Import:
 
     line: int
     module: str
-    for_types: bool
 
     @property
     def room(self) -> str:
@@ -98,21 +97,9 @@ class Import:
         return self.module.split(".")[1] if "." in self.module else "__init__"
 
 
-def for_types_only(tree: ast.Module) -> set[ast.AST]:
-    """Every node under `if TYPE_CHECKING:`."""
-    return {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-
-
 def imports(path: Path) -> Iterator[Import]:
-    """Every import of a file, also of those inside functions."""
+    """Every import of a file, also inside functions and for types alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = for_types_only(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             where = f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -129,7 +116,7 @@ def imports(path: Path) -> Iterator[Import]:
         else:
             continue
         for module in sorted(modules):
-            yield Import(node.lineno, module, node in typing_only)
+            yield Import(node.lineno, module)
 
 
 def inner_imports(path: Path) -> Iterator[Import]:
@@ -211,12 +198,12 @@ def test_only_the_declared_packages_are_imported(room: str) -> None:
 
 
 def test_no_module_waits_for_itself() -> None:
-    """No import cycle between modules, inside a room either (annotations may look around)."""
+    """No circle of modules, inside a room either, and none of types or inside of functions."""
     graph = {
         module: {
             entry.module
             for entry in inner_imports(path)
-            if not entry.for_types and entry.module != module
+            if entry.module != module
         }
         for module, path in FILES.items()
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias, cast
 
 from islpy import Aff, PwAff, Set
 
@@ -25,9 +25,6 @@ from tecomp.ir.expr import (
 from tecomp.ir.rewrite import fold
 from tecomp.ir.stmt import Extent
 
-if TYPE_CHECKING:
-    from tecomp.poly.affine import Space
-
 # An Aff where one piece is enough: it is ten times as fast.
 Function: TypeAlias = "Aff | PwAff"
 _Value: TypeAlias = "Function | Set"
@@ -46,6 +43,25 @@ class NotAffine(Exception):  # noqa: N818  (an answer, which the callers turn in
     def __init__(self, expr: Expr) -> None:
         super().__init__(expr)
         self.expr = expr
+
+
+class Space(Protocol):
+    """What expressions ask of a space; `tecomp.poly.affine.Space` answers."""
+
+    def var(self, var: Var) -> Aff:
+        """The coordinate or parameter `var` as a function on the space."""
+
+    def const(self, value: int) -> Aff:
+        """The function that is `value` everywhere."""
+
+    def sum(self, const: int, factors: Mapping[Var, int]) -> Aff:
+        """The function `const + factor * variable + ...`."""
+
+    def universe_set(self) -> Set:
+        """All points."""
+
+    def empty_set(self) -> Set:
+        """No point."""
 
 
 def number(expr: Extent, space: Space) -> Function:

@@ -142,13 +142,13 @@ def _read(basic: isl.BasicSet) -> _Read | None:
                 uppers.append(({k: -factor for k, factor in steps}, rest))
             case _:
                 return None
-    inside = [k for steps, _ in uppers for k in steps]
+    inside = [k for each, _ in uppers for k in each]
     if len(set(inside)) < len(inside) or not starts >= {*extents, *inside}:
         return None
-    lines = {}
-    for steps, rest in uppers:
-        line = _Line(steps, rest.add_constant_val(1), extents.get(min(steps)))
-        lines.update(dict.fromkeys(steps, line))
+    lines: dict[int, _Line] = {}
+    for each, rest in uppers:
+        line = _Line(each, rest.add_constant_val(1), extents.get(min(each)))
+        lines.update(dict.fromkeys(each, line))
     return fixed, extents, lines, guards
 
 
