@@ -138,8 +138,8 @@ def _read(basic: isl.BasicSet) -> _Read | None:
                 starts.add(k)
             case [(k, -1)], _ if number is not None:
                 extents[k] = number + 1
-            case steps, _ if all(factor < 0 for _, factor in steps):
-                uppers.append(({k: -factor for k, factor in steps}, rest))
+            case outer, _ if all(factor < 0 for _, factor in outer):
+                uppers.append(({k: -factor for k, factor in outer}, rest))
             case _:
                 return None
     inside = [k for each, _ in uppers for k in each]

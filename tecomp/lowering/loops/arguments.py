@@ -5,8 +5,9 @@ from __future__ import annotations
 from tecomp.errors import LowerError
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import BufferStore, Stmt
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, whole
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.poly.regions import Scope, covers
 from tecomp.poly.shared import shared_point
 from tecomp.scheduling.state import At

@@ -24,8 +24,9 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import value_of
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
 
 

@@ -16,9 +16,10 @@ from tecomp.ir.expr import CmpOp, Const, Expr, Var, compare, index_value, logica
 from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.frame import StageFrame
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.kinds import concurrent
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.poly.express import set_to_condition
 from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope

@@ -11,7 +11,8 @@ from tecomp.errors import LowerError
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import Extent
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.affine import NotAffine, Space
 from tecomp.poly.index_map import IndexMap

@@ -52,6 +52,7 @@ from tecomp.lowering.loops.recurrence import (
 from tecomp.lowering.loops.start import first_step_stores
 from tecomp.lowering.loops.stored import layout_maps, pad_values
 from tecomp.lowering.loops.work import StageWork, positions_of_hints
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import (
     Part,
     Region,
@@ -63,7 +64,7 @@ from tecomp.lowering.stages.footprint import (
     with_reduction,
 )
 from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import ReadChecker
 from tecomp.lowering.stages.whole_tiles import (
     Bounds,

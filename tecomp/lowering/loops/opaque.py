@@ -10,8 +10,9 @@ from tecomp.errors import LowerError
 from tecomp.ir.expr import BufferLoad, Expr, Var
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import BufferStore, For, Stmt
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.scheduling.state import Inline
 
 

@@ -16,6 +16,7 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Expr, Var
 from tecomp.lowering.loops.frame import StageFrame
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import (
     Region,
     needed,
@@ -25,8 +26,7 @@ from tecomp.lowering.stages.footprint import (
     with_reduction,
 )
 from tecomp.lowering.stages.kinds import concurrent
-from tecomp.lowering.stages.program import Definition, Program
-from tecomp.lowering.stages.reads import is_later_step
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.steps import step_stages
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.point_sets import Points
@@ -101,7 +101,7 @@ def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
 def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
     """Those of `points` whose elements follow from others."""
     return points.intersect(
-        condition_hull(is_later_step(definition), scope.space(definition.axis))[0]
+        condition_hull(definition.is_later_step, scope.space(definition.axis))[0]
     )
 
 
@@ -241,7 +241,7 @@ def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
     if read is None or read.is_empty():
         return
     space = scope.space(order.definition.axis)
-    later, _ = condition_hull(is_later_step(order.definition), space)
+    later, _ = condition_hull(order.definition.is_later_step, space)
     kinds = concurrent(order.definition.stage, dict(zip(leaves, values, strict=True)))
     calls = {var: call for var, call in kinds}
     for starts in (True, False):

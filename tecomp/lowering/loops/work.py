@@ -12,7 +12,7 @@ from tecomp.ir.stmt import ForKind
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.loops.opened import Group
-from tecomp.lowering.stages.program import Definition
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
 from tecomp.poly.point_sets import Points

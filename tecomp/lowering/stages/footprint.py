@@ -11,9 +11,10 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Expr, Var, conjuncts, index_value
+from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
-from tecomp.lowering.stages.program import Definition, Program
-from tecomp.lowering.stages.reads import Read, domain_ranges, reads_of
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import Scope, extend, free, image, united
@@ -71,7 +72,7 @@ def evaluated(program: Program, definition: Definition, points: Points, scope: S
     such an element counts at the first values of the reduction axes.
     """
     domain, _ = with_reduction(program, definition, points, scope)
-    if definition.reduce is None or not _starts_from_tensors(definition):
+    if definition.reduce is None or not definition.starts_from_tensors:
         return domain
     ranges = domain_ranges(program, definition)
     first = scope.space(definition.reduce_axis).box(
@@ -80,13 +81,9 @@ def evaluated(program: Program, definition: Definition, points: Points, scope: S
     return domain.union(points.flat_product(first))
 
 
-def _starts_from_tensors(definition: Definition) -> bool:
-    return any(isinstance(node, TensorLoad) for node in distinct_nodes(*definition.initial))
-
-
 def conditions_of(program: Program, definition: Definition, read: Read) -> tuple[Expr, ...]:
     """What holds at those points where a part of the body is evaluated that this is read at."""
-    if read.is_initial or definition.reduce is None or not _starts_from_tensors(definition):
+    if read.is_initial or definition.reduce is None or not definition.starts_from_tensors:
         return read.conditions
     ranges = domain_ranges(program, definition)
     reduced = (
@@ -132,7 +129,7 @@ def read_elements(
     for key, points in instances.items():
         consumer = program.definitions[key]
         space = scope.space((*consumer.axis, *consumer.reduce_axis))
-        for read in reads_of(consumer):
+        for read in consumer.reads:
             if program.producer(read.load.tensor) is not source:
                 continue
             conditions = conditions_of(program, consumer, read)

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.extern import ExternOp
 from tecomp.compute.nodes import MOST_OPERATIONS, distinct_nodes, operations
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
@@ -18,6 +16,7 @@ from tecomp.ir.expr import Expr, Var
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.ir.text import identifier, take_name
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.size_variables import extents_of, sizes_of
 from tecomp.lowering.stages.steps import States, in_steps, states_of
@@ -26,59 +25,6 @@ from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
 
 Argument = Tensor | Var
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A computed stage as it will be generated.
-
-    Attributes:
-        stage: its schedule.
-        body: one expression for each output; inlined stages are written out.
-        start: of a scan, the first steps: one expression for each output.
-        buffers: one for each output.
-        is_argument: whether the caller passes the memory.
-        first_step: of a scan, the first that follows from others.
-        is_pointwise: of a scan, whether elements follow from those at the same place alone.
-    """
-
-    stage: StageState
-    body: tuple[Expr, ...]
-    start: tuple[Expr, ...]
-    buffers: tuple[Buffer, ...]
-    is_argument: bool
-    first_step: Extent = 0
-    is_pointwise: bool = False
-
-    @property
-    def axis(self) -> tuple[IterVar, ...]:
-        """Axes of the outputs."""
-        return self.stage.compute.axis
-
-    @property
-    def reduce(self) -> Reduce | None:
-        """The reduction, if it is one."""
-        return self.body[0] if isinstance(self.body[0], Reduce) else None
-
-    @property
-    def reduce_axis(self) -> tuple[IterVar, ...]:
-        """Axes of the reduction."""
-        return self.reduce.axis if self.reduce is not None else ()
-
-    @property
-    def scan_axis(self) -> IterVar | None:
-        """The steps, if it is a scan."""
-        return self.stage.op.scan_axis if isinstance(self.stage.op, ScanOp) else None
-
-    @property
-    def is_opaque(self) -> bool:
-        """Whether it is made of statements that compute all of it at once."""
-        return isinstance(self.stage.op, ExternOp)
-
-    @property
-    def initial(self) -> tuple[Expr, ...]:
-        """What is stored before the loops over a reduction, or over steps."""
-        return self.reduce.init if self.reduce is not None else self.start
 
 
 @dataclass(frozen=True, slots=True)

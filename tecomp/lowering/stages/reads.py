@@ -1,45 +1,28 @@
-"""What a definition reads, under which conditions, and whether that stays inside the tensors."""
+"""Whether what a definition reads stays inside the tensors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.equal import same
-from tecomp.ir.expr import Call, Const, Expr, Not, Var, index_value
+from tecomp.ir.expr import Const, Expr, Var, index_value
 from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import children, substitute, walk
+from tecomp.ir.rewrite import substitute, walk
 from tecomp.ir.simplify import bounds, bounds_given, facts_of
 from tecomp.ir.stmt import Extent, Range
+from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.point_sets import Points
 from tecomp.poly.points import first_point
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One place in a definition that reads a tensor.
-
-    Attributes:
-        load: the access.
-        conditions: all of them hold whenever it is evaluated.
-        is_initial: whether a reduction starts from it, for every element and before it has
-            reduced anything.
-    """
-
-    load: TensorLoad
-    conditions: tuple[Expr, ...]
-    is_initial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,59 +32,6 @@ class Check:
     axis: int
     extent: Extent
     site: int
-
-
-def reads_of(definition: Definition) -> Iterator[Read]:
-    """Every read in the bodies of a definition, and in the first steps of a scan."""
-    seen: set[tuple[int, tuple[int, ...], bool]] = set()
-    later = (is_later_step(definition),) if definition.scan_axis is not None else ()
-    first = tuple(Not(condition) for condition in later)
-    todo: list[tuple[Any, tuple[Expr, ...], bool]] = [
-        *((e, first, False) for e in reversed(definition.start)),
-        *((e, later, False) for e in reversed(definition.body)),
-    ]
-    while todo:
-        node, conditions, is_initial = todo.pop()
-        key = (id(node), tuple(id(c) for c in conditions), is_initial)
-        if key in seen:
-            continue
-        seen.add(key)
-        if isinstance(node, TensorLoad):
-            yield Read(node, conditions, is_initial)
-        starts = node.init if isinstance(node, Reduce) else ()
-        todo.extend(
-            (child, given, is_initial or any(child is start for start in starts))
-            for child, given in reversed(_guarded_children(node, conditions))
-        )
-
-
-def is_later_step(definition: Definition) -> Expr:
-    """Whether an element of a scan follows from others, as a condition of its axes."""
-    return index_value(definition.axis[0]) >= index_value(definition.first_step)
-
-
-def _guarded_children(
-    node: Any, conditions: tuple[Expr, ...]
-) -> list[tuple[Any, tuple[Expr, ...]]]:
-    match node:
-        case Call("if_then_else", (condition, a, b)):
-            return [
-                (condition, conditions),
-                (a, (*conditions, condition)),
-                (b, (*conditions, Not(condition))),
-            ]
-        case Reduce() if not _is_true(node.condition):
-            inside = (*conditions, node.condition)
-            return [
-                (node.condition, conditions),
-                *((value, inside) for value in node.source),
-                *((value, conditions) for value in node.init),
-            ]
-    return [(child, conditions) for child in children(node)]
-
-
-def _is_true(condition: Expr) -> bool:
-    return isinstance(condition, Const) and condition.value is True
 
 
 def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Range]:
@@ -148,7 +78,7 @@ class ReadChecker:
                 continue
             ranges = domain_ranges(self.program, definition)
             domain = _Domain(self.program, ranges, self.evaluated.get(definition.stage.key))
-            for read in reads_of(definition):
+            for read in definition.reads:
                 self._check(definition, domain, read)
 
     def _check(self, definition: Definition, domain: _Domain, read: Read) -> None:

@@ -12,9 +12,10 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import Extent, ForKind, IndexMap
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
-from tecomp.lowering.stages.program import Definition, Program
-from tecomp.lowering.stages.reads import Check, reads_of
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.reads import Check
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.index_map import IndexMap as AnyMap
 from tecomp.poly.point_sets import Points
@@ -149,7 +150,7 @@ def _is_in_memory(
         reader, points = asked.pop()
         instances = evaluated(program, reader, points, scope)
         inner = scope.space((*reader.axis, *reader.reduce_axis))
-        for read in reads_of(reader):
+        for read in reader.reads:
             if id(read.load) in checks:
                 return False
             key = program.producer(read.load.tensor)

@@ -24,8 +24,9 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.kinds import loop_kinds
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, from_start, local_buffer, rebased
 from tecomp.lowering.storage.buffers import extent_variables

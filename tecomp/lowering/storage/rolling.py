@@ -26,9 +26,10 @@ from tecomp.ir.stmt import (
     Range,
     Stmt,
 )
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, whole
 from tecomp.lowering.stages.kinds import loop_kinds
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased

@@ -22,7 +22,8 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Const, Expr, Var, cast
 from tecomp.ir.rewrite import free_variables, top_down, walk
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds, Memory, with_padding
 from tecomp.lowering.tensor_ops.match import own_loads
 from tecomp.lowering.tensor_ops.place import Masks

@@ -23,8 +23,9 @@ from tecomp.ir.expr import (
     index_value,
 )
 from tecomp.ir.stmt import IfThenElse, Stmt, seq
+from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
-from tecomp.lowering.stages.program import Definition, Program
+from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.lowering.tensor_ops.match import (
     Pairing,

@@ -1,0 +1,153 @@
+"""A computed stage as it will be generated, and what it reads under which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.nodes import distinct_nodes
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import TensorLoad
+from tecomp.ir.expr import Call, Const, Expr, Not, index_value
+from tecomp.ir.rewrite import children
+from tecomp.ir.stmt import Buffer, Extent
+from tecomp.scheduling.state import StageState
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One place in a definition that reads a tensor.
+
+    Attributes:
+        load: the access.
+        conditions: all of them hold whenever it is evaluated.
+        is_initial: whether a reduction starts from it, for every element and before it has
+            reduced anything.
+    """
+
+    load: TensorLoad
+    conditions: tuple[Expr, ...]
+    is_initial: bool = False
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A computed stage as it will be generated.
+
+    Attributes:
+        stage: its schedule.
+        body: one expression for each output; inlined stages are written out.
+        start: of a scan, the first steps: one expression for each output.
+        buffers: one for each output.
+        is_argument: whether the caller passes the memory.
+        first_step: of a scan, the first that follows from others.
+        is_pointwise: of a scan, whether elements follow from those at the same place alone.
+    """
+
+    stage: StageState
+    body: tuple[Expr, ...]
+    start: tuple[Expr, ...]
+    buffers: tuple[Buffer, ...]
+    is_argument: bool
+    first_step: Extent = 0
+    is_pointwise: bool = False
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Axes of the outputs."""
+        return self.stage.compute.axis
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """The reduction, if it is one."""
+        return self.body[0] if isinstance(self.body[0], Reduce) else None
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """Axes of the reduction."""
+        return self.reduce.axis if self.reduce is not None else ()
+
+    @property
+    def scan_axis(self) -> IterVar | None:
+        """The steps, if it is a scan."""
+        return self.stage.op.scan_axis if isinstance(self.stage.op, ScanOp) else None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is made of statements that compute all of it at once."""
+        return isinstance(self.stage.op, ExternOp)
+
+    @property
+    def initial(self) -> tuple[Expr, ...]:
+        """What is stored before the loops over a reduction, or over steps."""
+        return self.reduce.init if self.reduce is not None else self.start
+
+    @property
+    def is_later_step(self) -> Expr:
+        """Whether an element of a scan follows from others, as a condition of its axes."""
+        return index_value(self.axis[0]) >= index_value(self.first_step)
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """Every read in its bodies, and in the first steps of a scan."""
+        later = (self.is_later_step,) if self.scan_axis is not None else ()
+        return tuple(_reads(self.start, self.body, later))
+
+    @cached_property
+    def starts_from_tensors(self) -> bool:
+        """Whether what is stored before the loops over a reduction, or over steps, is read."""
+        return any(isinstance(node, TensorLoad) for node in distinct_nodes(*self.initial))
+
+
+def _reads(
+    start: tuple[Expr, ...], body: tuple[Expr, ...], later: tuple[Expr, ...]
+) -> Iterator[Read]:
+    """The reads of first steps and of bodies, which hold where `later` does."""
+    seen: set[tuple[int, tuple[int, ...], bool]] = set()
+    first = tuple(Not(condition) for condition in later)
+    todo: list[tuple[Any, tuple[Expr, ...], bool]] = [
+        *((e, first, False) for e in reversed(start)),
+        *((e, later, False) for e in reversed(body)),
+    ]
+    while todo:
+        node, conditions, is_initial = todo.pop()
+        key = (id(node), tuple(id(c) for c in conditions), is_initial)
+        if key in seen:
+            continue
+        seen.add(key)
+        if isinstance(node, TensorLoad):
+            yield Read(node, conditions, is_initial)
+        starts = node.init if isinstance(node, Reduce) else ()
+        todo.extend(
+            (child, given, is_initial or any(child is start for start in starts))
+            for child, given in reversed(_guarded_children(node, conditions))
+        )
+
+
+def _guarded_children(
+    node: Any, conditions: tuple[Expr, ...]
+) -> list[tuple[Any, tuple[Expr, ...]]]:
+    match node:
+        case Call("if_then_else", (condition, a, b)):
+            return [
+                (condition, conditions),
+                (a, (*conditions, condition)),
+                (b, (*conditions, Not(condition))),
+            ]
+        case Reduce() if not _is_true(node.condition):
+            inside = (*conditions, node.condition)
+            return [
+                (node.condition, conditions),
+                *((value, inside) for value in node.source),
+                *((value, conditions) for value in node.init),
+            ]
+    return [(child, conditions) for child in children(node)]
+
+
+def _is_true(condition: Expr) -> bool:
+    return isinstance(condition, Const) and condition.value is True
