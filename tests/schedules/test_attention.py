@@ -8,6 +8,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import attention
+from tests.strategies.fenced import call_fenced
 
 
 def expected(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
@@ -31,7 +32,7 @@ def run(
     random = np.random.default_rng(0)
     given = [random.standard_normal(shape, np.float32) * np.float32(size) for shape in shapes]
     result = np.full((*shapes[0][:-1], shapes[2][-1]), np.nan, np.float32)
-    kernel(*given, result)
+    call_fenced(kernel, *given, result)
     return result, expected(*given, causal=causal)
 
 
@@ -65,7 +66,7 @@ def test_types(dtype: str, rtol: float, target: tecomp.Target, causal: bool) -> 
     numpy = output.dtype.numpy
     given = [random.standard_normal(shape).astype(numpy) for shape in shapes]
     result = np.zeros((2, 37, 20), numpy)
-    kernel(*given, result)
+    call_fenced(kernel, *given, result)
 
     np.testing.assert_allclose(
         result.astype(np.float64), expected(*given, causal=causal), rtol=rtol, atol=rtol / 4
@@ -91,7 +92,7 @@ def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
     wanted = expected(*given, causal=True)
     given[2][64:] = np.nan
     result = np.zeros((m, size), np.float32)
-    kernel(*given, result)
+    call_fenced(kernel, *given, result)
 
     np.testing.assert_allclose(result[:64], wanted[:64], rtol=1e-3, atol=1e-5)
     assert np.isnan(result[64:]).all()
@@ -112,7 +113,7 @@ def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
     for queries, keys in ((1, 1), (30, 300)):
         given = [random.standard_normal((2, x, 16), np.float32) for x in (queries, keys, keys)]
         result = np.full((2, queries, 16), np.nan, np.float32)
-        kernel(*given, result)
+        call_fenced(kernel, *given, result)
         np.testing.assert_allclose(result, expected(*given, causal=False), rtol=1e-3, atol=1e-5)
 
 

@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.dtype import DType
 from tecomp.schedules import activations, conv2d
+from tests.strategies.fenced import call_fenced
 
 CPU = tecomp.Target.load("cpu")
 SMALL = tecomp.Target(
@@ -61,9 +62,9 @@ def check(
         bias=B if bias else None, activation=activations.relu if bias else None,
     )
     args = [X, W, *([B] if bias else []), Y]
-    kernel = tecomp.build(conv2d.schedule(Y, target), args, check_bounds=True)
+    kernel = tecomp.build(conv2d.schedule(Y, target), args)
     y = np.full(expected.shape, np.nan, kind)
-    kernel(x, w, *([shift] if bias else []), y)
+    call_fenced(kernel, x, w, *([shift] if bias else []), y)
 
     np.testing.assert_allclose(y.astype(np.float64), expected, rtol=rtol, atol=1e-4)
 
@@ -149,7 +150,7 @@ def test_sums_wider_than_the_factors(
         X, W = te.placeholder(x.shape, first, "X"), te.placeholder(w.shape, second, "W")
         Y = conv2d.define(X, W, out_dtype=total, layout=layout, **options)
         y = np.zeros(expected.shape, total)
-        tecomp.build(conv2d.schedule(Y, target), [X, W, Y], check_bounds=True)(x, w, y)
+        call_fenced(tecomp.build(conv2d.schedule(Y, target), [X, W, Y]), x, w, y)
         np.testing.assert_array_equal(y, expected)
 
 
@@ -171,7 +172,7 @@ def test_without_pairs_single_products_are_added_up(layout: conv2d.Layout) -> No
             schedules.append(conv2d.schedule(Y, QUICK))
         y = np.zeros(tuple(map(int, Y.shape)), np.float32)
 
-        tecomp.build(schedules[1], [X, W, Y], check_bounds=True)(x, w, y)
+        call_fenced(tecomp.build(schedules[1], [X, W, Y]), x, w, y)
 
         np.testing.assert_array_equal(y, np.broadcast_to(taps * 4 * 2.0**-110, y.shape))
         assert ["into_dots" in str(s.trace) for s in schedules] == [True, False]
@@ -208,5 +209,5 @@ def test_images_of_a_size_known_at_the_call() -> None:
         x = np.random.default_rng(0).standard_normal((1, *size, 3), np.float32)
         taps = np.random.default_rng(1).standard_normal((3, 3, 3, 8), np.float32)
         y = np.full((1, size[0] - 2, size[1] - 2, 8), np.nan, np.float32)
-        kernel(x, taps, y)
+        call_fenced(kernel, x, taps, y)
         np.testing.assert_allclose(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)

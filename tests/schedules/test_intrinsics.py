@@ -14,6 +14,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import emit_assembly
 from tecomp.schedules import intrinsics
+from tests.strategies.fenced import call_fenced
 
 KINDS = {"uint8": "int32", "int8": "int32", "bfloat16": "float32"}
 
@@ -55,21 +56,26 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
     return random.integers(kind.min, kind.max, shape, dtype, endpoint=True)
 
 
-@pytest.mark.parametrize("shape", [(8, 32, 16), (7, 40, 18), (3, 5, 3)])
+@pytest.mark.parametrize(
+    ("shape", "check_bounds"),
+    [((8, 32, 16), False), ((7, 40, 18), False), ((3, 5, 3), False), ((3, 5, 3), True)],
+)
 @pytest.mark.parametrize(
     ("first", "second"),
     [("uint8", "int8"), ("int8", "int8"), ("int8", "uint8"), ("bfloat16", "bfloat16")],
 )
-def test_products_equal_numpy(shape: tuple[int, int, int], first: str, second: str) -> None:
+def test_products_equal_numpy(
+    shape: tuple[int, int, int], check_bounds: bool, first: str, second: str
+) -> None:
     m, n, depth = shape
     s, args = product(m, n, depth, first, second)
     a, b = numbers((m, depth), first, 1), numbers((depth, n), second, 2)
     wide = np.float64 if first == "bfloat16" else np.int64
     expected = (a.astype(wide) @ b.astype(wide)).astype(KINDS[first])
-    kernel = tecomp.build(s, args, check_bounds=True)
+    kernel = tecomp.build(s, args, check_bounds=check_bounds)
     c = np.zeros((m, n), KINDS[first])
 
-    kernel(a, b, c)
+    call_fenced(kernel, a, b, c)
 
     np.testing.assert_array_equal(c, expected)
     for name in ("fill_padding", "flatten_buffer", "pack_reads", "simplify"):

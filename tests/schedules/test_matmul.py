@@ -13,6 +13,7 @@ from tecomp import te
 from tecomp.ir.dtype import DType
 from tecomp.schedules import activations, matmul
 from tecomp.schedules.tiles import round_up
+from tests.strategies.fenced import call_fenced
 
 CPU = tecomp.Target.load("cpu")
 SMALL = tecomp.Target(
@@ -25,11 +26,11 @@ def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options
     A, B = te.placeholder(a, name="A"), te.placeholder(b, name="B")
     C = matmul.define(A, B, **options)
     args = [A, B, *([options["bias"]] if options.get("bias") is not None else [])]
-    kernel = tecomp.build(matmul.schedule(C, target), [*args, C], check_bounds=True)
+    kernel = tecomp.build(matmul.schedule(C, target), [*args, C])
     random = np.random.default_rng(0)
     given = [random.standard_normal(t.shape, np.float32) for t in args]
     c = np.full([int(n) for n in C.shape], np.nan, np.float32)
-    kernel(*given, c)
+    call_fenced(kernel, *given, c)
 
     x, y = (t.astype(np.float64) for t in given[:2])
     x = x.swapaxes(-1, -2) if options.get("transpose_a") else x
@@ -107,7 +108,7 @@ def test_sums_wider_than_the_factors(
         A, B = te.placeholder(a.shape, first, "A"), te.placeholder(b.shape, second, "B")
         C = matmul.define(A, B, transpose_a=turn_a, transpose_b=turn_b, out_dtype=wide)
         c = np.zeros((m, n), wide)
-        tecomp.build(matmul.schedule(C, target), [A, B, C], check_bounds=True)(a, b, c)
+        call_fenced(tecomp.build(matmul.schedule(C, target), [A, B, C]), a, b, c)
         np.testing.assert_array_equal(c, x @ y)
 
 
@@ -126,7 +127,7 @@ def test_narrow_floats_are_rounded_once(
     bias = te.placeholder(shift.shape, dtype, "bias")
     C = matmul.define(A, B, bias=bias, activation=activations.relu)
     c = np.zeros((*batch, 21, 35), kind)
-    tecomp.build(matmul.schedule(C, target), [A, B, bias, C], check_bounds=True)(a, b, shift, c)
+    call_fenced(tecomp.build(matmul.schedule(C, target), [A, B, bias, C]), a, b, shift, c)
 
     exact = np.maximum(a.astype("f8") @ b.astype("f8") + shift.astype("f8"), 0)
     np.testing.assert_allclose(c.astype("f8"), exact, rtol=1.01 * 2.0**-digits, atol=1e-4)
@@ -141,7 +142,7 @@ def test_integers_of_sizes_known_at_the_call() -> None:
         a = np.random.default_rng(0).integers(-128, 128, shape[:2]).astype(np.int8)
         b = np.random.default_rng(1).integers(-128, 128, shape[1:]).astype(np.int8)
         c = np.zeros((shape[0], shape[2]), np.int32)
-        kernel(a, b, c)
+        call_fenced(kernel, a, b, c)
         np.testing.assert_array_equal(c, a.astype(np.int32) @ b.astype(np.int32))
 
 
@@ -150,7 +151,7 @@ def test_a_matrix_with_itself() -> None:
     C = matmul.define(A, A, transpose_b=True)
     a = np.random.default_rng(0).standard_normal((40, 40), np.float32)
     c = np.zeros((40, 40), np.float32)
-    tecomp.build(matmul.schedule(C, SMALL), [A, C])(a, c)
+    call_fenced(tecomp.build(matmul.schedule(C, SMALL), [A, C]), a, c)
 
     np.testing.assert_allclose(c, a @ a.T, rtol=1e-4, atol=1e-4)
 
@@ -164,7 +165,7 @@ def test_sizes_known_at_the_call() -> None:
         a = np.random.default_rng(0).standard_normal(shape[:2], np.float32)
         b = np.random.default_rng(1).standard_normal(shape[1:], np.float32)
         c = np.full((shape[0], shape[2]), np.nan, np.float32)
-        kernel(a, b, c)
+        call_fenced(kernel, a, b, c)
         np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 

@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import CapacityError, TargetError, te
 from tecomp.schedules import norm, softmax
+from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped
 
 MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
@@ -49,9 +50,7 @@ class Case:
         return s
 
     def built(self, target: tecomp.Target) -> Any:
-        return tecomp.build(
-            self.scheduled(target), self.tensors, target=target, check_bounds=True
-        )
+        return tecomp.build(self.scheduled(target), self.tensors, target=target)
 
     def packed(self, kernel: Any) -> list[np.ndarray[Any, Any]]:
         """The arguments as a kernel takes them; the result full of NaN."""
@@ -60,7 +59,7 @@ class Case:
         return [kernel.pack(tensor, array) for tensor, array in given]
 
     def check(self, kernel: Any, packed: Sequence[np.ndarray[Any, Any]]) -> None:
-        kernel(*packed)
+        call_fenced(kernel, *packed)
         result = kernel.unpack(self.tensors[-1], packed[-1]).astype(np.float64)
         allowed = TOLERANCE[self.dtype]
         np.testing.assert_allclose(result, self.exact, rtol=allowed, atol=allowed)
