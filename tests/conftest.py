@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,12 @@ from hypothesis import HealthCheck, settings
 import tecomp
 from tecomp import te
 from tecomp.compute.operation import PlaceholderOp
+from tecomp.driver import memories
 from tecomp.driver.build import ScheduledKernel
+from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.verify import verify
+from tecomp.lowering import pipeline
+from tecomp.lowering.storage.place_buffers import place_buffers
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
@@ -102,6 +107,26 @@ def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_pass_is_verified() -> Iterator[None]:
+    """What each pass returns is well formed; to users, only what the last one returns is checked."""
+    run = pipeline._run
+
+    def run_verified(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
+        run(functions, stop_after)
+        pipeline.verify_each(functions)
+
+    def placed(*arguments: Any, **options: Any) -> PrimFunc:
+        func = place_buffers(*arguments, **options)
+        verify(func, flat=True)
+        return func
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "_run", run_verified)
+        patch.setattr(memories, "place_buffers", placed)
+        yield
 
 
 class Agreement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
@@ -132,8 +132,7 @@ def lower_all(
             _run(functions, stop_after)
         except Exception:
             # The first function that is not well formed says more than what came of it.
-            for each, func in functions.items():
-                verify(func, flat=_is_flat(each))
+            verify_each(functions)
             raise
     return Lowered(functions)
 
@@ -153,6 +152,21 @@ def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
         functions[step.name] = func
         last = step.name
     verify(functions[last], flat=_is_flat(last))
+
+
+def verify_each(functions: Mapping[str, PrimFunc]) -> None:
+    """Check what every pass has made, by its name, in order.
+
+    Raises:
+        InternalError: a function is not well formed.
+    """
+    last: tuple[PrimFunc | None, bool] = None, False
+    for name, func in functions.items():
+        flat = _is_flat(name)
+        # Most passes leave most functions as they are.
+        if func is not last[0] or flat is not last[1]:
+            verify(func, flat=flat)
+        last = func, flat
 
 
 def _is_flat(name: str) -> bool:

@@ -38,6 +38,23 @@ def test_the_malformed_function_is_shown(
     assert caught.value.message == "main: this variable is not bound where it is used: `n`"
 
 
+def test_what_a_later_pass_mends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    n: Var = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+
+    def mends(func: PrimFunc) -> PrimFunc:
+        return replace(func, sizes=(n,))
+
+    passes = (pipeline.Pass("bad", _loses_sizes), pipeline.Pass("later", mends))
+    monkeypatch.setattr(pipeline, "PASSES", passes)
+
+    with pytest.raises(InternalError) as caught:
+        pipeline.lower_all(te.create_schedule(B), [A, B])
+
+    assert caught.value.message == "main: this variable is not bound where it is used: `n`"
+
+
 def test_a_failure_over_a_sound_function_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
