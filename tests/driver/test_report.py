@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,10 +53,9 @@ write_bytes_per_cycle = 64""",
 
 
 def matmul(
-    rows: int = 64, tile: int = 16, target: Target = SMALL
+    rows: int = 64, tile: int = 16, target: Target = SMALL, n: int = 64
 ) -> tuple[te.Schedule, list[te.Tensor]]:
     """C = A B, rows shared out among cores, operands and result in scratchpads."""
-    n = 64
     A, B = te.placeholder((rows, n), name="A"), te.placeholder((n, n), name="B")
     k = te.reduce_axis((0, n), name="k")
     C = te.compute((rows, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
@@ -79,17 +79,34 @@ def matmul(
     return s, [A, B, C]
 
 
-@pytest.mark.parametrize("rows", [64, 50])
-def test_matmul(
-    golden: Callable[[object], None], agrees: Callable[..., ScheduledKernel], rows: int
-) -> None:
-    s, (A, B, C) = matmul(rows)
+def factors(rows: int, n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Whole numbers, whose products are exact."""
     rng = np.random.default_rng(3)
-    a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((rows, 64), (64, 64)))
+    a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((rows, n), (n, n)))
+    return a, b
 
-    kernel = agrees(s, [A, B, C], {A: a, B: b, C: a @ b}, target=SMALL)
 
+@pytest.mark.parametrize("rows", [64, 50])
+def test_matmul(golden: Callable[[object], None], rows: int) -> None:
+    kernel = tecomp.build(*matmul(rows), target=SMALL)
+    a, b = factors(rows, 64)
+    c = np.zeros((rows, 64), np.float32)
+
+    kernel(a, b, c)
+
+    np.testing.assert_array_equal(c, a @ b)
     golden(kernel.report())
+
+
+@pytest.mark.parametrize("rows", [16, 13])
+def test_every_pass_computes_the_product(
+    agrees: Callable[..., ScheduledKernel], rows: int
+) -> None:
+    """As many tiles in as many loops, of fewer elements."""
+    s, (A, B, C) = matmul(rows, 4, n=16)
+    a, b = factors(rows, 16)
+
+    agrees(s, [A, B, C], {A: a, B: b, C: a @ b}, target=SMALL)
 
 
 def test_figures_that_are_easy_to_work_out() -> None:

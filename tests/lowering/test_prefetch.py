@@ -17,10 +17,16 @@ from tecomp.ir.stmt import Buffer, Prefetch, PrimFunc
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.schedule import Schedule
 
-A = te.placeholder((20, 100), name="A")
-B = te.placeholder((100, 40), name="B")
-k = te.reduce_axis((0, 100), name="k")
-C = te.compute((20, 40), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+def product(rows: int, depth: int, columns: int) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    A, B = te.placeholder((rows, depth), name="A"), te.placeholder((depth, columns), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    C = te.compute((rows, columns), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return A, B, C
+
+
+A, B, C = product(20, 100, 40)
+(k,) = C.op.reduce_axis
 P = te.compute((20, 100), lambda i, j: A[i, j] * 2.0, name="P")
 W = te.compute((18, 98), lambda i, j: P[i, j] + P[i + 2, j + 2], name="W")
 
@@ -34,8 +40,10 @@ def lines_of_rows(s: Schedule) -> None:
 
 
 def panels(s: Schedule) -> None:
+    (C,) = (op.output(0) for op in s.outputs)
+    A, B = C.op.input_tensors
     jo, ji = s[C].split(C.op.axis[1], factor=16)
-    ko, ki = s[C].split(k, factor=7)
+    ko, ki = s[C].split(C.op.reduce_axis[0], factor=7)
     s[C].reorder(C.op.axis[0], jo, ko, ki, ji)
     s[C].vectorize(ji)
     s[C].unroll(ki)
@@ -96,16 +104,17 @@ def test_numbers_stay_the_same(decide: Callable[[Schedule], None]) -> None:
 
 
 def test_every_stage_of_lowering_asks_inside_of_the_buffers() -> None:
+    A, B, C = product(3, 30, 20)
     s = te.create_schedule(C)
     panels(s)
-    a, b = np.ones((20, 100), "float32"), np.ones((100, 40), "float32")
+    a, b = np.ones((3, 30), "float32"), np.ones((30, 20), "float32")
 
     for func in lower_all(s, [A, B, C]).functions.values():
-        c = np.zeros((20, 40), "float32")
+        c = np.zeros((3, 20), "float32")
         shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
         sized: list[Any] = [np.reshape(x, s) for x, s in zip((a, b, c), shapes, strict=True)]
         tecomp.evaluate(func, sized)  # refuses indices outside
-        assert (sized[2] == 100).all()
+        assert (sized[2] == 30).all()
         assert requests(func)
 
 

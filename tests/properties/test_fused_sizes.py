@@ -118,7 +118,7 @@ def schedule(program: Program, d: Draws) -> tuple[te.Schedule, list[Any]]:
     return s, args
 
 
-@settings(max_examples=3 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples // 2)
 @given(programs())
 def test_fused_loops_of_any_sizes(case: tuple[Program, Draws]) -> None:
     program, draws = case

@@ -75,7 +75,7 @@ def check(inputs: Sequence[Array], bodies: Sequence[Callable[..., Expr]],
     outputs = list(made) if isinstance(made, tuple) else [made]
     assert [t.dtype for t in outputs] == [w.dtype.name for w in wanted]
     s = te.create_schedule(outputs[0].op)
-    s[outputs[0]].vectorize(s[outputs[0]].split(outputs[0].op.axis[0], 16)[1])
+    s[outputs[0]].vectorize(s[outputs[0]].split(outputs[0].op.axis[0], 4)[1])
     kernel = tecomp.build(s, [*tensors, *outputs])
     runs: list[Callable[[list[Array]], object]] = [
         lambda arrays: kernel(*arrays), lambda arrays: evaluate(kernel.lowered.final, arrays),

@@ -20,10 +20,14 @@ _IN_MEMORY = 256
 
 
 class Recent(Generic[T]):
-    """The last values that were used, by key; calls from several threads at once are safe."""
+    """The last values that were used, by key; calls from several threads at once are safe.
+
+    Attributes:
+        limit: how many are kept.
+    """
 
     def __init__(self, limit: int = _IN_MEMORY) -> None:
-        self._limit = limit
+        self.limit = limit
         self._values: OrderedDict[str, T] = OrderedDict()
 
     def get(self, key: str) -> T | None:
@@ -36,7 +40,7 @@ class Recent(Generic[T]):
     def put(self, key: str, value: T) -> T:
         """Keep `value` under `key`, and forget what was not used for longest; returns `value`."""
         self._values[key] = value
-        while len(self._values) > self._limit:
+        while len(self._values) > self.limit:
             try:
                 self._values.popitem(last=False)
             except KeyError:
