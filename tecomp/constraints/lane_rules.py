@@ -1,0 +1,228 @@
+"""Rules about lanes: which of an operand the lanes of the result read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tecomp.compute.axis import IterVar
+from tecomp.constraints.operation import Computation, Use
+from tecomp.constraints.problem import Problem, at_place, at_point, both_points, listed
+from tecomp.ir.expr import Var
+from tecomp.ir.rewrite import free_variables
+from tecomp.machine.rules import (
+    LaneAccess,
+    LaneReduction,
+    OperandAlignment,
+    SharedLanes,
+    StickDensity,
+)
+from tecomp.poly.lanes import (
+    has_lanes,
+    not_alone,
+    not_broadcast,
+    not_consecutive,
+    unaligned,
+)
+from tecomp.poly.tiles import values_at
+
+
+def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
+    """Each lane of the result reads the same lane of an operand, or one element, or any."""
+    for use in each.inputs:
+        if (text := _read_across_lanes(use, each)) is not None:
+            yield Problem((use,), text)
+            return
+    if "gather" in rule.allowed:
+        return
+    kept = len(each.op.axis)
+    for use in each.inputs:
+        pair = not_consecutive(each.out.places, use.places, kept)
+        if pair is None and "consecutive" in rule.allowed:
+            continue
+        if "broadcast" in rule.allowed and has_lanes(each.out.places, kept):
+            other = not_broadcast(each.out.places, use.places, kept)
+            if other is None:
+                continue
+            pair = pair or other
+        if pair is not None:
+            yield Problem((use,), _lanes_text(use, each, pair))
+
+
+def _read_across_lanes(use: Use, each: Computation) -> str | None:
+    """What is wrong where data say which lane is read, or what each of the lanes reads."""
+    lane = free_variables(use.places.exprs[-1]) if use.places.exprs else set()
+    along = [axis for k, axis in enumerate(each.op.axis) if each.out.places.runs_along(k)]
+    for unknown in each.unknown:
+        if not any(unknown.var in free_variables(index) for index in use.indices):
+            continue
+        if unknown.var in lane:
+            return f"which lane of {use.name} it reads is known from `{unknown.var.name}` only"
+        used = {var for index in unknown.load.indices for var in free_variables(index)}
+        if any(axis in used for axis in along):
+            return (
+                f"each of its lanes reads from another place of {use.name}, known from "
+                f"`{unknown.var.name}` only"
+            )
+    return None
+
+
+def _lanes_text(
+    use: Use, each: Computation, pair: tuple[Mapping[Var, int], Mapping[Var, int]]
+) -> str:
+    out = each.out
+    ours, theirs = (
+        [at_place(values_at(u.places.exprs, out.places.space, p)) for p in pair]
+        for u in (out, use)
+    )
+    return (
+        f"its elements at {both_points(pair)} are at {ours[0]} and {ours[1]}, "
+        f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
+        "the next lane of one stick, at one offset in all sticks, nor one element"
+    )
+
+
+def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
+    """Operands have one axis, or one dimension, along their lanes."""
+    uses = [use for operand in rule.operands for use in each.named(operand)]
+    reduced = set(each.op.reduce_axis)
+    wanted = _wanted(rule, each, uses)
+    found = []
+    for use in uses:
+        if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
+            yield Problem((use,), (
+                f"{_one_to_a_stick(use, pair)}; it takes full sticks of {listed(wanted)}, and no "
+                "copy makes those of others, so compute it in full sticks"
+                if use is not each.out else
+                f"{_one_to_a_stick(use, pair)}; it has to have {listed(wanted)} along its lanes"
+            ))
+            continue
+        loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
+        dims = [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
+        if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
+                                      for axis in loops):  # fmt: skip
+            kind = "sums over" if rule.axis == "reduced" else "keeps"
+            yield Problem((use,), (
+                f"{use.name} has {listed(loops)} along its lanes, and it has to be an axis that "
+                f"{each.op.name} {kind}"
+            ))
+            continue
+        found.append((use, [a.name for a in loops] if rule.by == "loop" else dims))
+    present = [(use, axes) for use, axes in found if axes]
+    if len({tuple(axes) for _, axes in present}) <= 1:
+        return
+    what = "axis" if rule.by == "loop" else "dimension"
+    texts = [f"{use.name} has {what} {', '.join(map(str, axes))}" for use, axes in present]
+    yield Problem(
+        tuple(use for use, _ in present),
+        f"{' and '.join(texts)} along its lanes; they have to be one",
+    )
+
+
+def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[IterVar]:
+    """The axes of several elements, of the kind that a rule names, that all of its operands use."""
+    if rule.axis == "any":
+        return []
+    axes = each.op.reduce_axis if rule.axis == "reduced" else each.op.axis
+    return [
+        axis for axis in axes
+        if all(axis in _several(use) for use in uses)
+    ]
+
+
+def _several(use: Use) -> set[Var]:
+    """The axes along which an operand has several elements."""
+    extents = dict(zip(use.places.axes, use.places.extents, strict=True))
+    used = {var for index in use.indices for var in free_variables(index)}
+    return {var for var in used if extents.get(var, 1) > 1}
+
+
+def _is_sparse(use: Use) -> bool:
+    """Whether each stick holds one of several elements."""
+    lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
+    return lanes > 1 and bool(_several(use)) and not _along(use)
+
+
+def _along(use: Use) -> list[Var]:
+    """The axes along the lanes of an operand."""
+    return [axis for k, axis in enumerate(use.places.axes) if use.places.runs_along(k)]
+
+
+def _sparse_along(
+    use: Use, axes: Sequence[Var]
+) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
+    """Two neighbours along the first of some axes, if each stick holds one element."""
+    if not axes or not _is_sparse(use):
+        return None
+    first = dict.fromkeys(use.places.axes, 0)
+    return first, {**first, axes[0]: 1}
+
+
+def _one_to_a_stick(use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]]) -> str:
+    first, second = (
+        at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair
+    )
+    return (
+        f"{use.name} has one element to a stick: those at {both_points(pair)} "
+        f"are at {first} and {second}"
+    )
+
+
+def stick_density(rule: StickDensity, each: Computation) -> Iterator[Problem]:
+    """Operands and result have full sticks, or one element to a stick, alike."""
+    for use in each.inputs:
+        sparse, full = (use, each.out) if _is_sparse(use) else (each.out, use)
+        axes = [axis for axis in _along(full) if axis in _several(sparse) & _several(full)]
+        if (pair := _sparse_along(sparse, axes)) is None:
+            continue
+        makes = "gathers elements of several sticks into one" if sparse is use else (
+            "scatters the elements of one stick to several")
+        yield Problem((use, each.out), (
+            f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {listed(axes)} along its lanes; "
+            f"nothing {makes}, so compute both in full sticks"
+        ))
+
+
+def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:
+    """What becomes of the lanes that an operation reduces along."""
+    kept = len(each.op.axis)
+    along = [
+        use for use in each.inputs
+        if any(use.places.runs_along(k) for k in range(kept, len(each.axes)))
+    ]
+    if not along or rule.result == "dense":
+        return
+    name = along[0].name
+    if rule.result == "refused":
+        yield Problem((along[0],), f"it reduces along the lanes of {name}, which is not done")
+        return
+    pair = not_alone(each.out.places)
+    if pair is None:
+        return
+    first, second = (
+        at_place(values_at(each.out.places.exprs, each.out.places.space, point)) for point in pair
+    )
+    yield Problem((each.out,), (
+        f"it reduces along the lanes of {name}, so that each stick of {each.out.name} has one "
+        f"element, in lane 0; those at {both_points(pair)} are at {first} and "
+        f"{second}"
+    ))
+
+
+def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Problem]:
+    """What lane 0 of the result reads lies at a multiple of some bytes."""
+    kept = len(each.op.axis)
+    for operand in rule.operands:
+        for use in each.named(operand):
+            offset = use.byte_offset
+            together = any(
+                use.places.runs_along(k) and each.out.places.runs_along(k) for k in range(kept)
+            )
+            if offset is None or not together:
+                continue
+            point = unaligned(each.out.places, offset, rule.offset_bytes)
+            if point is not None:
+                at = values_at([offset], each.out.places.space, point)[0]
+                yield Problem((use,), (
+                    f"lane 0 of {each.out.name} at {at_point(point)} has byte {at} of {use.name}, "
+                    f"which is no multiple of {rule.offset_bytes}"
+                ))
