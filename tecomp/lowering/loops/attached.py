@@ -2,20 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.ir.expr import Expr
+from tecomp.ir.expr import Expr, Var
 from tecomp.ir.stmt import Stmt, seq
 from tecomp.lowering.loops.arguments import check_computed_inside
 from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import Part, evaluated, needed, propagated
-from tecomp.lowering.stages.program import Definition, Program
-from tecomp.lowering.stages.whole_tiles import Bounds, Memory, whole_tiles, with_padding
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.reads import Check
+from tecomp.lowering.stages.whole_tiles import Bounds, whole_tiles, with_padding
 from tecomp.lowering.storage.rolling import Window
+from tecomp.lowering.tensor_ops.tensorize import Tensorizer
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope, box_around
+from tecomp.poly.regions import Scope, box_around, first_dims
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What is computed inside of loops of the stages of a program.
+
+    Attributes:
+        program: it.
+        checks: the run-time checks of its reads; see `ReadChecker`.
+    """
+
+    program: Program
+    checks: Mapping[int, tuple[Check, ...]]
+
+    def points(
+        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Points:
+        """The values of data and reduction axes inside loops with these values."""
+        points = evaluated(self.program, work.definition, work.region, scope)
+        axes = (*work.definition.axis, *work.definition.reduce_axis)
+        inner = [leaf for leaf in work.leaves if leaf not in values]
+        return work.frame.root_points(points, axes, inner, values, scope)
+
+    def _instances(
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        parts: Mapping[Operation, Part] = MappingProxyType({}),
+    ) -> dict[Operation, Points]:
+        """Where bodies are evaluated: of the stage, and of all computed inside this position.
+
+        `parts` say for some of these which of the elements that are needed are meant.
+        """
+        instances: dict[Operation, Points] = {
+            work.definition.stage.key: self.points(work, values, scope)
+        }
+        subtree = self.program.inside(work.definition.stage.key, position)
+        return propagated(self.program, instances, subtree, scope, parts)
+
+    def producers(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> list[Producer]:
+        """The stages to compute at this position, with the elements that are needed there."""
+        here = work.attached.get(position, ())
+        if not here:
+            return []
+        window = Window(self.program, work.loop_variables(values), scope)
+        rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
+        kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
+        instances = self._instances(work, position, values, scope, kept)
+        new = self._instances(work, position, values, scope, made) if rolling else instances
+        found: list[Producer] = []
+        for definition in here:
+            region = needed(self.program, definition, instances, scope)
+            if region is None:
+                continue
+            if definition.stage.is_rolling:
+                region = window.needed(definition, region)
+            loop = window.kept(definition, region)
+            shape = self.program.shape(definition)
+            bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
+            bounds = window.bounds(definition, region, bounds)
+            if definition.is_argument:
+                check_computed_inside(self.program, definition, region, scope)
+            elif definition.stage.is_rolling:
+                region = window.computed(definition, region)
+            else:
+                own = needed(self.program, definition, new, scope)
+                region = whole_tiles(
+                    self.program, definition, own or region, bounds,
+                    {**work.memory, **memory_of(found)}, self.checks, scope,
+                )
+                bounds = with_padding(definition, bounds, shape, scope)
+            found.append(Producer(definition, region, bounds, loop))
+        return found
+
+    def measured(
+        self, work: StageWork, operation: Tensorizer, points: Points, scope: Scope
+    ) -> Tensorizer:
+        """`operation` with what the loops that it takes the place of run through, at any time."""
+        outer = work.leaves[: operation.position]
+        values: dict[IterVar, Expr] = {leaf: Var(leaf.name) for leaf in outer}
+        inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
+        return operation.measured(self.points(work, values, inside), inside)
+
+    def ahead(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Stmt:
+        """Requests for what later iterations of the loop just opened read."""
+        wanted = work.prefetches(position)
+        if not wanted:
+            return seq()
+        instances = self._instances(work, position, values, scope)
+        return seq(*(
+            fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
+        ))

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.operation import Operation
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.stmt import (
@@ -25,7 +23,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.lowering.loops.arguments import check_computed_inside, check_written
+from tecomp.lowering.loops.arguments import check_written
+from tecomp.lowering.loops.attached import Attached
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.boxed import BoxedLoops
 from tecomp.lowering.loops.frame import StageFrame, frame_of
@@ -40,7 +39,6 @@ from tecomp.lowering.loops.opened import (
     opened,
     walk,
 )
-from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of, realized
 from tecomp.lowering.loops.recurrence import (
     check_order,
@@ -54,12 +52,8 @@ from tecomp.lowering.loops.stored import layout_maps, pad_values
 from tecomp.lowering.loops.work import StageWork, positions_of_hints
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import (
-    Part,
     Region,
     check_consumers,
-    evaluated,
-    needed,
-    propagated,
     whole,
     with_reduction,
 )
@@ -67,15 +61,13 @@ from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import ReadChecker
 from tecomp.lowering.stages.whole_tiles import (
-    Bounds,
     Memory,
     memory_of_arguments,
-    whole_tiles,
     with_padding,
 )
 from tecomp.lowering.storage.doubled import check_doubled, loop_ahead
-from tecomp.lowering.storage.rolling import Window, check_kept, check_rolling
-from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
+from tecomp.lowering.storage.rolling import check_kept, check_rolling
+from tecomp.lowering.tensor_ops.tensorize import tensorizer
 from tecomp.lowering.vectors.unroll import unrolled_within
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.point_sets import Points
@@ -125,6 +117,10 @@ class _Nests:
     checker: ReadChecker
     program: Program
     groups: Groups
+
+    @property
+    def _attached(self) -> Attached:
+        return Attached(self.program, self.checker.checks)
 
     def roots(self, scope: Scope) -> Stmt:
         """All stages that are computed once; memory lives from its stage to the end."""
@@ -196,7 +192,8 @@ class _Nests:
                 and are_boxes(groups, frame, data, data_leaves, scope)):
             return self._as_scheduled(definition, region, memory, scope)
         if operation is not None:
-            work = replace(work, operation=self._measured(work, operation, all_leaves, scope))
+            measured = self._attached.measured(work, operation, all_leaves, scope)
+            work = replace(work, operation=measured)
         return self._band(work, 0, {}, all_leaves, data_leaves, scope)
 
     def _as_scheduled(
@@ -229,23 +226,14 @@ class _Nests:
         check_order(self.program, definition, frame, later, scope)
         return frame, later, (without_first(points), axes[1:])
 
-    def _measured(
-        self, work: StageWork, operation: Tensorizer, points: Points, scope: Scope
-    ) -> Tensorizer:
-        """`operation` with what the loops that it takes the place of run through, at any time."""
-        outer = work.leaves[: operation.position]
-        values: dict[IterVar, Expr] = {leaf: Var(leaf.name) for leaf in outer}
-        inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
-        return operation.measured(self._own_points(work, values, inside), inside)
-
     def _boxed(self, work: StageWork, looped: Points, scope: Scope) -> Stmt:
         """The loops of a stage whose loops are no affine functions of its axes."""
 
         def producers(
             position: int, values: Mapping[IterVar, Expr], inside: Scope, statement: Stmt
         ) -> Stmt:
-            made = self._producers(work, position, values, inside)
-            requests = self._ahead(work, position, values, inside)
+            made = self._attached.producers(work, position, values, inside)
+            requests = self._attached.ahead(work, position, values, inside)
             done = seq(requests, self._with_producers(work, made, values, inside, statement))
             return unrolled_within(done, work.most_steps(position))
 
@@ -343,8 +331,8 @@ class _Nests:
         scope: Scope,
     ) -> Stmt:
         """What happens inside the first `position` loops: producers, initial values, the rest."""
-        requests = self._ahead(work, position, values, scope)
-        producers = self._producers(work, position, values, scope)
+        requests = self._attached.ahead(work, position, values, scope)
+        producers = self._attached.producers(work, position, values, scope)
         memory = {**work.memory, **memory_of(producers)}
         operation = None if work.operation is None else replace(work.operation, memory=memory)
         work = replace(work, memory=memory, operation=operation)
@@ -352,7 +340,7 @@ class _Nests:
         if position == work.starts_at:
             parts.append(initialise(work, position, values, data, scope))
         if operation is not None and position == operation.position:
-            inside = self._own_points(work, values, scope)
+            inside = self._attached.points(work, values, scope)
             parts.append(operation.computed(
                 inside, scope, accumulates=work.starts_at is not None))
         elif position < len(work.leaves):
@@ -382,79 +370,3 @@ class _Nests:
 
     def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
         return loop_kinds(work.definition.stage)
-
-    def _producers(
-        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> list[Producer]:
-        """The stages to compute at this position, with the elements that are needed there."""
-        here = work.attached.get(position, ())
-        if not here:
-            return []
-        window = Window(self.program, work.loop_variables(values), scope)
-        rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
-        kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
-        instances = self._instances(work, position, values, scope, kept)
-        new = self._instances(work, position, values, scope, made) if rolling else instances
-        found: list[Producer] = []
-        for definition in here:
-            region = needed(self.program, definition, instances, scope)
-            if region is None:
-                continue
-            if definition.stage.is_rolling:
-                region = window.needed(definition, region)
-            loop = window.kept(definition, region)
-            shape = self.program.shape(definition)
-            bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
-            bounds = window.bounds(definition, region, bounds)
-            if definition.is_argument:
-                check_computed_inside(self.program, definition, region, scope)
-            elif definition.stage.is_rolling:
-                region = window.computed(definition, region)
-            else:
-                own = needed(self.program, definition, new, scope)
-                region = whole_tiles(
-                    self.program, definition, own or region, bounds,
-                    {**work.memory, **memory_of(found)}, self.checker.checks, scope,
-                )
-                bounds = with_padding(definition, bounds, shape, scope)
-            found.append(Producer(definition, region, bounds, loop))
-        return found
-
-    def _own_points(
-        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> Points:
-        """The values of data and reduction axes inside loops with these values."""
-        points = evaluated(self.program, work.definition, work.region, scope)
-        axes = (*work.definition.axis, *work.definition.reduce_axis)
-        inner = [leaf for leaf in work.leaves if leaf not in values]
-        return work.frame.root_points(points, axes, inner, values, scope)
-
-    def _instances(
-        self,
-        work: StageWork,
-        position: int,
-        values: Mapping[IterVar, Expr],
-        scope: Scope,
-        parts: Mapping[Operation, Part] = MappingProxyType({}),
-    ) -> dict[Operation, Points]:
-        """Where bodies are evaluated: of the stage, and of all computed inside this position.
-
-        `parts` say for some of these which of the elements that are needed are meant.
-        """
-        instances: dict[Operation, Points] = {
-            work.definition.stage.key: self._own_points(work, values, scope)
-        }
-        subtree = self.program.inside(work.definition.stage.key, position)
-        return propagated(self.program, instances, subtree, scope, parts)
-
-    def _ahead(
-        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
-    ) -> Stmt:
-        """Requests for what later iterations of the loop just opened read."""
-        wanted = work.prefetches(position)
-        if not wanted:
-            return seq()
-        instances = self._instances(work, position, values, scope)
-        return seq(*(
-            fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
-        ))
