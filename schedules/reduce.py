@@ -12,6 +12,7 @@ from typing import Literal
 from tecomp import Target, te
 from tecomp.schedules.elementwise import is_one, is_short
 from tecomp.schedules.fold import fold, one
+from tecomp.schedules.reductions import Reduction, need_reduction
 from tecomp.schedules.tiles import (
     balanced,
     core_of,
@@ -70,7 +71,6 @@ def define(
     reduced = _positions(axis, rank)
     if not reduced:
         raise ValueError("reduce.define: there is no axis to reduce; give one at least")
-    kept = [k for k in range(rank) if k not in reduced]
     runs = {k: te.reduce_axis((0, A.shape[k]), name=f"k{k}") for k in reduced}
     dtype = out_dtype or A.dtype
     wide = wide_type(dtype)
@@ -82,11 +82,9 @@ def define(
         value = A(*(runs[k] if k in runs else where[k] for k in range(rank)))
         return _REDUCERS[op](te.cast(value, wide), axis=list(runs.values()))
 
-    # What the schedule has to know: how many of the last axes are reduced, or else are kept.
-    attrs = {"last_reduced": _trailing(reduced, rank), "last_kept": _trailing(kept, rank)}
     if wide == dtype and op != "mean":
-        return te.compute(shape, total, name=name, attrs=attrs)
-    inner = te.compute(shape, total, name=f"{name}_wide", attrs=attrs)
+        return te.compute(shape, total, name=name)
+    inner = te.compute(shape, total, name=f"{name}_wide")
 
     def finish(*axes: te.Expr) -> te.Expr:
         value: te.Expr = inner(*axes)
@@ -95,11 +93,6 @@ def define(
         return te.cast(value, dtype)
 
     return te.compute(shape, finish, name=name)
-
-
-def _trailing(positions: Sequence[int], rank: int) -> int:
-    """How many of the last axes are among `positions`."""
-    return next((k for k in range(rank) if rank - 1 - k not in positions), rank)
 
 
 def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
@@ -113,23 +106,51 @@ def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
     return sorted(found)
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
-    s = te.create_schedule(output)
-    total = output if output.op.reduce_axis else s.tensor(f"{output.name}_wide")
-    columns = int(str(total.op.attrs["last_kept"]))
-    if columns == 1 and _are_short(total, target):
-        _across_short_rows(s, output, total, target)
-    elif columns:
-        across_rows(s, output, total, columns, target)
-    else:
-        _along_rows(s, output, total, target)
+def describe(output: te.Tensor) -> Reduction:
+    """The roles of the axes of a reduction, or of what is made of one element by element.
+
+    Args:
+        output: the result of `define`, or any tensor that is a reduction of some formula.
+
+    Raises:
+        ScheduleError: it is no reduction, or memory is contiguous along another axis than the last
+            of the result or one of the reduction.
+    """
+    return need_reduction(output, "reduce.describe")
+
+
+def schedule(op: te.Tensor | Reduction, target: Target) -> te.Schedule:
+    """A schedule for a reduction, or for what is made of one element by element.
+
+    Args:
+        op: the result of `define`, any other tensor that is a reduction, or its description.
+        target: for its vectors and caches.
+
+    Raises:
+        ScheduleError: as `describe`.
+    """
+    d = need_reduction(op, "reduce.schedule")
+    s = te.create_schedule(d.output)
+    for x in d.between:
+        s[x].compute_inline()
+    reduce_at_root(s, d, target)
     return s
 
 
-def _along_rows(s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target) -> None:
+def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
+    """Schedule a reduction and what is made of it, with loops of their own."""
+    if d.kept == 1 and _are_short(d.total, target):
+        _across_short_rows(s, d.output, d.total, target)
+    elif d.kept:
+        across_rows(s, d.output, d.total, d.kept, target)
+    else:
+        _along_rows(s, d, target)
+
+
+def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
     """Each element of the result is a row, or several; vectors run along it."""
-    *outer, run = _loops_of_reduction(s, total, target)
+    output, total = d.output, d.total
+    *outer, run = _loops_of_reduction(s, d, target)
     several = _side_by_side(output, run, target)
     rows = _groups(s, output, several)
     s[output].parallel(rows)
@@ -172,12 +193,12 @@ def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:
     return s[x].fuse(*s[x].op.axis)
 
 
-def _loops_of_reduction(s: te.Schedule, total: te.Tensor, target: Target) -> list[te.IterVar]:
+def _loops_of_reduction(s: te.Schedule, d: Reduction, target: Target) -> list[te.IterVar]:
     """The loops of a reduction, the last along a row, or two short ones that make a longer."""
-    *outer, last = total.op.reduce_axis
-    if outer and int(str(total.op.attrs["last_reduced"])) > 1 and is_short(
-        last, lanes_of(total, last, target)
-    ):
+    total, (*outer, last) = d.total, d.runs
+    if any(a is not b for a, b in zip(d.runs, total.op.reduce_axis, strict=True)):
+        s[total].reorder(*d.runs)
+    if outer and d.adjacent > 1 and is_short(last, lanes_of(total, last, target)):
         return [*outer[:-1], s[total].fuse(outer[-1], last)]
     return [*outer, last]
 

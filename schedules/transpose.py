@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tecomp import IndexMap, Target, te
-from tecomp.schedules.elementwise import stream
+from tecomp.schedules.elementwise import inline_chain, reads_of_chain, run_length, stream
 from tecomp.schedules.tiles import lanes_of, stream_large, width_of
 
 _LINE_BYTES = 64
@@ -44,25 +44,38 @@ def define(
     own = [order.index(k) for k in range(rank)]
     return te.compute(
         tuple(A.shape[k] for k in order), lambda *i: A(*(i[k] for k in own)),
-        name=name, attrs={"column": own[-1] if rank else 0, "kept": _kept(order)},
+        name=name,
     )
 
 
-def _kept(order: Sequence[int]) -> int:
-    """How many of the last axes stay in their order."""
-    rank = len(order)
-    return next((k for k in range(rank) if order[rank - 1 - k] != rank - 1 - k), rank)
+def describe(output: te.Tensor) -> int | None:
+    """The axis of the result along which a tensor that it reads is contiguous, if not the last.
+
+    Args:
+        output: the result of `define`, or of any other formula of elements.
+
+    Returns:
+        The number of the axis; None where neighbours of all sources are neighbours of the result.
+
+    >>> A = te.placeholder((2, 3, 4), name="A")
+    >>> describe(define(A, (2, 0, 1))), describe(define(A, (1, 0, 2)))
+    (1, None)
+    """
+    last = len(output.shape) - 1
+    turned = (read.dims[-1] for read in reads_of_chain(output) if last in read.used)
+    return next((axis for axis in turned if axis is not None and axis != last), None)
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
+    """A schedule for the result of `define`, or for another formula of such elements."""
     s = te.create_schedule(output)
-    kept, column = (int(str(output.op.attrs[name])) for name in ("kept", "column"))
-    if kept:
-        stream(s, output, target, kept)
-        stream_large(s, output, target)
-    elif output.shape:
+    inline_chain(s, output)
+    column = describe(output)
+    if column is not None:
         _walk(s, output, list(s[output].op.axis), column, target)
+    elif output.shape:
+        stream(s, output, target, run_length(output))
+        stream_large(s, output, target)
     return s
 
 

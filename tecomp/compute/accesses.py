@@ -49,12 +49,21 @@ class Affine:
     @property
     def axes(self) -> tuple[IterVar, ...]:
         """The axes that it depends on, also those inside of terms."""
-        found = (node for term, _ in self.terms for node in walk(term) if isinstance(node, IterVar))
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(axis for term, _ in self.terms for axis in _axes(term)))
+
+    def quotient(self, axis: IterVar) -> tuple[int, int] | None:
+        """The divisor and the coefficient of the one term `axis // divisor`; None if there is none.
+
+        An axis that is multiplied itself is divided by 1.
+        """
+        found = [(_divisor(term, axis), c) for term, c in self.terms if axis in _axes(term)]
+        if len(found) != 1 or found[0][0] is None:
+            return None
+        return found[0][0], found[0][1]
 
     def coefficient(self, axis: IterVar) -> int | None:
         """What one step of an axis adds; None if that is no constant."""
-        if any(node is axis for term, _ in self.terms if term is not axis for node in walk(term)):
+        if any(term is not axis and axis in _axes(term) for term, _ in self.terms):
             return None
         return next((c for term, c in self.terms if term is axis), 0)
 
@@ -89,6 +98,7 @@ class Accesses:
         factors: what is multiplied to give the element, or what is reduced for it, if that is a
             product of elements of tensors alone, maybe converted to a wider type.
         is_plain: whether the reduction takes every element, and starts from its identity.
+        has_start: whether it starts from something else.
     """
 
     axis: tuple[IterVar, ...]
@@ -97,6 +107,7 @@ class Accesses:
     reads: tuple[Access, ...]
     factors: tuple[Access, ...]
     is_plain: bool
+    has_start: bool = False
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -123,13 +134,29 @@ def accesses(tensor: Tensor) -> Accesses:
     reads: dict[object, Access] = {}
     for found in map(_access, loads):
         reads.setdefault((found.tensor, tuple(_key(index) for index in found.index)), found)
-    reducer, value, is_plain = None, body, True
+    reducer, value, is_plain, has_start = None, body, True, False
     if isinstance(body, Reduce):
         reducer = _kind(body.combiner)
         value = body.source[body.value_index]
-        is_plain = is_const(body.condition, True) and not body.init
+        has_start = bool(body.init)
+        is_plain = is_const(body.condition, True) and not has_start
     factors = tuple(_access(load) for load in _factors(value))
-    return Accesses(op.axis, op.reduce_axis, reducer, tuple(reads.values()), factors, is_plain)
+    every = tuple(reads.values())
+    return Accesses(op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start)
+
+
+def _axes(term: Expr) -> dict[IterVar, None]:
+    """The axes in a term."""
+    return {node: None for node in walk(term) if isinstance(node, IterVar)}
+
+
+def _divisor(term: Expr, axis: IterVar) -> int | None:
+    """What an axis is divided by; None if the term is no such quotient."""
+    if term is axis:
+        return 1
+    if isinstance(term, Binary) and term.op is BinOp.FLOORDIV and term.a is axis:
+        return int(term.b.value) if isinstance(term.b, Const) else None
+    return None
 
 
 def _kind(combiner: CommReducer) -> Reducer | None:

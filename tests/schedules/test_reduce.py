@@ -15,6 +15,8 @@ from tecomp.ir.stmt import For
 from tecomp.schedules import reduce
 from tests.strategies.fenced import call_fenced
 
+CPU = tecomp.Target.load("cpu")
+
 
 def run(shape: tuple[int, ...], axis: Any, op: Any, target: tecomp.Target,
         dtype: str = "float32", **options: Any) -> np.ndarray:
@@ -165,3 +167,45 @@ def test_no_axis_is_refused() -> None:
         reduce.define(te.placeholder((4,), name="A"), ())
 
     assert str(error.value) == "reduce.define: there is no axis to reduce; give one at least"
+
+
+def test_the_roles_of_a_reduction_are_those_of_what_it_reads() -> None:
+    A = te.placeholder((7, 8, 9), name="A")
+    b = te.placeholder((9,), name="b")
+    i, j, k = (te.reduce_axis((0, n), name=x) for n, x in ((7, "i"), (8, "j"), (9, "k")))
+
+    def found(shape: tuple[int, ...], value: Any) -> tuple[list[str], int, int]:
+        d = reduce.describe(te.compute(shape, value, name="C"))
+        return [run.name for run in d.runs], d.adjacent, d.kept
+
+    assert found((7,), lambda x: te.sum(A[x, j, k] * b[k], axis=[k, j])) == (["j", "k"], 2, 0)
+    assert found((8,), lambda x: te.max(te.exp(A[i, x, k]), axis=[k, i])) == (["i", "k"], 1, 0)
+    assert found((8, 9), lambda x, y: te.sum(b[y] + A[i, x, y], axis=i)) == (["i"], 0, 2)
+    assert found((1, 9), lambda _, y: te.sum(A[i, j, y], axis=[i, j])) == (["i", "j"], 0, 1)
+
+
+def test_a_reduction_written_in_te_is_scheduled_as_that_of_the_library() -> None:
+    A = te.placeholder((300, 500), name="A")
+    r, c = te.reduce_axis((0, 300), name="k0"), te.reduce_axis((0, 500), name="k1")
+    plain = [
+        te.compute((500,), lambda i0: te.sum(A[r, i0], axis=r), name="sum"),
+        te.compute((300,), lambda i0: te.sum(A[i0, c], axis=c), name="sum"),
+    ]
+
+    for axis, C in enumerate(plain):
+        own = reduce.define(A, axis)
+        lowered = [str(tecomp.lower(reduce.schedule(x, CPU), [A, x])) for x in (C, own)]
+        assert lowered[0] == lowered[1]
+
+
+def test_what_is_no_reduction_along_memory_is_refused() -> None:
+    A, k = te.placeholder((7, 8, 9), name="A"), te.reduce_axis((0, 8), name="k")
+    C = te.compute((9, 7), lambda j, i: te.sum(A[i, k, j], axis=k), name="C")
+
+    with pytest.raises(tecomp.ScheduleError) as error:
+        reduce.schedule(C, CPU)
+
+    assert error.value.args[0] == (
+        "reduce.schedule: C is no reduction whose result or whose terms lie along the last axis "
+        "of what it reads, nor made of one element by element"
+    )

@@ -1,0 +1,92 @@
+"""Reductions as such: along which axes memory is contiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tecomp import Access, ScheduleError, accesses, te
+from tecomp.schedules.structure import steps_to_reduction
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction, and the roles of its axes.
+
+    Attributes:
+        total: what is reduced.
+        output: the same, or what is made of it element by element.
+        between: the stages on the way from one to the other.
+        runs: the axes of the reduction in the order of memory.
+        adjacent: how many of them lie in memory one after the other, counted from the last.
+        kept: how many of the last axes of the result lie in memory one after the other; 0 where
+            the last axis is reduced.
+    """
+
+    total: te.Tensor
+    output: te.Tensor
+    between: tuple[te.Tensor, ...]
+    runs: tuple[te.IterVar, ...]
+    adjacent: int
+    kept: int
+
+
+def reduction_of(output: te.Tensor) -> Reduction | None:
+    """The reduction that `output` is, or is made of element by element; None if it is none.
+
+    >>> A, k = te.placeholder((4, 8, 6), name="A"), te.reduce_axis((0, 8), name="k")
+    >>> total = te.compute((4, 6), lambda i, j: te.max(A[i, k, j] * 2, axis=k), name="total")
+    >>> reduction_of(total).kept
+    1
+    """
+    steps = steps_to_reduction(output)
+    if not steps or accesses(steps[-1]).has_start:
+        return None
+    total = steps[-1]
+    found = accesses(total)
+    reads = [read for read in found.reads if read.axes and read.axes[-1] is not None]
+    if not reads:
+        return None
+    main = max(reads, key=_axes_of)
+    own = [axis for axis in main.axes if any(axis is run for run in found.reduce_axis)]
+    others = [run for run in found.reduce_axis if not any(run is axis for axis in own)]
+    runs = (*others, *dict.fromkeys(axis for axis in own if axis is not None))
+    between = tuple(steps[1:-1])
+    adjacent = _trailing(main.axes, lambda axis, _: any(axis is run for run in runs))
+    if adjacent:
+        return Reduction(total, output, between, runs, adjacent, 0)
+    kept = _trailing(
+        main.axes, lambda axis, back: back <= len(found.axis) and axis is found.axis[-back]
+    )
+    return Reduction(total, output, between, runs, 0, kept) if kept else None
+
+
+def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
+    """The reduction that a tensor is.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    if isinstance(op, Reduction):
+        return op
+    found = reduction_of(op)
+    if found is None:
+        raise ScheduleError(
+            f"{who}: {op.name} is no reduction whose result or whose terms lie along the last axis "
+            "of what it reads, nor made of one element by element"
+        )
+    return found
+
+
+def _axes_of(read: Access) -> int:
+    """How many axes move it."""
+    return len({axis for index in read.index for axis in index.axes})
+
+
+def _trailing(
+    axes: Sequence[te.IterVar | None], fits: Callable[[te.IterVar | None, int], bool]
+) -> int:
+    """How many of the last axes fit; of each it is asked with its number, counted from the end."""
+    return next(
+        (k for k, axis in enumerate(reversed(axes)) if not fits(axis, k + 1)), len(axes)
+    )
