@@ -15,6 +15,7 @@ from tecomp.schedules.fold import fold, one
 from tecomp.schedules.reductions import Reduction, need_reduction
 from tecomp.schedules.tiles import (
     balanced,
+    ceil_div,
     core_of,
     elements_at_hand,
     lanes_of,
@@ -30,8 +31,6 @@ _REDUCERS: dict[str, Callable[..., te.Expr]] = {
 }
 _ROWS_AT_ONCE = 8
 """Rows that are combined before the result in memory is touched."""
-_PAGE_BYTES = 4096
-"""Caches fetch ahead inside of a page, and in one stretch of it."""
 _SIDE_BY_SIDE = 4
 _SHORT = 8
 """Vectors of a row up to which the lanes of several are combined side by side."""
@@ -259,9 +258,11 @@ def _across_short_rows(
 def across_rows(
     s: te.Schedule, output: te.Tensor, total: te.Tensor, columns: int, target: Target
 ) -> None:
-    """Rows are added to the result, a few at a time, while a block of it stays in the first cache.
+    """Rows are added to the result, a few at a time, while a block of it stays in a cache.
 
     The few are combined in a register first, so that the result is read and written less often.
+    From memory whole rows are read, in order where the result stays in the first cache: what is
+    fetched ahead is in one stretch.
 
     Args:
         s: the schedule.
@@ -270,19 +271,24 @@ def across_rows(
         columns: how many of the last axes lie in memory one after the other.
         target: for its vectors and cache.
     """
-    block, inside = _blocked(s, output, columns, target)
+    most = _elements_of_a_block(total, columns, target)
+    block, inside = _blocked(s, output, columns, most, target)
     s[output].parallel(block)
     if total is not output:
         _, lane = s[output].split(inside[-1], factor=lanes_of(total, inside[-1], target))
         s[output].vectorize(lane)
         s[total].compute_at(s[output], block)
         inside = list(s[total].op.axis)
-    *outer, last = s[total].op.reduce_axis
-    steps, _ = s[total].split(last, factor=_rows_at_once(total, columns, target))
-    few = one(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
+    few = None
+    if not _are_read_in_order(total, columns, target):
+        *outer, last = s[total].op.reduce_axis
+        steps, _ = s[total].split(last, factor=_ROWS_AT_ONCE)
+        few = one(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
     vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
     s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)
     s[total].vectorize(lane)
+    if few is None:
+        return
     s[few].set_scope("local")
     s[few].compute_at(s[total], vectors)
     *elements, lane = s[few].op.axis
@@ -292,37 +298,47 @@ def across_rows(
     s[few].vectorize(lane)
 
 
-def _rows_at_once(total: te.Tensor, columns: int, target: Target) -> int:
-    """How many rows are combined in a register: one where they are short and come from memory.
-
-    What is fetched ahead is in one stretch there, and several rows of a page are none.
-    """
-    sizes = [axis.extent for axis in (*total.op.axis, *total.op.reduce_axis)]
+def _are_read_in_order(total: te.Tensor, columns: int, target: Target) -> bool:
+    """Whether rows come from memory, and the result of whole ones stays in the first cache."""
     row = product(total.shape[len(total.shape) - columns :])
-    count, width = product(sizes), min(x.dtype.bytes for x in total.op.input_tensors)
-    if not isinstance(count, int) or not isinstance(row, int):
-        return _ROWS_AT_ONCE
-    is_far = count * width > core_of(target).cache_bytes[-1]
-    return 1 if is_far and row * width < _PAGE_BYTES else _ROWS_AT_ONCE
+    is_whole = isinstance(row, int) and row <= elements_at_hand(total, target)
+    return is_whole and _is_far(total, target)
+
+
+def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:
+    """How much of the result is at hand: if rows come from memory whole ones, shared by cores."""
+    core, most = core_of(target), elements_at_hand(total, target)
+    row = product(total.shape[len(total.shape) - columns :])
+    if not isinstance(row, int) or not _is_far(total, target):
+        return int(most)
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    return int(max(most, min(second // 8 // width_of(total), ceil_div(row, core.count))))
+
+
+def _is_far(total: te.Tensor, target: Target) -> bool:
+    """Whether what is reduced leaves no room in the last cache for what else is in use."""
+    count = product(axis.extent for axis in (*total.op.axis, *total.op.reduce_axis))
+    width = min(x.dtype.bytes for x in total.op.input_tensors)
+    return isinstance(count, int) and count * width > core_of(target).cache_bytes[-1] // 4
 
 
 def _blocked(
-    s: te.Schedule, x: te.Tensor, count: int, target: Target
+    s: te.Schedule, x: te.Tensor, count: int, most: int, target: Target
 ) -> tuple[te.IterVar, list[te.IterVar]]:
-    """Cut the elements of `x` into blocks that fit the first cache several times.
+    """Cut the elements of `x` into blocks that fit a cache several times.
 
     Args:
         s: the schedule.
         x: the stage.
         count: how many of the last axes lie in memory one after the other.
-        target: for its cache.
+        most: elements of a block.
+        target: for its vectors.
 
     Returns:
         One loop over all blocks, and the loops inside it.
     """
     stage, axes = s[x], list(s[x].op.axis)
     outer, last = axes[:-1], axes[-1]
-    most = elements_at_hand(x, target)
     if not isinstance(last.extent, int) or last.extent > most:
         size = balanced(last.extent, most, lanes_of(x, last, target))
         block, inner = stage.split(last, factor=size)

@@ -9,9 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.expr import BufferLoad
+from tecomp.ir.expr import BufferLoad, Const
 from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import For
+from tecomp.ir.stmt import For, ForKind
 from tecomp.schedules import reduce
 from tests.strategies.fenced import call_fenced
 
@@ -129,9 +129,25 @@ def test_nan_propagates(target: tecomp.Target) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "blocks"), [((300, 5120), 3), ((9600, 5120), 2), ((9600, 100_000), 4)]
+)
+def test_rows_from_memory_are_read_in_long_stretches(shape: tuple[int, int], blocks: int) -> None:
+    core = tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024, 32 * 1024 * 1024))
+    target = tecomp.Target("pinned", "", tecomp.Target.load("cpu").memories, core)
+    A = te.placeholder(shape, name="A")
+    B = reduce.define(A, 0)
+    func = tecomp.lower(reduce.schedule(B, target), [A, B])
+    shared = next(x for x in walk(func.body) if isinstance(x, For) and x.kind is ForKind.PARALLEL)
+
+    assert isinstance(shared.extent, Const)
+    assert shared.extent.value == blocks
+
+
+@pytest.mark.parametrize(
     ("shape", "axis", "vectors"),
     [((1000, 64), 1, 4), ((1000, 112), 1, 4), ((1000, 160), 1, 2), ((96, 5120), 1, 4),
-     ((96, 512), 0, 8), ((9600, 512), 0, 8), ((96000, 512), 0, 1), ((9600, 5120), 0, 8)],
+     ((96, 512), 0, 8), ((3600, 512), 0, 8), ((9600, 512), 0, 1), ((9600, 2048), 0, 1),
+     ((9600, 5120), 0, 8)],
 )
 def test_rows_are_read_side_by_side_where_caches_keep_up(
     shape: tuple[int, int], axis: int, vectors: int
