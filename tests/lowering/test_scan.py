@@ -395,6 +395,60 @@ def test_a_step_reads_earlier_ones() -> None:
     )
 
 
+MIXED = "lambda t, i: [t ^ i % 4, i // 4, i % 4]"
+
+
+def test_a_layout_can_hide_which_step_follows_from_which() -> None:
+    """The rule is right, and its cache has the axes of a layout that sets do not describe."""
+    s = te.create_schedule(S)
+    s[rule].transform_layout(eval(MIXED))
+    s.cache_write(rule, "local")
+
+    assert refused(s, [X, S]) == (
+        "S: rule reads rule.local at indices that index sets cannot decide, so which step follows from "
+        "which is unknown; call cache_write and cache_read before transform_layout and split, or leave "
+        "the steps out of these"
+    )
+
+
+def test_a_cache_from_before_the_layout_hides_nothing() -> None:
+    s = te.create_schedule(S)
+    cache = s.cache_write(rule, "local")
+    s[cache].transform_layout(eval(MIXED))
+    x = whole_numbers(STEPS, WIDTH)
+
+    check(s, [X, S], [x], x.cumsum(0))
+
+
+def test_what_readers_are_computed_from_goes_with_them_out_of_the_loop_over_steps() -> None:
+    """Two steps at once, where a step follows from the one two before it."""
+    early = te.compute((STEPS, WIDTH), lambda t, i: state[t - 2, i] + X[t, i], name="early")
+    two = te.compute((2, WIDTH), lambda t, i: X[t, i], name="two")
+    E = te.scan(two, early, state, name="E")
+    s = te.create_schedule(E)
+    cache = s.cache_read(early, "local", [E])
+    outer, _ = s[E].split(E.op.axis[0], factor=2)
+    s[cache].compute_at(s[E], outer)
+    x = whole_numbers(STEPS, WIDTH)
+    expected = x.copy()
+    for k in range(2, STEPS):
+        expected[k] += expected[k - 2]
+
+    check(s, [X, E], [x], expected)
+
+
+def test_a_cache_of_several_steps_is_refused_where_each_follows_from_the_last() -> None:
+    s = te.create_schedule(S)
+    cache = s.cache_read(rule, "local", [S])
+    outer, _ = s[S].split(S.op.axis[0], factor=2)
+    s[cache].compute_at(s[S], outer)
+
+    assert refused(s, [X, S]) == (
+        "s[S]: iteration (t.outer = 0) reads S[1, 0] before its loops compute that; put the loops over "
+        "steps further out, in their order, or what reads it further in"
+    )
+
+
 @pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0)])
 def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
     """What only the first steps are computed from is left out where there are none."""

@@ -71,8 +71,9 @@ REFUSED_HINTS = (
     r"^s\[\S+\]\.(?P<hint>rolling_buffer): the layout of \S+ has a pad_value",
     r"^s\[\S+\]\.(?P<hint>rolling_buffer): no two iterations of",
 )
-# Refusals of orders of loops that do not compute what others read.
+# Refusals of orders of loops that do not compute what others read, or may not.
 REFUSED_ORDERS = (
+    r"^\S+: \S+ reads \S+ at indices that index sets cannot decide, so which step follows from which is",
     r"^s\[\S+\]: iteration \(.*\) reads \S+\[.*\] before its loops compute that",
     r"iteration \(.*\) reads \S+\[.*\], which another one computes at the same time",
 )

@@ -15,7 +15,9 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import free_variables
 from tecomp.lowering.loops.frame import StageFrame
+from tecomp.lowering.stages.as_written import as_written
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import (
     Region,
@@ -25,6 +27,7 @@ from tecomp.lowering.stages.footprint import (
     whole,
     with_reduction,
 )
+from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.steps import step_stages
@@ -39,14 +42,28 @@ def with_recurrences(program: Program) -> Program:
     """`program`, where scans know whether elements follow from those at the same place alone.
 
     Raises:
-        LowerError: a step reads its own elements, or those of a later step.
+        LowerError: a step reads its own elements, or those of a later step, or may do so.
     """
-    stages = step_stages(program.state, program.states)
-    for key, inside in stages.items():
+    marked, late = _marked(program)
+    if late is None:
+        return marked
+    # Caches and layouts can hide what a step reads, and so they are to blame if it is not the rule.
+    _, as_ruled = _marked(as_written(program))
+    if as_ruled is not None:
+        raise LowerError(as_ruled.refusal)
+    raise LowerError(_hidden(program, late.definition))
+
+
+def _marked(program: Program) -> tuple[Program, _Late | None]:
+    """`program` with what scans know, and the first one that reads what is not of earlier steps."""
+    late: _Late | None = None
+    for key, inside in step_stages(program.state, program.states).items():
         definition = program.definitions[key]
-        pointwise = replace(definition, is_pointwise=_is_pointwise(program, definition, inside))
+        one = _one_element(program, definition, inside)
+        late = late or one.late()
+        pointwise = replace(definition, is_pointwise=one.is_alone())
         program = replace(program, definitions={**program.definitions, key: pointwise})
-    return program
+    return program, late
 
 
 def evaluated_for_scans(program: Program) -> dict[Operation, Points]:
@@ -105,7 +122,53 @@ def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
     )
 
 
-def _is_pointwise(program: Program, definition: Definition, inside: set[Operation]) -> bool:
+@dataclass(frozen=True)
+class _Late:
+    """A scan that reads what is not of an earlier step, and how to say so if its rule does."""
+
+    definition: Definition
+    refusal: str
+
+
+@dataclass(frozen=True)
+class _Element:
+    """What one element of a scan, at `own`, reads of the state: a set of `space`, if anything."""
+
+    definition: Definition
+    own: tuple[Var, ...]
+    space: Space
+    read: Any
+
+    def late(self) -> _Late | None:
+        """Where it reads steps that are not before its own."""
+        if self.read is None:
+            return None
+        step = self.definition.axis[0]
+        late = self.read.intersect(condition_hull(step >= self.own[0], self.space)[0])
+        if late.is_empty():
+            return None
+        point = first_point(late, self.space)
+        name = self.definition.stage.name
+        element = ", ".join(str(point[var]) for var in self.own)
+        return _Late(
+            self.definition,
+            f"{name}: the rule for {name}[{element}] reads {_element(self.definition, point)}, "
+            f"which is not of an earlier step; read the state at earlier values of {step.name}",
+        )
+
+    def is_alone(self) -> bool:
+        """Whether it reads nothing at other places than its own."""
+        if self.read is None:
+            return True
+        beside = self.space.empty_set()
+        for axis, value in zip(self.definition.axis[1:], self.own[1:], strict=True):
+            beside = beside.union(
+                pw_aff(axis, self.space).ne_set(pw_aff(value, self.space))
+            )
+        return bool(self.read.intersect(beside).is_empty())
+
+
+def _one_element(program: Program, definition: Definition, inside: set[Operation]) -> _Element:
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     own = tuple(Var(axis.name) for axis in definition.axis)
     scope = replace(scope, params=(*scope.params, *own))
@@ -113,21 +176,36 @@ def _is_pointwise(program: Program, definition: Definition, inside: set[Operatio
     here = later_steps(definition, whole(program, definition, scope), scope)
     here = where_equal(here, space, list(zip(definition.axis, own, strict=True)))
     read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
-    if read is None:
-        return True
-    late = read.intersect(condition_hull(definition.axis[0] >= own[0], space)[0])
-    if not late.is_empty():
-        point = first_point(late, Space(definition.axis, scope.params))
-        name = definition.stage.name
-        element = ", ".join(str(point[var]) for var in own)
-        raise LowerError(
-            f"{name}: the rule for {name}[{element}] reads {_element(definition, point)}, which is "
-            f"not of an earlier step; read the state at earlier values of {own[0].name}"
-        )
-    beside = space.empty_set()
-    for axis, value in zip(definition.axis[1:], own[1:], strict=True):
-        beside = beside.union(pw_aff(axis, space).ne_set(pw_aff(value, space)))
-    return bool(read.intersect(beside).is_empty())
+    return _Element(definition, own, Space(definition.axis, scope.params), read)
+
+
+def _hidden(program: Program, definition: Definition) -> str:
+    """That loops or layouts are too much for sets, where a step reads what it follows from."""
+    name, key = definition.stage.name, definition.stage.key
+    inside = step_stages(program.state, program.states)[key]
+    for reader in program.definitions.values():
+        for read in reader.reads if reader.stage.key in {key, *inside} else ():
+            if program.producer(read.load.tensor) in inside and not _is_affine(read.load, reader):
+                return (
+                    f"{name}: {reader.stage.name} reads {read.load.tensor.name} at indices that "
+                    "index sets cannot decide, so which step follows from which is unknown; call "
+                    "cache_write and cache_read before transform_layout and split, or leave the "
+                    "steps out of these"
+                )
+    return (
+        f"{name}: which step follows from which is unknown; compute what its steps read with fewer "
+        "caches and layouts"
+    )
+
+
+def _is_affine(load: TensorLoad, reader: Definition) -> bool:
+    space = Space((*reader.axis, *reader.reduce_axis), tuple(free_variables(load)))
+    try:
+        for index in load.indices:
+            pw_aff(index_of(index, {}), space)
+    except NotAffine:
+        return False
+    return True
 
 
 def _state_read(

@@ -22,7 +22,7 @@ from tecomp.lowering.stages.size_variables import extents_of, sizes_of
 from tecomp.lowering.stages.steps import States, in_steps, states_of
 from tecomp.poly.products import Products, products_of
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State
+from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, initial_stage
 
 Argument = Tensor | Var
 
@@ -139,13 +139,10 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
         for a in arguments
     )
     definitions = {
-        stage.key: Definition(
-            stage,
-            tuple(substitute(e, dict(sizes)) for e in bodies[stage.key]),
-            tuple(substitute(e, dict(sizes)) for e in starts.get(stage.key, ())),
+        stage.key: definition_of(
+            stage, bodies[stage.key], starts.get(stage.key, ()), sizes,
             tuple(buffers[stage.key, k] for k in range(stage.op.num_outputs)),
-            (stage.key, 0) in tensors,
-            _extent(stage.op.scan_axis.dom.min, sizes) if isinstance(stage.op, ScanOp) else 0,
+            is_argument=(stage.key, 0) in tensors,
         )
         for stage in state
         if stage.key in bodies
@@ -154,9 +151,31 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
         stage.key: buffers[stage.key, 0]
         for stage in state if stage.is_placeholder and stage.key not in states
     }
-    extents = [_extent(extent, sizes) for stage in state for extent in extents_of(stage)]
+    # What steps read is also asked of the stages as they were before their schedule.
+    before = [initial_stage(stage.key, is_output=stage.is_output) for stage in state if states]
+    extents = [_extent(n, sizes) for stage in (*state, *before) for n in extents_of(stage)]
     products = products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
     return Program(state, params, sizes, definitions, placeholders, states, products)
+
+
+def definition_of(
+    stage: StageState,
+    body: Sequence[Expr],
+    start: Sequence[Expr],
+    sizes: Mapping[Var, Var],
+    buffers: tuple[Buffer, ...] = (),
+    *,
+    is_argument: bool = False,
+) -> Definition:
+    """A stage with its expressions in terms of the function's sizes."""
+    return Definition(
+        stage,
+        tuple(substitute(e, dict(sizes)) for e in body),
+        tuple(substitute(e, dict(sizes)) for e in start),
+        buffers,
+        is_argument,
+        _extent(stage.op.scan_axis.dom.min, sizes) if isinstance(stage.op, ScanOp) else 0,
+    )
 
 
 def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:

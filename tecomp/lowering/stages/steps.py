@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.errors import LowerError
-from tecomp.scheduling.place import consumers_below
-from tecomp.scheduling.state import At, AtRoot, State, is_scan
+from tecomp.scheduling.place import consumers_below, direct_consumers
+from tecomp.scheduling.state import At, AtRoot, StageState, State, is_scan
 
 States = Mapping[Operation, tuple[Operation, int]]
 """For the placeholder of a state: the scan, and which of its outputs it stands for."""
@@ -55,29 +56,44 @@ def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]
 def in_steps(state: State, states: States) -> State:
     """`state` with what reads the state of a scan computed in each of its steps.
 
-    That is the root for such stages: they are computed once a step.
+    That is the root for such stages: they are computed once a step, or as often as what reads them
+    if that is computed for several steps at once.
 
     Raises:
         LowerError: one was given a place outside of the scan.
     """
     for key, stages in step_stages(state, states).items():
-        steps = [leaf for leaf in state.stage(key).leaves if is_scan(leaf)]
-        for inside in stages:
-            stage = state.stage(inside)
-            if isinstance(stage.attach, AtRoot):
-                state = state.update(replace(stage, attach=At(key, steps[-1])))
+        for stage in reversed(state.stages):
+            if stage.key in stages and isinstance(stage.attach, AtRoot):
+                attach = At(key, _outermost(state, stage, key))
+                state = state.update(replace(stage, attach=attach))
         for inside in stages:
             _check_inside(state, inside, key)
     return state
 
 
+def _outermost(state: State, stage: StageState, scan: Operation) -> IterVar:
+    """The innermost loop over steps, or one further out that something is read in."""
+    leaves = state.stage(scan).leaves
+    last = max(k for k, leaf in enumerate(leaves) if is_scan(leaf))
+    loops = {_loop_around(state, reader, scan) for reader in direct_consumers(state, stage)}
+    return next(leaf for leaf in leaves if leaf is leaves[last] or leaf in loops)
+
+
+def _loop_around(state: State, stage: StageState, scan: Operation) -> IterVar | None:
+    """The loop of a scan in which a stage is computed, if it is inside of one."""
+    while isinstance(stage.attach, At):
+        if stage.attach.stage is scan:
+            return stage.attach.axis
+        stage = state.stage(stage.attach.stage)
+    return None
+
+
 def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
     """A stage that steps are computed from is inside the loops of the scan."""
-    stage = around = state.stage(inside)
-    while isinstance(around.attach, At):
-        if around.attach.stage is scan:
-            return
-        around = state.stage(around.attach.stage)
+    stage = state.stage(inside)
+    if _loop_around(state, stage, scan) is not None:
+        return
     if isinstance(stage.attach, At):
         name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
         raise LowerError(
