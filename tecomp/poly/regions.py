@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import islpy as isl
 
@@ -19,6 +19,7 @@ from tecomp.poly.express import to_expr
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
+_Set = TypeVar("_Set", isl.Set, isl.BasicSet)
 _MOST_CASES = 6
 """Cases of a case distinction of which each is tried for all."""
 
@@ -138,25 +139,50 @@ def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     return points.apply(index_relation(exprs, space).reverse())
 
 
-def without_gaps(points: isl.Set) -> isl.Set:
-    """`points`, and others between them that make one convex piece of several."""
+def without_gaps(points: isl.Set) -> isl.Set | None:
+    """`points`, and others that fill the gaps between several pieces, in each dimension.
+
+    None if that takes more than a few cases to say.
+    """
     if points.n_basic_set() < 2:
         return points
+    if points.involves_locals():
+        return None
+    filled = within_share(partial(_filled, points))
+    return None if filled is None or filled.n_basic_set() > _MOST_CASES else filled
+
+
+def convex_around(points: isl.Set) -> isl.Set:
+    """One convex piece that holds `points`, and may stick out of the box around them."""
+    pieces = points.remove_divs()
+    hull = pieces.simple_hull()
+    for dim in range(points.dim(_DIM)):
+        # So that it sticks out less than a simple hull does.
+        hull = hull.intersect(_across(_line(pieces, dim).remove_divs().simple_hull(), points, dim))
+    return isl.Set.from_basic_set(hull)
+
+
+def _filled(points: isl.Set) -> isl.Set:
+    """What a simple hull has between `points` in each dimension."""
     hull = isl.Set.from_basic_set(points.simple_hull())
     for dim in range(points.dim(_DIM)):
         # A simple hull may stick out of the box around its points.
-        hull = hull.intersect(_between(points, dim))
+        hull = hull.intersect(_across(_between(_line(points, dim).coalesce()), points, dim))
     return hull.coalesce()
 
 
-def _between(points: isl.Set, dim: int) -> isl.Set:
-    """All that is in one dimension neither before nor after all of `points`."""
-    after = points.dim(_DIM) - dim - 1
-    line = points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim).coalesce()
+def _between(line: isl.Set) -> isl.Set:
+    """All that is neither before nor after all of a line's points."""
     sides = (isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {way} a }}")
              for way in (">=", "<="))  # fmt: skip
     low, high = (line.apply(side).coalesce() for side in sides)
-    return low.intersect(high).insert_dims(_DIM, 1, after).insert_dims(_DIM, 0, dim)
+    return low.intersect(high)
+
+
+def _across(line: _Set, points: isl.Set, dim: int) -> _Set:
+    """All points of a space that are on `line` in one dimension."""
+    after = points.dim(_DIM) - dim - 1
+    return line.insert_dims(_DIM, 1, after).insert_dims(_DIM, 0, dim)
 
 
 def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:

@@ -137,7 +137,7 @@ class _Element:
     definition: Definition
     own: tuple[Var, ...]
     space: Space
-    read: Any
+    read: Points | None
 
     def late(self) -> _Late | None:
         """Where it reads steps that are not before its own."""

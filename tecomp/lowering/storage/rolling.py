@@ -35,7 +35,13 @@ from tecomp.lowering.storage.across import across_iterations, allocated_around, 
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
 from tecomp.lowering.storage.scopes import Ranges
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope, of_earlier_iterations, windows_around, without_gaps
+from tecomp.poly.regions import (
+    Scope,
+    convex_around,
+    of_earlier_iterations,
+    windows_around,
+    without_gaps,
+)
 from tecomp.scheduling.state import At, StageState
 
 
@@ -97,9 +103,13 @@ class Window:
 
     def needed(self, definition: Definition, region: Region) -> Region:
         """`region` without gaps, which others would be computed to fill one by one."""
+        everything = whole(self.program, definition, self.scope)
         points = without_gaps(region.points)
-        points = points.intersect(whole(self.program, definition, self.scope))
-        return Region(points, region.unclipped)
+        if points is not None:
+            return Region(points.intersect(everything), region.unclipped)
+        points = convex_around(region.points)
+        around = convex_around(region.unclipped.union(points))
+        return Region(points.intersect(everything), around)
 
     def computed(self, definition: Definition, region: Region) -> Region:
         """The elements of `needed` that are not there from iterations before."""

@@ -441,3 +441,26 @@ def test_gaps_are_filled_inside_of_the_box_around() -> None:
     summed = sum(x[a : a + 25 : 3, b : b + 13] + 1 for a, b in taps)
 
     check(s, [X, Z], [x], sum(summed[a : a + 8, b : b + 9 : 2] for a, b in read))
+
+
+@pytest.mark.parametrize("m", [1, 7, 11])
+def test_windows_with_many_corners_become_one_piece(m: int) -> None:
+    """Three reads of rows that cross each other, and their edges: hundreds of cases if all are told."""
+    n = te.var("n")
+    X = te.placeholder((n + 2, n, n), name="X")
+    Y = te.compute((n + 2, n, n), lambda i, j, k: X[i, j, k] + 1.0, name="Y")
+
+    def crossing(i: Any) -> Any:
+        back = te.if_then_else(i - 1 >= 0, Y[i - 1, n - 1 - i, i], te.const(0.0))
+        return Y[i + 2, i, n - 1 - i] - back + Y[i, i % 3 % n, i]
+
+    Z = te.compute((n,), crossing, name="Z")
+    s = te.create_schedule(Z)
+    outer, _ = s[Z].split(Z.op.axis[0], factor=8)
+    s[Y].compute_at(s[Z], outer)
+    s[Y].rolling_buffer()
+    x = whole_numbers(m + 2, m, m)
+    y, at = x + 1, np.arange(m)
+    back = np.where(at >= 1, y[at - 1, m - 1 - at, at], 0)
+
+    check(s, [X, Z], [x], y[at + 2, at, m - 1 - at] - back + y[at, at % 3 % m, at])
