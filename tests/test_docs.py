@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tecomp.lowering.pipeline import STAGES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -104,3 +107,27 @@ def test_comments_in_examples_tell_the_truth(tmp_path: Path) -> None:
     assert len(promised) == 2
     for said, shown in zip(promised, done.stdout.splitlines(), strict=True):
         assert said.startswith(shown)
+
+
+def passes() -> set[str]:
+    """Functions from a function of the IR to another, as lowering and code generation define them."""
+    found = set()
+    for path in [*(ROOT / "tecomp/lowering").rglob("*.py"), *(ROOT / "tecomp/codegen").rglob("*.py")]:
+        for node in ast.parse(text_of(path)).body:
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                continue
+            ends = [*(argument.annotation for argument in node.args.args[:1]), node.returns]
+            if [ast.unparse(end) for end in ends if end is not None] == ["PrimFunc", "PrimFunc"]:
+                found.add(node.name)
+    return found
+
+
+def test_the_architecture_lists_every_pass_in_order() -> None:
+    text = text_of(ROOT / "docs" / "architecture.md")
+    section = text.partition("## From a schedule to code")[2].partition("\n## ")[0]
+    listed = re.findall(r"\*([a-z_]+)\*", section)
+
+    assert listed[: len(STAGES)] == list(STAGES)
+    # What passes are built from is none.
+    assert passes() - {*listed, "across_iterations"} == set()
+    assert {*listed} - {*STAGES} <= passes()
