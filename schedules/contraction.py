@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tecomp import te
+from tecomp.schedules.convolutions import Convolution
 from tecomp.schedules.products import Product
 from tecomp.schedules.structure import unconverted
 from tecomp.schedules.tiles import ceil_div
@@ -21,7 +21,9 @@ class Contraction:
 
     Attributes:
         total: the sum.
-        factors: what is multiplied: tensors of the caller, or copies of those with zeros around.
+        reads: what is multiplied.
+        factors: the same before it is converted: tensors of the caller, or copies of those with
+            zeros around.
         rows: the axis of the result that is the rows of a tile.
         columns: the axis that is its columns.
         depth: the axis of the reduction that runs through a tile.
@@ -31,6 +33,7 @@ class Contraction:
     """
 
     total: te.Tensor
+    reads: tuple[te.Tensor, te.Tensor]
     factors: tuple[te.Tensor, te.Tensor]
     rows: te.IterVar
     columns: te.IterVar
@@ -63,37 +66,34 @@ def of_matrices(d: Product) -> Contraction:
         return {dim: letters[axis] for dim, axis in enumerate(axes) if axis in letters}
 
     return Contraction(
-        d.total, (unconverted(d.rows.tensor), unconverted(d.columns.tensor)), d.row, d.column,
+        d.total, (d.rows.tensor, d.columns.tensor),
+        (unconverted(d.rows.tensor), unconverted(d.columns.tensor)), d.row, d.column,
         d.depth[-1], (roles(d.rows.axes), roles(d.columns.axes), roles(d.total.op.axis)), read,
     )
 
 
-def of_images(total: te.Tensor) -> Contraction:
+def of_images(d: Convolution) -> Contraction:
     """What the axes of a convolution are to a unit: pixels of a row by channels, for each tap."""
-    attrs: Mapping[str, Any] = total.op.attrs
-    first, groups = attrs["layout"] == "NCHW", attrs["groups"]
-    image, weights = total.op.input_tensors
-    b, *inner = total.op.axis
-    k, y, x = inner if first else (inner[2], inner[0], inner[1])
-    r, s, channel = total.op.reduce_axis
-    per_group = max(k.extent // groups, 1)
+    b, y, x, k = d.axes_of(d.total)
+    r, s, channel = d.taps_of(d.total)
+    per_group: int = max(k.extent // d.groups, 1) if isinstance(k.extent, int) else 1
 
     def seen(count: int, taps: int, along: int) -> int:
-        step, apart = attrs["steps"][along], attrs["apart"][along]
-        return int((count - 1) * step + (taps - 1) * apart + 1)
+        return int((count - 1) * d.steps[along] + (taps - 1) * d.apart[along] + 1)
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
         rows, columns = seen(sizes[y], sizes[r], 0), seen(sizes[x], sizes[s], 1)
         depth, out = sizes[channel], sizes[k]
         # Neighbouring outputs may begin in the middle of a group.
-        source = depth if groups == 1 else depth * min(ceil_div(out, per_group) + 1, groups)
-        if first:
+        source = depth if d.groups == 1 else depth * min(ceil_div(out, per_group) + 1, d.groups)
+        if d.first:
             return (sizes[b], source, rows, columns), (out, depth, sizes[r], sizes[s])
         return (sizes[b], rows, columns, source), (sizes[r], sizes[s], depth, out)
 
     roles = (
         ({3: "m", 1: "k"}, {0: "n", 1: "k"}, {3: "m", 1: "n"})
-        if first
+        if d.first
         else ({2: "m", 3: "k"}, {2: "k", 3: "n"}, {2: "m", 3: "n"})
     )
-    return Contraction(total, (image, weights), x, k, channel, roles, read, groups == 1)
+    factors = d.image, d.weights
+    return Contraction(d.total, factors, factors, x, k, channel, roles, read, d.groups == 1)

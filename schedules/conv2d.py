@@ -13,17 +13,20 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules import on_cores
+from tecomp.schedules import image_tiles, on_cores
 from tecomp.schedules.contraction import of_images
+from tecomp.schedules.convolutions import Convolution, need_convolution
 from tecomp.schedules.dots import add_dots, dot_types, sum_in_vectors
 from tecomp.schedules.epilogue import finished
 from tecomp.schedules.fold import one
-from tecomp.schedules.image_tiles import Plan, plan
+from tecomp.schedules.image_tiles import Plan
 from tecomp.schedules.placement import placement_of
+from tecomp.schedules.structure import is_own
 from tecomp.schedules.tiles import keep_tile, walk_squares, walk_tiles
 from tecomp.schedules.types import wide_type
 
@@ -94,12 +97,10 @@ def define(
         return te.sum(value * weight, axis=[r, s, channel])
 
     shape = (n, k, rows, columns) if first else (n, rows, columns, k)
-    attrs = {"layout": layout, "depthwise": groups > 1 and depth == 1, "groups": groups,
-             "stride": step_x, "steps": (step_y, step_x), "apart": (apart_y, apart_x),
-             "pairs": pairs}
+    wish = {} if pairs else {"pairs": False}
     if bias is None and activation is None and wide == dtype:
-        return te.compute(shape, total_at, name=name, attrs=attrs)
-    total = te.compute(shape, total_at, name=f"{name}_sum", attrs=attrs)
+        return te.compute(shape, total_at, name=name, attrs=wish)
+    total = te.compute(shape, total_at, name=f"{name}_sum", attrs=wish)
     result: te.Tensor = finished(total, dtype, bias, 1 if first else 3, activation, name)
     return result
 
@@ -125,39 +126,73 @@ def _padded(X: te.Tensor, pad_y: int, pad_x: int, first: bool) -> te.Tensor:
     return te.compute(tuple(shape), value, name=f"{X.name}_padded")
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
-    s = te.create_schedule(output)
-    total = output if output.op.reduce_axis else s.tensor(f"{output.name}_sum")
+def describe(output: te.Tensor) -> Convolution:
+    """The roles of the axes of a convolution, or of what is made of one element by element.
+
+    Args:
+        output: the result of `define`, or any tensor that is such a sum.
+
+    Raises:
+        ScheduleError: it is no convolution.
+    """
+    return need_convolution(output, "conv2d.describe")
+
+
+def plan(op: te.Tensor | Convolution, target: Target) -> Plan:
+    """How a convolution is cut into blocks.
+
+    Raises:
+        ScheduleError: `op` is no convolution.
+    """
+    d = need_convolution(op, "conv2d.plan")
+    return image_tiles.plan(d, target)
+
+
+def schedule(
+    op: te.Tensor | Convolution, target: Target, plan: Plan | None = None
+) -> te.Schedule:
+    """A schedule for a convolution, or for what is made of one element by element.
+
+    Args:
+        op: the result of `define`, any other tensor that is such a sum, or its description.
+        target: the machine.
+        plan: how it is cut; what `plan` says if None. Machines with scratchpads have none.
+
+    Raises:
+        ScheduleError: `op` is no convolution.
+    """
+    d = need_convolution(op, "conv2d.schedule")
+    s = te.create_schedule(d.output)
+    for x in d.between:
+        s[x].compute_inline()
     where = placement_of(target)
     if where is not None:
-        on_cores.schedule(s, output, of_images(total), where)
+        on_cores.schedule(s, d.output, of_images(d), where)
         return s
-    given = total.op.input_tensors[0]
-    total, moved = _by_dots(s, total, target)
-    p = plan(total, target)
-    first, depthwise = total.op.attrs["layout"] == "NCHW", bool(total.op.attrs["depthwise"])
-    image, weights = total.op.input_tensors
-    copies = [x for x in dict.fromkeys((image, given)) if x.op.input_tensors]
-    if first and not depthwise:
-        sums, block = _turned(s, output, total, p)
+    given = d.image
+    d, moved = _by_dots(s, d, target)
+    p = plan or image_tiles.plan(d, target)
+    image = d.image
+    copies = [x for x in dict.fromkeys((image, given)) if is_own(s, x, d.total, image)]
+    if d.first and not d.depthwise:
+        sums, block = _turned(s, d, p)
         if image is not given or not copies:
             image = s.cache_read(image, "global", [sums])
             copies.insert(0, image)
         s[image].transform_layout(_channels_last)
     else:
-        sums, block = _in_order(s, output, total, p)
-    if not depthwise:
-        _pack_weights(s, weights, sums, p, first)
+        sums, block = _in_order(s, d, p)
+    if not d.depthwise:
+        _pack_weights(s, d, [sums] if moved is None else [sums, moved], p)
     if moved is not None:
         sum_in_vectors(s, moved, p.tile.columns)
-    step = int(str(total.op.attrs["stride"]))
-    if depthwise and first and step > 1:
+    step = d.steps[1]
+    if d.depthwise and d.first and step > 1:
         copies.insert(0, _in_phases(s, image, sums, step))
     for copy in copies:
-        s[copy].compute_at(s[output], block)
+        s[copy].compute_at(s[d.output], block)
         *_, row, lane = s[copy].leaf_iter_vars
-        if first and not depthwise and copy is image:
+        if d.first and not d.depthwise and copy is image:
             walk_squares(s[copy], row, lane, p.tile.lanes)
         else:
             s[copy].vectorize(s[copy].split(lane, factor=p.tile.lanes)[1])
@@ -165,22 +200,24 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
 
 
 def _by_dots(
-    s: te.Schedule, total: te.Tensor, target: Target
-) -> tuple[te.Tensor, te.Tensor | None]:
+    s: te.Schedule, d: Convolution, target: Target
+) -> tuple[Convolution, te.Tensor | None]:
     """The sums, by dot products of neighbouring channels where the target is quicker with them.
 
     Returns:
-        The stage of the sums, and what is subtracted from them if the image was moved by 128.
+        The convolution that is summed up, and what is subtracted from it if the image was moved by
+        128.
     """
-    if not total.op.attrs["pairs"] or total.op.attrs["groups"] != 1:
-        return total, None
-    a, b = (str(x.dtype) for x in total.op.input_tensors)
-    types = dot_types(a, b, str(total.dtype), target)
+    if not d.total.op.attrs.get("pairs", True) or d.groups != 1:
+        return d, None
+    types = dot_types(str(d.image.dtype), str(d.weights.dtype), str(d.total.dtype), target)
     if types is None:
-        return total, None
-    *_, channel = total.op.reduce_axis
-    sums, _, moved = add_dots(s, total, channel, types)
-    return sums, moved
+        return d, None
+    channel = d.taps_of(d.total)[2]
+    order = (types[1], types[0]) if d.is_swapped else types
+    total, words, moved = add_dots(s, d.total, channel, order)
+    image, weights = reversed(words) if d.is_swapped else words
+    return replace(d, total=total, image=image, weights=weights), moved
 
 
 def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> te.Tensor:
@@ -194,23 +231,19 @@ def _channels_last(n: te.Expr, channel: te.Expr, y: te.Expr, x: te.Expr) -> list
     return [n, y, x, channel]
 
 
-def _in_order(
-    s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan
-) -> tuple[te.Tensor, te.IterVar]:
+def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
     """Tiles are written to the result at once.
 
     Returns:
         The stage of the sums, and the loop over blocks of rows, of one channel if that comes first.
     """
-    sums = total
-    if total is output:
-        sums = one(s.cache_write(total, "local"))
+    sums = d.total
+    if d.total is d.output:
+        sums = one(s.cache_write(d.total, "local"))
     else:
-        s[total].set_scope("local")
-    first, depthwise = total.op.attrs["layout"] == "NCHW", bool(total.op.attrs["depthwise"])
-    stage = s[output]
-    n, *axes = stage.op.axis
-    y, x, channel = axes[1:] + axes[:1] if first else axes
+        s[d.total].set_scope("local")
+    first, stage = d.first, s[d.output]
+    n, y, x, channel = d.axes_of(d.output)
     block, y = stage.split(y, factor=p.rows)
     if first:
         tile, outer, inside = walk_tiles(stage, y, x, p.tile)
@@ -223,30 +256,28 @@ def _in_order(
     shared = stage.fuse(*blocks)
     stage.parallel(shared)
     fixed, single, across = s[sums].op.axis[1:]
-    r, column, depth = s[sums].op.reduce_axis
+    r, column, depth = d.taps_of(sums)
     taps = [depth, r, column] if first else [r, column, depth]
     s[sums].compute_at(stage, order[-1])
     # Each tap of each channel adds the product of single values and vectors to the tile.
     s[sums].reorder(fixed, *taps, *keep_tile(s[sums], single, across, p.tile))
-    if depthwise:
+    if d.depthwise:
         # What is left inside would be less than a loop costs.
         s[sums].unroll(column)
     return sums, shared
 
 
-def _turned(
-    s: te.Schedule, output: te.Tensor, total: te.Tensor, p: Plan
-) -> tuple[te.Tensor, te.IterVar]:
+def _turned(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
     """Tiles are written to a block of rows with its channels last, which is turned into the result.
 
     Returns:
         The stage of the sums, and the loop over blocks of rows.
     """
-    rows = one(s.cache_write(total, "global")) if total is output else total
+    rows = one(s.cache_write(d.total, "global")) if d.total is d.output else d.total
     sums = one(s.cache_write(rows, "local"))
     for x in (rows, sums):
         s[x].transform_layout(_channels_last)
-    stage = s[output]
+    stage = s[d.output]
     n, channel, y, x = stage.op.axis
     block, y = stage.split(y, factor=p.rows)
     pixel = stage.fuse(y, x)
@@ -258,25 +289,26 @@ def _turned(
     n, y, x, channel = s[rows].leaf_iter_vars
     tile, outer, inside = walk_tiles(s[rows], x, channel, p.tile)
     s[rows].reorder(n, outer, y, tile, *inside)
-    _, y, single, across, r, column, depth = s[sums].leaf_iter_vars
+    _, y, single, across, *_ = s[sums].leaf_iter_vars
+    r, column, depth = d.taps_of(sums)
     s[sums].compute_at(s[rows], tile)
     s[sums].reorder(y, r, column, depth, *keep_tile(s[sums], single, across, p.tile))
     return sums, shared
 
 
 def _pack_weights(
-    s: te.Schedule, weights: te.Tensor, sums: te.Tensor, p: Plan, first: bool
+    s: te.Schedule, d: Convolution, readers: Sequence[te.Tensor], p: Plan
 ) -> None:
     """A copy of the filters in which a tile finds its values for each tap side by side."""
-    width = p.tile.columns
+    width, weights, first = p.tile.columns, d.weights, d.first
 
     def place(r: te.Expr, q: te.Expr, c: te.Expr, k: te.Expr) -> list[te.Expr]:
         return [k // width, r, q, c, k % width]
 
-    computed = bool(weights.op.input_tensors)
+    computed = is_own(s, weights, *readers)
     if computed and first:
         _side_by_side(s, weights, p.tile.lanes)
-    copy = weights if computed and not first else s.cache_read(weights, "global", [sums])
+    copy = weights if computed and not first else s.cache_read(weights, "global", readers)
     stage = s[copy]
     if not first:
         stage.transform_layout(place)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, te
+from tecomp.schedules.convolutions import Convolution
 from tecomp.schedules.tiles import (
     RegisterTile,
     balanced,
@@ -36,21 +37,19 @@ class Plan:
     rows: int
 
 
-def plan(total: te.Tensor, target: Target) -> Plan:
+def plan(d: Convolution, target: Target) -> Plan:
     """The tile that wastes least of itself at the edges, among those that fit the registers.
 
     Sums, vectors and one single value have to fit. At least 8 sums are needed: as many as two
     multipliers have under way. Depthwise, both operands are vectors, and those of the image stay
     for several taps: sums get half of the registers.
     """
-    core = core_of(target)
+    core, total, depthwise = core_of(target), d.total, d.depthwise
     lanes = core.lanes(total.dtype)
-    first = total.op.attrs["layout"] == "NCHW"
-    depthwise = bool(total.op.attrs["depthwise"])
     _, a, b, c = total.shape
-    turned = first and not depthwise
+    turned = d.first and not depthwise
     along, across = (c, a) if turned else (b, c)
-    own = _channels_of_group(total)
+    own = _channels_of_group(d)
     if own is not None:
         # A vector of channels of several groups would gather its inputs.
         while own % lanes:
@@ -72,17 +71,17 @@ def plan(total: te.Tensor, target: Target) -> Plan:
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen
-    rows = _rows(total, target, first, turned)
+    rows = _rows(d, target, turned)
     return Plan(RegisterTile(single, vectors * lanes, lanes), rows)
 
 
-def _rows(total: te.Tensor, target: Target, first: bool, turned: bool) -> int:
+def _rows(d: Convolution, target: Target, turned: bool) -> int:
     """Output rows whose input stays in the second cache, in as many blocks for each core.
 
     Images that are turned are there twice. Of those that are not, a block has one channel, if that
     comes first; then there are blocks enough.
     """
-    core, image = core_of(target), total.op.input_tensors[0]
+    core, total, image, first = core_of(target), d.total, d.image, d.first
     images, height = total.shape[0], total.shape[2 if first else 1]
     if first and not turned:
         row_bytes, blocks = _bytes(image, [3]), product(total.shape[:2])
@@ -100,14 +99,12 @@ def _rows(total: te.Tensor, target: Target, first: bool, turned: bool) -> int:
     return rows
 
 
-def _channels_of_group(total: te.Tensor) -> int | None:
+def _channels_of_group(d: Convolution) -> int | None:
     """Output channels that see the same input channels; None where all do, or each its own."""
-    groups = total.op.attrs["groups"]
-    channels = total.shape[1 if total.op.attrs["layout"] == "NCHW" else 3]
-    assert isinstance(groups, int)
-    if groups == 1 or total.op.attrs["depthwise"] or not isinstance(channels, int):
+    *_, channel = d.axes_of(d.total)
+    if d.groups == 1 or d.depthwise or not isinstance(channel.extent, int):
         return None
-    return channels // groups
+    return int(channel.extent // d.groups)
 
 
 def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:

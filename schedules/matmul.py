@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tecomp import Target, te
+from tecomp import ScheduleError, Target, te
 from tecomp.schedules import on_cores
 from tecomp.schedules.contraction import of_matrices
 from tecomp.schedules.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
@@ -334,6 +334,7 @@ def schedule(
         s[x].compute_inline()
     where = placement_of(target)
     if where is not None:
+        _need_two(d)
         on_cores.schedule(s, output, of_matrices(d), where)
         return s
     types = _dot_types(d, target)
@@ -356,12 +357,27 @@ def schedule(
         sum_in_vectors(s, moved, p.tile.columns)
     elif any(d.columns.has(axis) for axis in d.batch):
         s[packed].compute_at(s[driver], block)
-    if p.pack_rows and d.rows.tensor is not d.columns.tensor:
+    if p.pack_rows and d.rows.tensor != d.columns.tensor:
         packed = _pack_rows(s, sums, d, p, depth)
         s[packed].compute_at(s[driver], block if part is None else part)
     if driver is not output:
         _finish(s, driver, d, p)
     return s
+
+
+def _need_two(d: Product) -> None:
+    """Refuse a matrix times itself, of which there would have to be two kinds of copies.
+
+    Raises:
+        ScheduleError: it is one.
+    """
+    if d.rows.tensor == d.columns.tensor:
+        name = d.rows.tensor.name
+        raise ScheduleError(
+            f"matmul.schedule: {d.total.name} multiplies {name} by itself, and scratchpads have "
+            f"rows and columns in different layouts; multiply by a copy: te.compute({name}.shape, "
+            f"lambda *i: {name}(*i))"
+        )
 
 
 def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:

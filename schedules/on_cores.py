@@ -21,7 +21,7 @@ def schedule(s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement
     for x in _arguments(output):
         where.put(s, x)
     where.put(s, output)
-    readers = list(c.total.op.input_tensors)
+    readers = c.reads
     for x in readers:
         if x not in c.factors:
             s[x].compute_inline()

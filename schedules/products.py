@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tecomp import Access, ScheduleError, accesses, te
 from tecomp.schedules.elementwise import is_one
-from tecomp.schedules.structure import is_pointwise, readers_of, steps_to_reduction
+from tecomp.schedules.structure import is_own, steps_to_reduction
 from tecomp.schedules.tiles import Size, product
 
 
@@ -167,8 +167,7 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
 
 def operand(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> te.Tensor:
     """What is laid out for some stages: one that is there for them alone, else a copy."""
-    is_own = is_pointwise(x) and set(readers_of(s, x)) <= set(readers) and x.op not in s.outputs
-    return x if is_own else s.cache_read(x, "global", list(readers))
+    return x if is_own(s, x, *readers) else s.cache_read(x, "global", list(readers))
 
 
 def _roles(steps: Sequence[te.Tensor]) -> Product | None:

@@ -81,3 +81,8 @@ def unconverted(x: te.Tensor) -> te.Tensor:
 def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:
     """The stages that read a tensor."""
     return [stage.op.output(0) for stage in s.stages if x in stage.op.input_tensors]
+
+
+def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
+    """Whether a formula of elements is there for some stages alone, to be computed as they like."""
+    return is_pointwise(x) and set(readers_of(s, x)) <= set(readers) and x.op not in s.outputs

@@ -211,3 +211,52 @@ def test_images_of_a_size_known_at_the_call() -> None:
         y = np.full((1, size[0] - 2, size[1] - 2, 8), np.nan, np.float32)
         call_fenced(kernel, x, taps, y)
         np.testing.assert_allclose(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("order", ["rsc", "csr"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_convolution_written_in_te_is_scheduled_as_that_of_the_library(
+    first: bool, order: str
+) -> None:
+    shape = (1, 16, 20, 20) if first else (1, 20, 20, 16)
+    filters = (32, 16, 3, 3) if first else (3, 3, 16, 32)
+    X, W = te.placeholder(shape, name="X"), te.placeholder(filters, name="W")
+    r, s, c = (te.reduce_axis((0, n), name=x) for n, x in ((3, "r"), (3, "s"), (16, "c")))
+    runs = {"r": r, "s": s, "c": c}
+
+    def at(n: te.Expr, y: te.Expr, x: te.Expr, k: te.Expr) -> te.Expr:
+        y, x = 2 * y + r, x * 2 + s
+        value, weight = (X[n, c, y, x], W[k, c, r, s]) if first else (X[n, y, x, c], W[r, s, c, k])
+        product = value * weight if order == "rsc" else weight * value
+        return te.sum(product, axis=[runs[name] for name in order])
+
+    plain = te.compute(
+        (1, 32, 9, 9) if first else (1, 9, 9, 32),
+        (lambda n, k, y, x: at(n, y, x, k)) if first else (lambda n, y, x, k: at(n, y, x, k)),
+        name="conv2d",
+    )
+    own = conv2d.define(X, W, stride=2, layout="NCHW" if first else "NHWC")
+
+    roles = [conv2d.describe(Y) for Y in (plain, own)]
+    assert roles[0].steps == roles[1].steps == (2, 2)
+    assert (roles[0].image, roles[0].weights) == (roles[1].image, roles[1].weights)
+    assert conv2d.plan(plain, CPU) == conv2d.plan(own, CPU)
+    x, w = (np.random.default_rng(0).integers(-3, 4, t.shape).astype("f4") for t in (X, W))
+    results = []
+    for Y in (plain, own):
+        results.append(np.empty(Y.shape, np.float32))
+        tecomp.build(conv2d.schedule(Y, CPU), [X, W, Y])(x, w, results[-1])
+    np.testing.assert_array_equal(*results)
+
+
+def test_what_is_no_convolution_is_refused() -> None:
+    X, r = te.placeholder((1, 9, 9, 4), name="X"), te.reduce_axis((0, 3), name="r")
+    Y = te.compute((1, 7, 9, 4), lambda n, y, x, c: te.sum(X[n, y + r, x, c], axis=r), name="Y")
+
+    with pytest.raises(tecomp.ScheduleError) as error:
+        conv2d.schedule(Y, CPU)
+
+    assert error.value.args[0] == (
+        "conv2d.schedule: Y is no convolution of images (n, y, x, c) with filters (r, s, c, k), nor "
+        "of images (n, c, y, x) with filters (k, c, r, s), nor made of one element by element"
+    )

@@ -1,0 +1,152 @@
+"""Convolutions as such: which axes are pixels, taps and channels, and how windows step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tecomp import Accesses, Affine, ScheduleError, accesses, te
+from tecomp.schedules.structure import steps_to_reduction
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of images, and the roles of its axes.
+
+    Attributes:
+        total: the sum; its axes are (n, y, x, k), or (n, k, y, x).
+        output: the same, or what is made of it element by element.
+        between: the stages on the way from one to the other.
+        image: (n, y, x, c), or (n, c, y, x).
+        weights: (r, s, c, k), or (k, c, r, s).
+        first: whether channels are before pixels.
+        taps: which axes of the sum are the row of a tap, its column, and the channel.
+        steps: pixels from one window to the next, down and across.
+        apart: pixels from one tap to the next.
+        groups: parts of the channels; an output sees one part.
+        is_swapped: whether the image is the factor on the right.
+    """
+
+    total: te.Tensor
+    output: te.Tensor
+    between: tuple[te.Tensor, ...]
+    image: te.Tensor
+    weights: te.Tensor
+    first: bool
+    taps: tuple[int, int, int]
+    steps: Pair
+    apart: Pair
+    groups: int
+    is_swapped: bool
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each output sees one channel of several."""
+        _, _, channel = self.taps_of(self.total)
+        return self.groups > 1 and isinstance(channel.extent, int) and channel.extent == 1
+
+    def axes_of(self, x: te.Tensor) -> tuple[te.IterVar, ...]:
+        """The axes n, y, x, k of a stage that has those of the sum."""
+        return tuple(x.op.axis[dim] for dim in _dims(self.first))
+
+    def taps_of(self, x: te.Tensor) -> tuple[te.IterVar, ...]:
+        """The axes r, s, c of a stage that sums as `total` does."""
+        return tuple(x.op.reduce_axis[k] for k in self.taps)
+
+
+def convolution_of(output: te.Tensor) -> Convolution | None:
+    """The convolution that `output` is, or is made of element by element; None if it is none.
+
+    >>> X, W = te.placeholder((1, 9, 9, 4), name="X"), te.placeholder((3, 3, 4, 8), name="W")
+    >>> r, s, c = (te.reduce_axis((0, n), name=name) for n, name in ((3, "r"), (3, "s"), (4, "c")))
+    >>> Y = te.compute((1, 4, 7, 8), lambda n, y, x, k: te.sum(
+    ...     W[r, s, c, k] * X[n, 2 * y + r, x + s, c], axis=[c, s, r]), name="Y")
+    >>> found = convolution_of(Y)
+    >>> found.steps, found.apart, found.groups, found.taps
+    ((2, 1), (1, 1), 1, (2, 1, 0))
+    """
+    steps = steps_to_reduction(output)
+    if not steps:
+        return None
+    found = accesses(steps[-1])
+    is_sum = found.reducer == "sum" and found.is_plain and len(found.factors) == 2
+    if not is_sum or len(found.axis) != 4 or len(found.reduce_axis) != 3:
+        return None
+    for first in (False, True):
+        for is_swapped in (False, True):
+            made = _roles(steps, found, first, is_swapped)
+            if made is not None:
+                return made
+    return None
+
+
+def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
+    """The convolution that a tensor is.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    if isinstance(op, Convolution):
+        return op
+    found = convolution_of(op)
+    if found is None:
+        raise ScheduleError(
+            f"{who}: {op.name} is no convolution of images (n, y, x, c) with filters (r, s, c, k), "
+            "nor of images (n, c, y, x) with filters (k, c, r, s), nor made of one element by "
+            "element"
+        )
+    return found
+
+
+def _roles(
+    chain: Sequence[te.Tensor], found: Accesses, first: bool, is_swapped: bool
+) -> Convolution | None:
+    n, y, x, k = (found.axis[dim] for dim in _dims(first))
+    image, weights = reversed(found.factors) if is_swapped else found.factors
+    if len(image.index) != 4 or len(weights.index) != 4:
+        return None
+    own = weights.axes if not first else (*weights.axes[2:], weights.axes[1], weights.axes[0])
+    runs = [axis for axis in own[:3] if any(axis is run for run in found.reduce_axis)]
+    if own[3] is not k or len({*runs}) < 3:
+        return None
+    r, s, c = (axis for axis in runs if axis is not None)
+    frame, row, column, channel = (image.index[dim] for dim in _dims(first))
+    down, across = _window(row, y, r), _window(column, x, s)
+    groups = _groups(channel, k, c)
+    if frame.axis is not n or down is None or across is None or groups is None:
+        return None
+    places = list(found.reduce_axis)
+    taps = tuple(next(i for i, run in enumerate(places) if run is axis) for axis in (r, s, c))
+    return Convolution(
+        chain[-1], chain[0], tuple(chain[1:-1]), image.tensor, weights.tensor, first,
+        (taps[0], taps[1], taps[2]), (down[0], across[0]), (down[1], across[1]), groups,
+        is_swapped,
+    )
+
+
+def _dims(first: bool) -> tuple[int, int, int, int]:
+    """Where images, rows, columns and channels are."""
+    return (0, 2, 3, 1) if first else (0, 1, 2, 3)
+
+
+def _window(index: Affine, place: te.IterVar, tap: te.IterVar) -> Pair | None:
+    """How far an index moves with a place and with a tap, if it is the sum of both."""
+    step, apart = index.coefficient(place), index.coefficient(tap)
+    is_sum = len(index.terms) == 2 and not index.const and step and apart
+    return (step, apart) if is_sum and step and apart and min(step, apart) > 0 else None
+
+
+def _groups(index: Affine, out: te.IterVar, channel: te.IterVar) -> int | None:
+    """Parts of the channels, each for some outputs; None if an index is nothing like that."""
+    if index.axis is channel:
+        return 1
+    found = index.quotient(out)
+    if found is None or len(index.terms) != 2 or index.const or index.coefficient(channel) != 1:
+        return None
+    size, depth = found
+    fits = isinstance(channel.extent, int) and isinstance(out.extent, int)
+    if not fits or depth != channel.extent or not isinstance(out.extent, int):
+        return None
+    return out.extent // size if out.extent % size == 0 else None
