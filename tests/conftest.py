@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 
 import tecomp
 from tecomp import te
+from tecomp.codegen.llvm import cached
+from tecomp.codegen.llvm.store import Store
 from tecomp.compute.operation import PlaceholderOp
 from tecomp.driver import memories
 from tecomp.driver.build import ScheduledKernel
@@ -23,6 +25,7 @@ from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
 from tecomp.lowering import pipeline
 from tecomp.lowering.storage.place_buffers import place_buffers
+from tests.strategies.machine_code import MOST_BYTES, remembered
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
@@ -126,6 +129,18 @@ def _every_pass_is_verified() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_run", run_verified)
         patch.setattr(memories, "place_buffers", placed)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _code_is_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of equal modules machine code is made once, by whichever run; `--cache-clear` forgets it."""
+    cache = getattr(request.config, "cache", None)
+    with pytest.MonkeyPatch.context() as patch:
+        if cache is not None:
+            # The folder that a store makes is closed to others.
+            store = Store(cache.mkdir("machine_code") / "compiled", MOST_BYTES)
+            patch.setattr(cached, "object_code", remembered(store))
         yield
 
 

@@ -31,7 +31,7 @@ def run(where: Path, *options: str, ci: str = "") -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(where)],
         cwd=where,
-        env={**os.environ, "CI": ci},
+        env={**os.environ, "CI": ci, "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,28 @@
+"""What tests take from earlier runs is what would be made of the same module."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tecomp.codegen.llvm.jit import object_code
+from tecomp.codegen.llvm.source import Source
+from tecomp.codegen.llvm.store import Store
+from tests.strategies.machine_code import remembered
+
+ONE = Source("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")
+
+
+def test_each_module_is_made_once(tmp_path: Path) -> None:
+    made: list[tuple[Source, int]] = []
+
+    def make(source: Source, effort: int) -> bytes:
+        made.append((source, effort))
+        return object_code(source, effort)
+
+    asked = [(ONE, 2), (replace(ONE, text=ONE.text.replace("1", "2")), 2), (ONE, 0)]
+    for _ in "ab":  # as two runs would
+        code = remembered(Store(tmp_path / "code", 10**6), make)
+        assert [code(*each) for each in asked * 2] == [object_code(*each) for each in asked * 2]
+
+    assert made == asked
