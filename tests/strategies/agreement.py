@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import hypothesis
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Buffer, PrimFunc
@@ -34,20 +33,21 @@ def bindings(case: Case) -> Iterator[Sizes]:
         yield dict(zip(variables, values, strict=True))
 
 
-def check_numbers(case: Case, kernel: ScheduledKernel, bounded: Kernel, sizes: Sizes) -> None:
-    """The interpreter after every pass, and both kernels, give the numbers of the definition."""
-    run = run_of(case, kernel.lowered, sizes)
+def check_numbers(
+    case: Case, lowered: Lowered, kernels: Sequence[Kernel], sizes: Sizes
+) -> None:
+    """The interpreter after every pass, and all kernels, give the numbers of the definition."""
+    run = run_of(case, lowered, sizes)
     before = None
-    for name, func in kernel.lowered.functions.items():
+    for name, func in lowered.functions.items():
         if func == before:
             continue
         before = func
         note(f"interpreting after {name}, sizes {sizes}")
         run.interpret(func, logical=name == "nest", padded=name not in ("nest", STORED))
-    note(f"running the kernel, sizes {sizes}")
-    run.call(kernel)
-    note(f"running the kernel with check_bounds, sizes {sizes}")
-    run.call(bounded)
+    for kernel in kernels:
+        note(f"running the kernel, {kernel.compiled.options}, sizes {sizes}")
+        run.call(kernel)
 
 
 def check_ends(case: Case, lowered: Lowered, kernel: Kernel | None, sizes: Sizes) -> None:
