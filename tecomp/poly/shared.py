@@ -6,7 +6,7 @@ import islpy as isl
 
 from tecomp.ir.expr import Var
 from tecomp.poly.affine import Space
-from tecomp.poly.regions import Scope
+from tecomp.poly.scopes import Scope
 
 _IN = isl.dim_type.in_
 _OUT = isl.dim_type.out

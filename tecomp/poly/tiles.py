@@ -13,7 +13,8 @@ from tecomp.ir.stmt import Extent
 from tecomp.poly.affine import Space, index_relation
 from tecomp.poly.express import set_to_condition, to_expr
 from tecomp.poly.points import first_point
-from tecomp.poly.regions import Scope, image, united
+from tecomp.poly.regions import image, united
+from tecomp.poly.scopes import Scope
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param

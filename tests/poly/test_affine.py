@@ -34,7 +34,9 @@ from tecomp.poly.affine import (
     to_expr,
 )
 from tecomp.poly.context import CONTEXT, isl_work, within_share
-from tecomp.poly.regions import Scope, box_around, first_dims, fix, image
+from tecomp.poly.hulls import box_around
+from tecomp.poly.regions import image
+from tecomp.poly.scopes import Scope, first_dims, fix
 
 N = Var("n")
 x, y = Var("x"), Var("y")

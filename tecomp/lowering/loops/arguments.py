@@ -8,7 +8,8 @@ from tecomp.ir.stmt import BufferStore, Stmt
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, whole
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.regions import Scope, covers
+from tecomp.poly.regions import covers
+from tecomp.poly.scopes import Scope
 from tecomp.poly.shared import shared_point
 from tecomp.scheduling.state import At
 

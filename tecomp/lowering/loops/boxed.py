@@ -22,7 +22,7 @@ from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
 from tecomp.poly.express import set_to_condition
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope
+from tecomp.poly.scopes import Scope
 from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
 
 Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]

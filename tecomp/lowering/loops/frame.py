@@ -15,9 +15,11 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.affine import NotAffine, Space
+from tecomp.poly.hulls import box_around
 from tecomp.poly.index_map import IndexMap
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope, box_around, first_dims, image, preimage, where_equal
+from tecomp.poly.regions import image, preimage, where_equal
+from tecomp.poly.scopes import Scope, first_dims
 from tecomp.scheduling.relations import (
     Frame,
     Frames,

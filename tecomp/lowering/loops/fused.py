@@ -15,7 +15,8 @@ from tecomp.lowering.stages.footprint import with_reduction
 from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope, is_inside
+from tecomp.poly.regions import is_inside
+from tecomp.poly.scopes import Scope
 from tecomp.scheduling.state import Fuse, is_data
 
 

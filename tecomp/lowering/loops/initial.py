@@ -10,9 +10,11 @@ from tecomp.ir.expr import Expr
 from tecomp.ir.stmt import Stmt
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
+from tecomp.poly.full_tiles import full_tiles
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope, first_dims, full_tiles, where_equal
+from tecomp.poly.regions import where_equal
 from tecomp.poly.scan import scan
+from tecomp.poly.scopes import Scope, first_dims
 from tecomp.scheduling.state import is_data
 
 

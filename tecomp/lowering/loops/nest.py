@@ -70,16 +70,11 @@ from tecomp.lowering.storage.rolling import check_kept, check_rolling
 from tecomp.lowering.tensor_ops.tensorize import tensorizer
 from tecomp.lowering.vectors.unroll import unrolled_within
 from tecomp.poly.affine import NotAffine
+from tecomp.poly.hulls import box_around
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import (
-    Scope,
-    box_around,
-    first_dims,
-    fix,
-    is_box,
-    without_first,
-)
+from tecomp.poly.regions import is_box
 from tecomp.poly.scan import scan
+from tecomp.poly.scopes import Scope, first_dims, fix, without_first
 from tecomp.scheduling.state import StageState, is_data
 
 

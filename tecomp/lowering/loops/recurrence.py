@@ -34,7 +34,8 @@ from tecomp.lowering.stages.steps import step_stages
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.point_sets import Points
 from tecomp.poly.points import first_point
-from tecomp.poly.regions import Scope, where_equal
+from tecomp.poly.regions import where_equal
+from tecomp.poly.scopes import Scope
 from tecomp.scheduling.state import is_scan
 
 

@@ -16,8 +16,10 @@ from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.full_tiles import free
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import Scope, extend, free, image, united
+from tecomp.poly.regions import image, united
+from tecomp.poly.scopes import Scope, extend
 from tecomp.scheduling.state import At, is_data
 
 

@@ -34,14 +34,10 @@ from tecomp.lowering.stages.whole_tiles import Bounds
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
 from tecomp.lowering.storage.scopes import Ranges
+from tecomp.poly.hulls import windows_around
 from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import (
-    Scope,
-    convex_around,
-    of_earlier_iterations,
-    windows_around,
-    without_gaps,
-)
+from tecomp.poly.regions import convex_around, of_earlier_iterations, without_gaps
+from tecomp.poly.scopes import Scope
 from tecomp.scheduling.state import At, StageState
 
 
