@@ -246,7 +246,7 @@ def test_a_convolution_written_in_te_is_scheduled_as_that_of_the_library(
     for Y in (plain, own):
         results.append(np.empty(Y.shape, np.float32))
         tecomp.build(conv2d.schedule(Y, CPU), [X, W, Y])(x, w, results[-1])
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 def test_what_is_no_convolution_is_refused() -> None:
