@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
@@ -130,7 +129,7 @@ def accesses(tensor: Tensor) -> Accesses:
     if not isinstance(op, ComputeOp):
         return Accesses(op.axis, op.reduce_axis, None, (), (), True)
     body = op.body[tensor.value_index]
-    loads = (node for node in distinct_nodes(*op.body) if isinstance(node, TensorLoad))
+    loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
     for found in map(_access, loads):
         reads.setdefault((found.tensor, tuple(_key(index) for index in found.index)), found)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
@@ -17,7 +16,7 @@ from tecomp.errors import InternalError
 from tecomp.ir.dtype import DType
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import BufferLoad, Expr, Var, index_value, integer_range
-from tecomp.ir.rewrite import bottom_up, substitute
+from tecomp.ir.rewrite import bottom_up, substitute, walk
 from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, seq
 
 Array = NDArray[Any]
@@ -174,7 +173,7 @@ def _read_at(
     """Where a tensor is read for an element, if it is at axes; along those of a reduction all."""
     known: dict[Expr, int | slice] = {axis: slice(None) for axis in op.reduce_axis}
     known.update(zip(op.axis, place, strict=False))
-    for node in distinct_nodes(*op.body):
+    for node in walk(*op.body):
         if isinstance(node, TensorLoad) and node.tensor == tensor:
             at = [known.get(index) for index in node.indices]
             return None if None in at else tuple(n for n in at if n is not None)

@@ -9,13 +9,14 @@ from typing import Any, TypeAlias, overload
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
-from tecomp.compute.nodes import MOST_OPERATIONS, distinct_nodes, operations
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
+from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.expr import Const, Expr, Var, const
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent, Range
 
 Shape: TypeAlias = "Extent | Sequence[Extent]"
@@ -251,9 +252,9 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
     count = operations(*body)
     if count > MOST_OPERATIONS:
         raise DefinitionError(
-            f"{where}: the element has {count} operations, each shared part counted where it is "
-            f"used, and {MOST_OPERATIONS} are the most that one expression can have; make shared "
-            "parts, or parts of a long sum, te.computes of their own"
+            f"{where}: the element has {count} operations, each shared part counted once, and "
+            f"{MOST_OPERATIONS} are the most that one expression can have; make parts of it "
+            "te.computes of their own"
         )
 
 
@@ -265,7 +266,7 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     """
     tops = [expr for expr in body if isinstance(expr, Reduce)]
     inner = [inside for expr in body for inside in _inside(expr)]
-    if any(isinstance(node, Reduce) for node in distinct_nodes(*inner)):
+    if any(isinstance(node, Reduce) for node in walk(*inner)):
         raise DefinitionError(
             f"{where}: a reduction is part of a larger expression; "
             "give the reduction a te.compute of its own, and use its tensor here"
@@ -299,7 +300,7 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
         DefinitionError: they do.
     """
     own = {*axis, *(a for expr in body if isinstance(expr, Reduce) for a in expr.axis)}
-    for node in distinct_nodes(*body):
+    for node in walk(*body):
         if not isinstance(node, IterVar) or node in own:
             continue
         if node.kind is IterKind.REDUCE:

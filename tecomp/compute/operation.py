@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
 from tecomp.errors import Location
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr
-from tecomp.ir.rewrite import fold
+from tecomp.ir.rewrite import fold, walk
 from tecomp.ir.stmt import Extent
 from tecomp.ir.text import NEWLINE, Name, Operand, Pieces, tuple_of
 
@@ -104,7 +103,7 @@ class ComputeOp(Operation):
             object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
-        reads = (n.tensor for n in distinct_nodes(*self.body) if isinstance(n, TensorLoad))
+        reads = (n.tensor for n in walk(*self.body) if isinstance(n, TensorLoad))
         outputs = tuple(Tensor(self, k) for k in range(len(self.body)))
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, TypeGuard, overload
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BinOp, Const, Expr, Var, as_expr, binary, condition_of, const
+from tecomp.ir.rewrite import walk
 from tecomp.ir.text import Name, Operand, Pieces, comma, operands, tuple_of
 
 Axes = IterVar | Sequence[IterVar]
@@ -207,7 +207,7 @@ def _combiner(reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool) -> 
     neutral = reducer.fidentity(*dtypes)
     identity = _fitted(neutral, dtypes, f"{who}: the identity", several=several)
     inside = {*lhs, *rhs}
-    for node in distinct_nodes(*result, *identity):
+    for node in walk(*result, *identity):
         stray = isinstance(node, Var) and node not in inside
         if stray or isinstance(node, TensorLoad | Reduce):
             raise DefinitionError(
@@ -245,7 +245,7 @@ def _start(
 ) -> tuple[Expr, ...]:
     several = len(source) > 1
     start = _fitted(init, tuple(s.dtype for s in source), f"{who}: init=", several=several)
-    for node in distinct_nodes(*start):
+    for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
                 f"{who}: init= uses {node.name}, the axis that is reduced over; "

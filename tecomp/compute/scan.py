@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Expr, as_expr
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 from tecomp.ir.text import NEWLINE, Name, Operand, Pieces
 
@@ -36,7 +36,7 @@ class ScanOp(ComputeOp):
 
     def __post_init__(self) -> None:
         ComputeOp.__post_init__(self)
-        nodes = distinct_nodes(*self.start, *self.body)
+        nodes = walk(*self.start, *self.body)
         reads = (node.tensor for node in nodes if isinstance(node, TensorLoad))
         object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Call, Const, Expr
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 
 _LARGEST = 2**63 - 1
@@ -59,7 +59,7 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
 
 
 def _size(value: Expr, where: str) -> Expr:
-    for node in distinct_nodes(value):
+    for node in walk(value):
         if isinstance(node, IterVar):
             raise DefinitionError(
                 f"{where} is {value}, which depends on axis {node.name}; a size is the same for "

@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias, get_args
 from tecomp.compute.axis import IterVar
 from tecomp.compute.body_check import difference
 from tecomp.compute.builder import Operand, check_statement
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import name_of
@@ -18,6 +17,7 @@ from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer, Extent, Stmt
 
 Check: TypeAlias = Literal["now", "later", "never"]
@@ -218,7 +218,7 @@ def _checked(op: object, where: str) -> ComputeOp:
 def _check_reads(compute: ComputeOp, where: str) -> None:
     for tensor in compute.input_tensors:
         found: list[TensorLoad] = []
-        for node in distinct_nodes(*compute.body):
+        for node in walk(*compute.body):
             is_read = isinstance(node, TensorLoad) and node.tensor == tensor
             if is_read and not any(same(node, other) for other in found):
                 found.append(node)

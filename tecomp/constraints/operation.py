@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
-from tecomp.ir.rewrite import children, free_variables, top_down
+from tecomp.ir.rewrite import children, free_variables, top_down, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import offset_of
 from tecomp.layout.placement.stored import check_layout
@@ -188,22 +187,19 @@ def _number(extent: object, where: str) -> int:
 
 def _loads(body: Expr) -> list[TensorLoad]:
     """What is read, but for what indices are read from: those have no lanes."""
-    todo = list(reversed(body.source if isinstance(body, Reduce) else (body,)))
-    found: dict[int, TensorLoad] = {}
-    while todo:
-        node = todo.pop()
-        if isinstance(node, TensorLoad):
-            found.setdefault(id(node), node)
-        else:
-            todo.extend(reversed(list(children(node))))
-    return list(found.values())
+
+    def parts(node: Any) -> Sequence[Any]:
+        return () if isinstance(node, TensorLoad) else children(node)
+
+    roots = body.source if isinstance(body, Reduce) else (body,)
+    return [node for node in walk(*roots, parts=parts) if isinstance(node, TensorLoad)]
 
 
 def _unknown(loads: Sequence[TensorLoad], where: str) -> tuple[Unknown, ...]:
     found: dict[int, Unknown] = {}
     for load in loads:
         for index, extent in zip(load.indices, load.tensor.shape, strict=True):
-            for node in distinct_nodes(index):
+            for node in walk(index):
                 if isinstance(node, TensorLoad) and id(node) not in found:
                     var = Var(str(node), INT64)
                     found[id(node)] = Unknown(node, var, _number(extent, where))

@@ -17,13 +17,14 @@ def same(a: object, b: object) -> bool:
     """Whether `a` and `b` are the same tree.
 
     Variables bound inside both may differ in name; a free variable is the same as itself only.
-    A loop and not a recursion: trees nest deeper than Python's stack.
+    Two parts that are shared are compared once. A loop and not a recursion: trees nest deeper than
+    Python's stack.
     """
     pairing = _Pairing()
     todo: list[tuple[Any, Any]] = [(a, b)]
     while todo:
         x, y = todo.pop()
-        if x is y and not pairing.renames:
+        if (x is y and not pairing.renames) or (id(x), id(y)) in pairing.compared:
             continue
         x, y = getattr(x, "stands_for", x), getattr(y, "stands_for", y)
         kind = _common_type(type(x), type(y))
@@ -36,6 +37,7 @@ def same(a: object, b: object) -> bool:
         elif is_dataclass(kind):
             if not pairing.agrees(x, y):
                 return False
+            pairing.compared[id(x), id(y)] = x, y
             names = () if hasattr(x, "is_variable") else _compared(kind)
             todo.extend((getattr(x, name), getattr(y, name)) for name in names)
         elif not _equal_values(x, y):
@@ -48,12 +50,14 @@ class _Pairing:
 
     Attributes:
         renames: whether any two variables that differ were paired.
+        compared: the nodes that agree for these variables, or are being compared, by their ids.
     """
 
     def __init__(self) -> None:
         self._partner: dict[Any, Any] = {}
         self._taken: dict[Any, Any] = {}
         self.renames = False
+        self.compared: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def agrees(self, x: Any, y: Any) -> bool:
         """Whether the nodes themselves may be the same; pairs the variables that they bind."""
@@ -68,6 +72,8 @@ class _Pairing:
                 return False
             self._partner[left], self._taken[right] = right, left
             self.renames |= left is not right
+        if mine:
+            self.compared.clear()
         return True
 
 

@@ -42,7 +42,7 @@ from tecomp.ir.expr import (
     Var,
 )
 from tecomp.ir.intrinsics import INTRINSICS
-from tecomp.ir.rewrite import children
+from tecomp.ir.rewrite import children, walk
 from tecomp.ir.stmt import Buffer
 
 Environment: TypeAlias = "list[Any]"
@@ -165,14 +165,7 @@ class _Compiler:
 
 
 def _count_uses(root: Expr) -> Counter[int]:
-    uses: Counter[int] = Counter()
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        uses[id(node)] += 1
-        if uses[id(node)] == 1:
-            todo.extend(children(node))
-    return uses
+    return Counter(id(part) for node in walk(root) for part in children(node))
 
 
 @dataclass

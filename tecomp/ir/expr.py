@@ -162,19 +162,6 @@ def logical_and(*conditions: Expr) -> Expr:
     return _chain(BinOp.AND, conditions, empty=True)
 
 
-def conjuncts(condition: Expr) -> list[Expr]:
-    """`a and b and c` as a, b, c."""
-    found: list[Expr] = []
-    todo = [condition]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Binary) and node.op is BinOp.AND:
-            todo += [node.b, node.a]
-        else:
-            found.append(node)
-    return found
-
-
 def logical_or(*conditions: Expr) -> Expr:
     """Any of the conditions; `false` for none."""
     return _chain(BinOp.OR, conditions, empty=False)

@@ -41,6 +41,8 @@ class Expr(Printed):
 
     __slots__ = ()
 
+    is_value: ClassVar[bool] = True
+
     dtype: DType
 
     def __array_ufunc__(

@@ -29,6 +29,7 @@ from tecomp.ir.expr import (
     const,
 )
 from tecomp.ir.intrinsics import INTRINSICS, result_type
+from tecomp.ir.rewrite import fold
 from tecomp.ir.stmt import Buffer
 from tecomp.ir.text import shortened
 
@@ -59,10 +60,14 @@ _COMPARE: dict[type[ast.cmpop], CmpOp] = {
 
 @dataclass
 class Source:
-    """The text that is read, and what the names in it mean at the place reached."""
+    """The text that is read, and what the names in it mean at the place reached.
+
+    `parts` are the values that have a name in the statement at hand, and nowhere else.
+    """
 
     text: str
     names: dict[str, Var | Buffer] = field(default_factory=dict)
+    parts: dict[str, Expr] = field(default_factory=dict)
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
         """Raise a ParseError about a part of the text."""
@@ -143,25 +148,23 @@ def parse_expr(source: Source, root: ast.expr) -> Expr:
     Raises:
         ParseError: it stands for none, or types do not fit.
     """
-    values: list[Expr] = []
-    todo: list[tuple[ast.expr, Callable[..., Expr] | None, int]] = [(root, None, 0)]
-    while todo:
-        node, build, count = todo.pop()
-        if build is None:
+    plans: dict[int, Plan] = {}
+
+    def parts(node: ast.expr) -> list[ast.expr]:
+        if id(node) not in plans:
             plan = _PLANS.get(type(node))
             if plan is None:
                 source.refuse(node, "this is no expression of the language")
-            inner, build = plan(source, node)
-            todo.append((node, build, len(inner)))
-            todo.extend((child, None, 0) for child in reversed(inner))
-            continue
-        operands = values[len(values) - count :]
-        del values[len(values) - count :]
+            plans[id(node)] = plan(source, node)
+        return plans[id(node)][0]
+
+    def build(node: ast.expr, operands: list[Expr]) -> Expr:
         try:
-            values.append(build(*operands))
+            return plans[id(node)][1](*operands)
         except DefinitionError as error:
             source.refuse(node, error.message)
-    return values[0]
+
+    return fold(root, build, parts)
 
 
 def _leaf(value: Expr) -> Plan:
@@ -186,7 +189,20 @@ def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
 
 
 def _name(source: Source, node: ast.Name) -> Plan:
-    return _leaf(source.variable(node))
+    part = source.parts.get(node.id)
+    return _leaf(source.variable(node) if part is None else part)
+
+
+def _part(source: Source, node: ast.NamedExpr) -> Plan:
+    """A part that has a name, since it is used again."""
+    if node.target.id in source.names:
+        source.refuse(node, "something in scope has this name")
+
+    def build(value: Expr) -> Expr:
+        source.parts[node.target.id] = value
+        return value
+
+    return [node.value], build
 
 
 def _attribute(source: Source, node: ast.Attribute) -> Plan:
@@ -335,6 +351,7 @@ _FORMS: dict[str, Callable[[Source, ast.Call], Plan]] = {
 _PLANS: dict[type[ast.expr], Callable[[Source, Any], Plan]] = {
     ast.Constant: _constant,
     ast.Name: _name,
+    ast.NamedExpr: _part,
     ast.Attribute: _attribute,
     ast.UnaryOp: _unary,
     ast.BinOp: _binary,

@@ -214,6 +214,7 @@ class _Body:
         return seq(*(self.statement(node) for node in nodes))
 
     def statement(self, node: ast.stmt) -> Stmt:
+        self.source.parts = {}
         match node:
             case ast.Pass():
                 return seq()

@@ -1,16 +1,18 @@
-"""The only traversals. A pass is a function built on them, not a visitor class.
+"""The only traversals of nodes. A pass is a function built on them, not a visitor class.
 
-All of them are loops and not recursions: unrolled code nests deeper than Python's stack.
+Expressions and statements are graphs: each visits a node once, however often it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter, is_
 from typing import Any, TypeVar
 
-from tecomp.ir.expr import Broadcast, Expr, Var, cast
+from tecomp.ir import graph
+from tecomp.ir.expr import Binary, BinOp, Broadcast, Expr, Var, cast
+from tecomp.ir.graph import Parts
 from tecomp.ir.stmt import PrimFunc, Range, Stmt
 
 N = TypeVar("N")
@@ -108,6 +110,11 @@ def children(node: Any) -> Sequence[Any]:
     return _READERS[type(node)](node)
 
 
+def statements_in(node: Any) -> Sequence[Any]:
+    """The statements directly inside `node`; expressions are not entered."""
+    return [child for child in children(node) if isinstance(child, Stmt)]
+
+
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:
     """`node` with `f` applied to each child; the same object when nothing changed."""
     names, inner = _SHAPES[type(node)]
@@ -132,19 +139,62 @@ def rebuild(node: N, f: Callable[[Any], Any]) -> N:
     return made
 
 
-def walk(root: Any) -> Iterator[Any]:
-    """`root` and every node below it, outer before inner, in order."""
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += children(node)[::-1]
+def walk(
+    *roots: Any, parts: Parts = children, key: Callable[[Any], Hashable] = id
+) -> Iterator[Any]:
+    """Every node in `roots` once, outer before inner, in the order of the text.
+
+    A part that is used twice comes where it is used first. `parts` says what is inside a node, and
+    `key` what tells nodes apart.
+
+    >>> i = Var("i")
+    >>> double = i + i
+    >>> sum(1 for _ in walk(double * double))
+    3
+    """
+    return graph.walk(*roots, parts=parts, key=key)
+
+
+def post_order(
+    *roots: Any, parts: Parts = children, key: Callable[[Any], Hashable] = id
+) -> Iterator[Any]:
+    """Every node in `roots` once, inner before outer, in the order of the text.
+
+    >>> i = Var("i")
+    >>> list(post_order(i * 2))
+    [i, 2, i * 2]
+    """
+    return graph.post_order(*roots, parts=parts, key=key)
+
+
+def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
+    """`a op b op c` as a, b, c, each once; with `most`, the ends of long chains stay together.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> operands_of(BinOp.ADD, i + j * 2 + 1)
+    [i, j * 2, 1]
+    """
+    opened: set[int] = set()
+
+    def parts(node: Expr) -> Sequence[Expr]:
+        if not isinstance(node, Binary) or node.op is not op:
+            return ()
+        if most is not None and len(opened) >= most - 1:
+            return ()
+        opened.add(id(node))
+        return node.a, node.b
+
+    nodes = list(walk(root, parts=parts))
+    return [node for node in nodes if id(node) not in opened]
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """`a and b and c` as a, b, c, each once."""
+    return operands_of(BinOp.AND, condition)
 
 
 def fold(
-    root: Any,
-    combine: Callable[[Any, list[T]], T],
-    parts: Callable[[Any], Iterable[Any]] = children,
+    root: Any, combine: Callable[[Any, list[T]], T], parts: Parts = children
 ) -> T:
     """What `combine(node, results of its parts)` gives for `root`; asked once for each node.
 
@@ -152,40 +202,15 @@ def fold(
     >>> fold(i * 2 + i, lambda node, depths: 1 + max(depths, default=0))
     3
     """
-    done: dict[int, T] = {}
-    todo: list[tuple[Any, list[Any] | None]] = [(root, None)]
-    while todo:
-        node, inner = todo.pop()
-        if inner is None:
-            if id(node) in done:
-                continue
-            inner = list(parts(node))
-            if inner:
-                todo.append((node, inner))
-                todo += [(part, None) for part in reversed(inner)]
-                continue
-        done[id(node)] = combine(node, [done[id(part)] for part in inner])
-    return done[id(root)]
+    return graph.fold(root, combine, parts)
 
 
 def bottom_up(root: N, rule: Callable[[Any], Any]) -> N:
     """Apply `rule` once to every node, children first; `None` leaves a node as it is."""
     done: dict[int, Any] = {}
-    todo: list[Any] = [root]
-    while todo:
-        node = todo[-1]
-        if id(node) in done:
-            todo.pop()
-            continue
-        inner = _READERS[type(node)](node)
-        waiting = [child for child in inner if id(child) not in done]
-        if waiting:
-            waiting.reverse()
-            todo += waiting
-            continue
-        todo.pop()
+    for node in graph.post_order(root, parts=children):
         rebuilt = node
-        for child in inner:
+        for child in _READERS[type(node)](node):
             if done[id(child)] is not child:
                 rebuilt = rebuild(node, lambda child: done[id(child)])
                 break
@@ -196,23 +221,21 @@ def bottom_up(root: N, rule: Callable[[Any], Any]) -> N:
 
 
 def top_down(root: N, rule: Callable[[Any], Any]) -> N:
-    """Apply `rule` to every node, outer before inner; `None` goes on into its children.
+    """Apply `rule` once to every node, outer before inner; `None` goes on into its children.
 
     Where `rule` gives a node, that stands as it is and nothing below it is visited.
     """
+    given: dict[int, Any] = {}
+
+    def parts(node: Any) -> Sequence[Any]:
+        if id(node) not in given:
+            given[id(node)] = rule(node)
+        return children(node) if given[id(node)] is None else ()
+
     done: dict[int, Any] = {}
-    todo: list[tuple[Any, bool]] = [(root, False)]
-    while todo:
-        node, entered = todo.pop()
-        if id(node) in done:
-            continue
-        if entered:
-            done[id(node)] = rebuild(node, lambda child: done[id(child)])
-        elif (result := rule(node)) is not None:
-            done[id(node)] = result
-        else:
-            todo.append((node, True))
-            todo.extend((child, False) for child in children(node)[::-1])
+    for node in graph.post_order(root, parts=parts):
+        result = given[id(node)]
+        done[id(node)] = rebuild(node, lambda child: done[id(child)]) if result is None else result
     final: N = done[id(root)]
     return final
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,6 @@ from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
 from tecomp.ir.expr import (
-    Binary,
     BinOp,
     BufferLoad,
     CmpOp,
@@ -25,7 +23,7 @@ from tecomp.ir.expr import (
 from tecomp.ir.facts import Facts
 from tecomp.ir.intervals import Interval
 from tecomp.ir.linear import Linear
-from tecomp.ir.rewrite import bottom_up, children, free_variables, map_body, walk
+from tecomp.ir.rewrite import bottom_up, free_variables, map_body, operands_of, walk
 from tecomp.ir.simplify_expr import expression, guarded_indices, is_pure, truth
 from tecomp.ir.stmt import (
     Allocate,
@@ -261,12 +259,8 @@ def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
     first, count = facts.terms.linear(start), facts.terms.linear(extent)
     if not (facts.is_exact(first) and facts.is_exact(count)):
         return
-    todo = [extent]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Binary) and node.op is BinOp.MIN:
-            todo += [node.b, node.a]
-        elif not isinstance(node, Const):
+    for node in operands_of(BinOp.MIN, extent):
+        if not isinstance(node, Const):
             facts.assume(Compare(CmpOp.GE, node, index_value(1)))
     facts.bind(var, first, first.plus(count).shifted(-1))
 
@@ -349,18 +343,14 @@ def _without_unused(root: Stmt) -> Stmt:
         root = bottom_up(root, partial(_drop, used))
 
 
-def _uses(root: Stmt) -> tuple[Counter[Var], list[Stmt]]:
-    """How often each variable and memory is used; the statements that make one."""
-    used: Counter[Var] = Counter()
+def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:
+    """The variables and the memory that are used; the statements that make one."""
+    used: set[Var] = set()
     scopes: list[Stmt] = []
-    todo: list[Any] = [root]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Var):
-            used[node] += 1
-            continue
+    for node in walk(root):
         kind = type(node)
-        todo += children(node)
+        if isinstance(node, Var):
+            used.add(node)
         if kind not in _WITH_BUFFER:
             if kind is Let:
                 scopes.append(node)
@@ -369,18 +359,18 @@ def _uses(root: Stmt) -> tuple[Counter[Var], list[Stmt]]:
         if kind in (Allocate, BufferRealize):
             scopes.append(node)
         else:
-            used[buffer.data] += 1
+            used.add(buffer.data)
         for extent in (*buffer.shape, *(buffer.strides or ())):
             if isinstance(extent, Expr):
-                used.update(free_variables(extent).keys())
+                used.update(free_variables(extent))
     return used, scopes
 
 
-def _drop(used: Counter[Var], node: Any) -> Stmt | None:
+def _drop(used: set[Var], node: Any) -> Stmt | None:
     match node:
-        case Allocate(buffer, body) | BufferRealize(buffer, _, body) if not used[buffer.data]:
+        case Allocate(buffer, body) | BufferRealize(buffer, _, body) if buffer.data not in used:
             return body
-        case Let(var, value, body) if not used[var] and is_pure(value):
+        case Let(var, value, body) if var not in used and is_pure(value):
             return body
         case SeqStmt(stmts) if any(isinstance(part, SeqStmt) for part in stmts):
             return seq(*stmts)

@@ -33,11 +33,13 @@ from tecomp.ir.expr import (
 from tecomp.ir.facts import Facts
 from tecomp.ir.linear import Linear
 from tecomp.ir.operators import OPPOSITE
-from tecomp.ir.rewrite import children, rebuild, walk
+from tecomp.ir.rewrite import children, operands_of, rebuild, walk
 from tecomp.ir.tasks import Task
 
 _SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
 _LOGIC = (BinOp.AND, BinOp.OR)
+# Operands of a minimum that are compared, each with each.
+_LONGEST = 9
 _LEAST, _MOST = integer_range(INT64)
 
 
@@ -238,7 +240,7 @@ def _index(facts: Facts, node: Binary) -> Expr:
     linear = facts.terms.linear
     match node:
         case Binary(BinOp.MIN | BinOp.MAX as op):
-            return extremum(facts, op, _operands(node))
+            return extremum(facts, op, operands_of(op, node, _LONGEST))
         case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, Const(d)) if d > 0:
             if d == 1:
                 return a if op is BinOp.FLOORDIV else Const(0, INT64)
@@ -259,19 +261,6 @@ def _quotient(facts: Facts, node: Binary, a: Linear, b: Linear) -> Expr:
     ):
         return Const(0, INT64) if node.op is BinOp.FLOORDIV else node.a
     return _data(node)
-
-
-def _operands(root: Binary) -> list[Expr]:
-    """`min(min(a, b), c)` as a, b, c."""
-    found: list[Expr] = []
-    todo: list[Expr] = [root]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Binary) and node.op is root.op and len(found) + len(todo) < 8:
-            todo += [node.b, node.a]
-        else:
-            found.append(node)
-    return found
 
 
 def _data(node: Binary) -> Expr:

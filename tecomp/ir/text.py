@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import keyword
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from itertools import chain
 from typing import Any, Self, TypeAlias
+
+from tecomp.ir.graph import post_order, walk
+
+_LONG = 48
+"""Pieces of text up to which a part is written again where it is used again."""
 
 
 class Level(IntEnum):
@@ -86,33 +93,20 @@ Pieces: TypeAlias = "Iterable[Piece]"
 def render(root: Any) -> str:
     """The text of any node that has `pieces()`.
 
-    A variable that nothing binds takes its name where it is met first, and keeps it.
+    A variable that nothing binds takes its name where it is met first, and keeps it. A long part
+    of a value that occurs in it again is written once: `(part := ...)`, and `part` from there on.
     """
-    names = _Names()
-    out: list[str] = []
-    depth = 0
-    todo: list[Iterator[Piece]] = [iter(root.pieces())]
+    writer = _Writer()
+    todo: list[Iterator[Piece]] = [writer.statement((Operand(root),))]
     while todo:
         piece = next(todo[-1], None)
         if piece is None:
             todo.pop()
-        elif isinstance(piece, str):
-            out.append(piece)
         elif isinstance(piece, Operand):
-            todo.append(_operand(piece))
-        elif isinstance(piece, Name):
-            out.append(names.find(piece.node))
-        elif isinstance(piece, Bind):
-            names.bind(piece.node)
-        elif isinstance(piece, Reserve):
-            names.reserve(piece.data)
-        elif isinstance(piece, Release):
-            names.release(piece.node)
-        elif piece is NEWLINE:
-            out.append("\n" + "    " * depth)
+            todo.append(writer.operand(piece))
         else:
-            depth += 1 if piece is INDENT else -1
-    return "".join(out)
+            writer.write(piece)
+    return "".join(writer.out)
 
 
 def comma(items: Iterable[Piece]) -> Iterator[Piece]:
@@ -177,17 +171,107 @@ def take_name(wish: str, taken: set[str]) -> str:
     return name
 
 
-def _operand(piece: Operand) -> Iterator[Piece]:
-    # A node without a level of its own stands alone, as a call does.
-    if getattr(piece.node, "level", Level.ATOM) >= piece.level:
-        return iter(piece.node.pieces())
-    return _parenthesised(piece.node)
+class _Part:
+    """A part of a value that is used again, and long: it is written once, with a name."""
+
+    name = "part"
 
 
-def _parenthesised(node: Any) -> Iterator[Piece]:
-    yield "("
-    yield from node.pieces()
-    yield ")"
+class _Parts:
+    """The parts of the values in one statement.
+
+    Attributes:
+        pieces: what each node is written as.
+        repeated: the nodes that get a name where they are written first.
+        written: those that have it.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.pieces: dict[int, list[Piece]] = {}
+        self.repeated: set[int] = set()
+        self.written: dict[int, _Part] = {}
+        uses = Counter(map(id, values))
+        for node in walk(*values, parts=self._inside):
+            uses.update(map(id, self._inside(node)))
+        if any(count > 1 for count in uses.values()):
+            self._find_repeated(values, uses)
+
+    def _inside(self, node: Any) -> list[Any]:
+        return _values_in(self.of(node))
+
+    def _find_repeated(self, values: Sequence[Any], uses: Counter[int]) -> None:
+        lengths: dict[int, int] = {}
+        for node in post_order(*values, parts=self._inside):
+            length = len(self.of(node)) + sum(lengths[id(part)] for part in self._inside(node))
+            if uses[id(node)] > 1 and length > _LONG:
+                self.repeated.add(id(node))
+                length = 1
+            lengths[id(node)] = length
+
+    def of(self, node: Any) -> list[Piece]:
+        """What a value is written as."""
+        if id(node) not in self.pieces:
+            self.pieces[id(node)] = list(node.pieces())
+        return self.pieces[id(node)]
+
+
+def _values_in(pieces: Sequence[Piece]) -> list[Any]:
+    return [p.node for p in pieces if isinstance(p, Operand) and _is_value(p.node)]
+
+
+def _is_value(node: Any) -> bool:
+    """Whether it is an expression, which can have a name."""
+    return getattr(node, "is_value", False)
+
+
+class _Writer:
+    """The text so far, how far in it is, and what has which name."""
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self.depth = 0
+        self.names = _Names()
+        self.parts = _Parts(())
+
+    def write(self, piece: Piece) -> None:
+        """Add a piece that is no operand."""
+        if isinstance(piece, str):
+            self.out.append(piece)
+        elif isinstance(piece, Name):
+            self.out.append(self.names.find(piece.node))
+        elif isinstance(piece, Bind):
+            self.names.bind(piece.node)
+        elif isinstance(piece, Reserve):
+            self.names.reserve(piece.data)
+        elif isinstance(piece, Release):
+            self.names.release(piece.node)
+        elif piece is NEWLINE:
+            self.out.append("\n" + "    " * self.depth)
+        else:
+            self.depth += 1 if piece is INDENT else -1
+
+    def operand(self, piece: Operand) -> Iterator[Piece]:
+        """What a node is written as where it stands."""
+        node, parts = piece.node, self.parts
+        if not _is_value(node):
+            return self.statement(node.pieces())
+        if (part := parts.written.get(id(node))) is not None:
+            return iter((Name(part),))
+        if id(node) in parts.repeated:
+            part = parts.written[id(node)] = _Part()
+            return chain(("(", Bind(part), Name(part), " := "), parts.of(node), (")",))
+        # A node without a level of its own stands alone, as a call does.
+        if getattr(node, "level", Level.ATOM) >= piece.level:
+            return iter(parts.of(node))
+        return chain(("(",), parts.of(node), (")",))
+
+    def statement(self, pieces: Pieces) -> Iterator[Piece]:
+        """The pieces of a statement, whose values repeat no long part."""
+        own, around = list(pieces), self.parts
+        self.parts = _Parts(_values_in(own))
+        yield from own
+        yield from map(Release, self.parts.written.values())
+        self.parts = around
 
 
 class Printed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -24,7 +24,7 @@ from tecomp.ir.expr import (
     Var,
 )
 from tecomp.ir.intrinsics import INTRINSICS, result_type
-from tecomp.ir.rewrite import children, walk
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -41,6 +41,7 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.tasks import Task, run
 from tecomp.ir.tensor_op import TensorOp, Touch
 
 
@@ -126,50 +127,51 @@ class _Checker:
                 self.refuse(buffer, "extents and strides are not negative")
 
     def body(self, root: Stmt) -> None:
-        """Each statement in order; the end of a scope is an entry of the stack too."""
-        todo: list[Stmt | Callable[[], None]] = [root]
-        while todo:
-            item = todo.pop()
-            if isinstance(item, Stmt):
-                todo.extend(reversed(list(self.statement(item))))
-            else:
-                item()
+        """Each statement in order."""
+        run(self.statement(root))
 
-    def statement(self, node: Stmt) -> Iterator[Stmt | Callable[[], None]]:
+    def statement(self, node: Stmt) -> Task:
         match node:
             case SeqStmt():
-                yield from node.stmts
+                for stmt in node.stmts:
+                    yield self.statement(stmt)
             case IfThenElse():
-                self.scalar(node, node.condition, "bool")
-                yield node.then_case
-                if node.else_case is not None:
-                    yield node.else_case
+                yield self.branches(node)
             case For() | Let():
-                yield from self.binding(node)
+                yield self.binding(node)
             case BufferStore():
                 self.store(node)
             case Prefetch() | Touch():
-                self.expression(node.place)
-                if (
-                    not isinstance(node.place, BufferLoad)
-                    or node.place.dtype != node.place.buffer.dtype
-                ):
-                    self.refuse(node, "what is fetched or moved is the place of one element")
+                self.place(node)
             case TensorOp():
-                yield from self.operation(node)
+                yield self.operation(node)
             case Allocate() | BufferRealize() | DeclBuffer():
-                yield from self.scope(node)
+                yield self.scope(node)
             case _:
                 self.refuse(node, f"a {type(node).__name__} is no statement of the language")
 
-    def operation(self, node: TensorOp) -> Iterator[Stmt | Callable[[], None]]:
+    def branches(self, node: IfThenElse) -> Task:
+        self.scalar(node, node.condition, "bool")
+        yield self.statement(node.then_case)
+        if node.else_case is not None:
+            yield self.statement(node.else_case)
+
+    def place(self, node: Prefetch | Touch) -> None:
+        self.expression(node.place)
+        if (
+            not isinstance(node.place, BufferLoad)
+            or node.place.dtype != node.place.buffer.dtype
+        ):
+            self.refuse(node, "what is fetched or moved is the place of one element")
+
+    def operation(self, node: TensorOp) -> Task:
         for part in walk(node.operands):
             if isinstance(part, Stmt) and not isinstance(part, Touch | For | IfThenElse | SeqStmt):
                 self.refuse(node, "its operands are loops of reads() and writes()")
-        yield node.operands
-        yield node.body
+        yield self.statement(node.operands)
+        yield self.statement(node.body)
 
-    def binding(self, node: For | Let) -> Iterator[Stmt | Callable[[], None]]:
+    def binding(self, node: For | Let) -> Task:
         var = node.bound()[0]
         for value in (node.min, node.extent) if isinstance(node, For) else (node.value,):
             self.expression(value)
@@ -178,12 +180,10 @@ class _Checker:
         if isinstance(node, For) and var.dtype != INT64:
             self.refuse(node, f"loop variables are int64, but {var.name} is {var.dtype}")
         self.bind(var)
-        yield node.body
-        yield lambda: self.variables.discard(var)
+        yield self.statement(node.body)
+        self.variables.discard(var)
 
-    def scope(
-        self, node: Allocate | BufferRealize | DeclBuffer
-    ) -> Iterator[Stmt | Callable[[], None]]:
+    def scope(self, node: Allocate | BufferRealize | DeclBuffer) -> Task:
         buffer = node.buffer
         self.buffer(buffer)
         if isinstance(node, BufferRealize):
@@ -194,13 +194,10 @@ class _Checker:
         else:
             self.bind(buffer.data)
         self.views.setdefault(buffer.data, []).append(buffer)
-        yield node.body
-        yield lambda: self.leave(node)
-
-    def leave(self, node: Allocate | BufferRealize | DeclBuffer) -> None:
-        self.views[node.buffer.data].pop()
+        yield self.statement(node.body)
+        self.views[buffer.data].pop()
         if not isinstance(node, DeclBuffer):
-            self.variables.discard(node.buffer.data)
+            self.variables.discard(buffer.data)
 
     def realize(self, node: BufferRealize) -> None:
         if self.flat:
@@ -256,20 +253,10 @@ class _Checker:
             self.refuse(node, f"{expr.dtype} where {dtype} belongs")
 
     def expression(self, root: Expr) -> None:
-        seen: set[int] = set()
-        todo = [root]
-        variables = self.variables
-        while todo:
-            node = todo.pop()
-            kind = type(node)
-            # Most of all nodes are these.
-            if (kind is Var and node in variables) or id(node) in seen:
-                continue
-            seen.add(id(node))
-            todo += children(node)[::-1]
-            rule = _RULES.get(kind)
+        for node in walk(root):
+            rule = _RULES.get(type(node))
             if rule is None:
-                self.refuse(node, f"a {kind.__name__} is no expression of the language")
+                self.refuse(node, f"a {type(node).__name__} is no expression of the language")
             if why := rule(self, node):
                 self.refuse(node, why)
 

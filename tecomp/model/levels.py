@@ -26,7 +26,7 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.operators import MIRRORED, OPPOSITE
-from tecomp.ir.rewrite import children, free_variables, walk
+from tecomp.ir.rewrite import children, free_variables, post_order, walk
 from tecomp.model.frames import Frame, Loop
 
 
@@ -104,34 +104,33 @@ def depth_of(expr: Expr, depths: Mapping[Var, int]) -> int:
 
 def known_outside(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> list[Expr]:
     """The largest parts of expressions that depend on the loops outside of loop `k` alone."""
-    found: dict[int, Expr] = {}
-    todo = list(exprs)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Const):
-            continue
-        if depth_of(node, depths) < k:
-            found[id(node)] = node
-        else:
-            todo += children(node)
-    return list(found.values())
+    roots = list(exprs)
+    deepest: dict[int, int] = {}
+    for node in post_order(*roots):
+        own = depths[node] if isinstance(node, Var) else -1
+        deepest[id(node)] = max([own, *(deepest[id(part)] for part in children(node))])
+    nodes = walk(*roots, parts=lambda node: () if deepest[id(node)] < k else children(node))
+    return [node for node in nodes if not isinstance(node, Const) and deepest[id(node)] < k]
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:
     """Conditions that hold together if and only if `condition` does."""
-    todo = [condition]
-    while todo:
-        node = todo.pop()
+
+    def inside(node: Expr) -> Sequence[Expr]:
         match node:
             case Binary(BinOp.AND, a, b):
-                todo += [b, a]
+                return a, b
             case Not(Not(inner)):
-                todo.append(inner)
+                return (inner,)
             case Not(Binary(BinOp.OR, a, b)):
-                todo += [Not(b), Not(a)]
+                return Not(a), Not(b)
+        return ()
+
+    for node in walk(condition, parts=inside):
+        match node:
             case Not(Compare(op, a, b)):
                 yield Compare(OPPOSITE[op], a, b)
-            case _:
+            case _ if not inside(node):
                 yield node
 
 

@@ -16,10 +16,10 @@ from tecomp.ir.expr import (
     Not,
     Ramp,
     Var,
-    conjuncts,
 )
-from tecomp.ir.rewrite import children, fold, substitute
+from tecomp.ir.rewrite import children, conjuncts, fold, statements_in, substitute, walk
 from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, IfThenElse, Let, PrimFunc, Stmt
+from tecomp.ir.tasks import Task, run
 from tecomp.ir.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import Unit
 from tecomp.model.frames import Frame, Loop, Where
@@ -27,6 +27,7 @@ from tecomp.model.units import unit_of
 from tecomp.model.values import has_load, is_copy, operations
 
 _Inside: TypeAlias = "tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]"
+_Guarded: TypeAlias = "tuple[Expr, tuple[Frame, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +167,24 @@ class _Finder:
         self.statement = 0
         self.owners: dict[int, int] = {}
         self.alone: set[int] = set()
+        self.read: set[Var] = set()
 
     def run(self, root: Stmt) -> None:
         """Find everything in `root`."""
-        fold(root, self._statements, _inside)
-        todo: list[_Inside] = [(root, (), {})]
-        while todo:
-            node, frames, values = todo.pop()
-            owner = self.owners.get(id(node))
-            if owner is None:
-                self.count += 1
-            self.statement = owner or self.count
-            inner = self._inner(node, frames, values)
-            if owner is not None or isinstance(node, TensorOp):
-                # What an operation of the machine touches is a part of that statement.
-                self.owners.update((id(child), self.statement) for child, _, _ in inner)
-            todo += reversed(inner)
+        fold(root, self._statements, statements_in)
+        run(self._visit(root, (), {}))
+
+    def _visit(self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> Task:
+        owner = self.owners.get(id(node))
+        if owner is None:
+            self.count += 1
+        self.statement = owner or self.count
+        inner = self._inner(node, frames, values)
+        if owner is not None or isinstance(node, TensorOp):
+            # What an operation of the machine touches is a part of that statement.
+            self.owners.update((id(child), self.statement) for child, _, _ in inner)
+        for part in inner:
+            yield self._visit(*part)
 
     def _inner(
         self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]
@@ -200,7 +203,7 @@ class _Finder:
                 self._store(node, frames, values)
             case Touch():
                 self._touched(node, frames, values)
-        return [(child, frames, values) for child in _inside(node)]
+        return [(child, frames, values) for child in statements_in(node)]
 
     def _loop(
         self, node: For, frames: tuple[Frame, ...], values: dict[Var, Expr]
@@ -232,8 +235,11 @@ class _Finder:
         value = substitute(node.value, values)
         self._reads((value,), frames, None)
         # What is read once stays read; only index arithmetic is written out.
-        known = value if not has_load(value) else node.var
-        return [(node.body, frames, {**values, node.var: known})]
+        if any(isinstance(part, BufferLoad) or part in self.read for part in walk(value)
+               if isinstance(part, BufferLoad | Var)):
+            self.read.add(node.var)
+            return [(node.body, frames, values)]
+        return [(node.body, frames, {**values, node.var: value})]
 
     def _store(
         self, node: BufferStore, frames: tuple[Frame, ...], values: dict[Var, Expr]
@@ -295,26 +301,29 @@ class _Finder:
         *,
         is_copy: bool = False,
     ) -> None:
-        todo: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames) for root in roots]
-        while todo:
-            node, around = todo.pop()
-            match node:
-                case Call("if_then_else", (condition, then, other)):
-                    todo += [
-                        (condition, around), (then, (*around, *self._where(condition))),
-                        (other, (*around, *self._where(Not(condition)))),
-                    ]
-                case BufferLoad(buffer, indices, predicate):
-                    if predicate is not None:
-                        todo.append((predicate, around))
-                        around = (*around, *self._where(predicate))
-                    known, lanes = _scalars(tuple(map(self._known, indices)))
-                    self.sites.append(Site(
-                        "read", buffer, known, (*around, *lanes), self.statement, target, place,
-                        is_copy))
-                    todo += [(index, around) for index in indices]
-                case _:
-                    todo += [(child, around) for child in children(node)]
+        starts = [(root, frames) for root in roots]
+        for node, around in walk(*starts, parts=self._guarded_parts, key=_at):
+            if isinstance(node, BufferLoad):
+                known, lanes = _scalars(tuple(map(self._known, node.indices)))
+                if node.predicate is not None:
+                    around = (*around, *self._where(node.predicate))
+                self.sites.append(Site(
+                    "read", node.buffer, known, (*around, *lanes), self.statement, target, place,
+                    is_copy))
+
+    def _guarded_parts(self, item: _Guarded) -> list[_Guarded]:
+        """What is directly inside of an expression, with all that is around it."""
+        node, around = item
+        match node:
+            case Call("if_then_else", (condition, then, other)):
+                return [
+                    (condition, around), (then, (*around, *self._where(condition))),
+                    (other, (*around, *self._where(Not(condition)))),
+                ]
+            case BufferLoad(_, indices, predicate) if predicate is not None:
+                inside = (*around, *self._where(predicate))
+                return [(predicate, around), *((index, inside) for index in indices)]
+        return [(child, around) for child in children(node)]
 
     def _where(self, condition: Expr) -> tuple[Frame, ...]:
         """The condition as frames; what depends on data, and run-time checks, count as true."""
@@ -335,8 +344,8 @@ class _Finder:
         return expr
 
 
-def _inside(node: Stmt) -> list[Stmt]:
-    return [child for child in children(node) if isinstance(child, Stmt)]
+def _at(item: _Guarded) -> tuple[int, int]:
+    return id(item[0]), id(item[1])
 
 
 def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Not, Select, Var
 from tecomp.ir.rewrite import children, walk
@@ -19,20 +19,20 @@ def has_load(node: Expr) -> bool:
 
 def is_copy(value: Expr) -> bool:
     """Whether it is an element that loops and conditions on them choose, or a number."""
-    todo = [value]
-    while todo:
-        match todo.pop():
+    def chosen(node: Expr) -> Sequence[Expr]:
+        match node:
             case Call("if_then_else", (condition, a, b)) | Select(condition, a, b) if (
                 not has_load(condition)
             ):
-                todo += [a, b]
-            case BufferLoad(_, indices) if not any(map(has_load, indices)):
-                continue
-            case Const():
-                continue
-            case _:
-                return False
-    return True
+                return a, b
+        return ()
+
+    def is_element(node: Expr) -> bool:
+        if isinstance(node, BufferLoad):
+            return not any(map(has_load, node.indices))
+        return isinstance(node, Const)
+
+    return all(chosen(node) or is_element(node) for node in walk(value, parts=chosen))
 
 
 def operations(
@@ -43,26 +43,28 @@ def operations(
     while groups:
         start, around = groups.pop()
         counts: Counter[tuple[str, str]] = Counter()
-        todo = [start]
-        while todo:
-            node = todo.pop()
+        for node in walk(start, parts=_computed):
             match node:
                 case Call("if_then_else", (condition, then, other)):
-                    todo += (condition,) if has_load(condition) else ()
                     groups += [
                         (then, (*around, *where(condition))),
                         (other, (*around, *where(Not(condition)))),
                     ]
-                    continue
-                case BufferLoad() | Const() | Var():
-                    continue
-                case Select(condition, a, b) if not has_load(condition):
-                    todo += [a, b]
-                    continue
                 case Binary(op) if op not in _LOGIC:
                     counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
                 case Call(name) if name not in ("check_index", "reinterpret"):
                     counts[name, str(node.dtype.scalar)] += node.dtype.lanes
-            todo += children(node)
         if counts:
             yield around, counts
+
+
+def _computed(node: Expr) -> Sequence[Expr]:
+    """What is computed on elements for `node`, under no condition of its own."""
+    match node:
+        case Call("if_then_else", (condition, _, _)):
+            return (condition,) if has_load(condition) else ()
+        case BufferLoad() | Const() | Var():
+            return ()
+        case Select(condition, a, b) if not has_load(condition):
+            return a, b
+    return children(node)

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TypeAlias
 
 import islpy
 from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, dim_type
 
 from tecomp.ir.expr import Binary, Const, Expr, Not, Var
+from tecomp.ir.rewrite import post_order
 from tecomp.ir.stmt import Extent
 from tecomp.poly.context import CONTEXT
 from tecomp.poly.express import ast_expr, set_to_condition, to_expr
@@ -210,15 +212,12 @@ def condition_hull(cond: Expr, space: Space) -> tuple[Set, bool]:
     """
     exact = True
     done: dict[tuple[int, bool], Set] = {}
-    todo: list[tuple[Expr, bool]] = [(cond, False)]
-    while todo:
-        node, negated = todo[-1]
-        parts = _logic_parts(node, negated)
-        if waiting := [part for part in parts if (id(part[0]), part[1]) not in done]:
-            todo.extend(waiting)
-            continue
-        todo.pop()
-        sets = [done[id(part), sign] for part, sign in parts]
+
+    def inside(item: _Signed) -> list[_Signed]:
+        return _logic_parts(*item)
+
+    for node, negated in post_order((cond, False), parts=inside, key=_name_of):
+        sets = [done[_name_of(part)] for part in _logic_parts(node, negated)]
         if len(sets) == 2 and isinstance(node, Binary):
             is_and = (node.op in AND) != negated
             hull = sets[0].intersect(sets[1]) if is_and else sets[0].union(sets[1])
@@ -234,7 +233,14 @@ def condition_hull(cond: Expr, space: Space) -> tuple[Set, bool]:
     return done[id(cond), False], exact
 
 
-def _logic_parts(node: Expr, negated: bool) -> list[tuple[Expr, bool]]:
+_Signed: TypeAlias = "tuple[Expr, bool]"
+
+
+def _name_of(item: _Signed) -> tuple[int, bool]:
+    return id(item[0]), item[1]
+
+
+def _logic_parts(node: Expr, negated: bool) -> list[_Signed]:
     if isinstance(node, Not):
         return [(node.a, not negated)]
     if isinstance(node, Binary) and node.op in (*AND, *OR) and node.dtype.is_bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Call, Cast, Compare, Const, Expr, Not, Select, Var
-from tecomp.ir.rewrite import children
+from tecomp.ir.rewrite import walk
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MIN, BinOp.MAX)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
@@ -18,15 +18,12 @@ def check(root: Expr) -> Expr:
     Raises:
         LayoutError: a part of it is none of the operations that layouts are decided for.
     """
-    todo = [root]
-    while todo:
-        node = todo.pop()
+    for node in walk(root):
         if not _may_be(node):
             raise LayoutError(
                 f"`{node}` is not quasi-affine; an index map may add indices, multiply, divide or "
                 "take remainders by constants, take min and max, and combine bits with ^ & | << >>"
             )
-        todo.extend(children(node))
     return root
 
 

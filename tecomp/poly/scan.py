@@ -12,6 +12,7 @@ import islpy as isl
 
 from tecomp.errors import InternalError
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
+from tecomp.ir.rewrite import conjuncts
 from tecomp.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
 from tecomp.poly.affine import Space
 from tecomp.poly.box_loops import Body, box_loops, ends_of
@@ -264,13 +265,10 @@ class _Emitter:
 def _count(condition: Expr, var: Var, first: Expr) -> Expr:
     """How many values from `first` on satisfy `condition`, which bounds `var` from above."""
     bounds: list[Expr] = []
-    todo: list[Any] = [condition]
-    while todo:
-        match todo.pop():
+    for part in conjuncts(condition):
+        match part:
             case Compare(op, a, b) if a is var and op in (CmpOp.LE, CmpOp.LT):
                 bounds.append(_exclusive(b) if op is CmpOp.LE else b)
-            case Binary(BinOp.AND, a, b):
-                todo += [b, a]
             case other:
                 raise AssertionError(f"`{other}` is no bound of {var}")
     count = _minus(bounds[0], first)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.extern import ExternOp
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
@@ -15,7 +14,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import Const, Expr, const, if_then_else, index_value, logical_and
-from tecomp.ir.rewrite import bottom_up, substitute
+from tecomp.ir.rewrite import bottom_up, substitute, walk
 from tecomp.ir.stmt import Range
 from tecomp.scheduling.iterations import Iterations, iterations
 from tecomp.scheduling.place import check_scope, direct_consumers
@@ -186,7 +185,7 @@ def _at_iterations(value: Expr, found: Iterations) -> Expr:
 
 def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
     """All of `conditions`, and `condition`, which is read only where those hold."""
-    if conditions and any(isinstance(node, TensorLoad) for node in distinct_nodes(condition)):
+    if conditions and any(isinstance(node, TensorLoad) for node in walk(condition)):
         # Past the end it must not read; `and` alone does not guard.
         condition = if_then_else(logical_and(*conditions), condition, Const(False, BOOL))
     return logical_and(*conditions, condition)

@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 from tecomp.compute.arithmetic import value_of
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.extern import ExternOp
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
@@ -20,7 +19,7 @@ from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
 from tecomp.ir.dtype import DType, promote
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.operators import holds
-from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.rewrite import free_variables, substitute, walk
 from tecomp.ir.stmt import Extent, PadValue, Range
 from tecomp.poly.index_map import IndexMap
 from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
@@ -237,7 +236,7 @@ def _pad_value(
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
     made = _called(value, indices, where) if callable(value) else value
     expr = _expression(made, where)
-    if any(isinstance(node, TensorLoad | Reduce) for node in distinct_nodes(expr)):
+    if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
         raise ScheduleError(
             f"{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, "
             "and no elements of tensors"

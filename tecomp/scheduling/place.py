@@ -9,6 +9,7 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.errors import ScheduleError
+from tecomp.ir.rewrite import walk
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, leaf_position
 
 
@@ -195,11 +196,6 @@ def direct_consumers(state: State, stage: StageState) -> list[StageState]:
 
 def consumers_below(state: State, key: Operation) -> set[Operation]:
     """All stages that read `key`, directly or through others."""
-    found: set[Operation] = set()
-    todo = [state.stage(key)]
-    while todo:
-        for reader in direct_consumers(state, todo.pop()):
-            if reader.key not in found:
-                found.add(reader.key)
-                todo.append(reader)
-    return found
+    first = state.stage(key)
+    readers = walk(first, parts=lambda stage: direct_consumers(state, stage))
+    return {reader.key for reader in readers if reader is not first}

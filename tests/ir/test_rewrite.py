@@ -73,7 +73,8 @@ def test_deep_and_shared_trees() -> None:
     for _ in range(100):
         shared = Binary(BinOp.ADD, shared, shared)
 
-    assert sum(1 for _ in walk(deep(20_000))) == 40_001
+    assert sum(1 for _ in walk(deep(20_000))) == 20_002
+    assert sum(1 for _ in walk(shared)) == 101
     assert free_variables(substitute(deep(20_000), {J: N})) == {I: None, N: None}
     assert isinstance(bottom_up(shared, lambda node: J if node is I else None), Binary)
     assert isinstance(top_down(shared, lambda node: J if node is I else None), Binary)

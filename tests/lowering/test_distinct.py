@@ -11,7 +11,7 @@ from tecomp import te
 from tecomp.ir.dtype import INT64
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import BufferLoad, Const, Var
-from tecomp.ir.rewrite import walk
+from tecomp.ir.rewrite import fold, statements_in
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -50,7 +50,11 @@ def add_one() -> Stmt:
 
 
 def statements(func: PrimFunc) -> list[Any]:
-    return [node for node in walk(func.body) if isinstance(node, Stmt)]
+    """Each as often as it runs in a place of its own."""
+    def listed(node: Any, inside: list[list[Any]]) -> list[Any]:
+        return [node, *(each for part in inside for each in part)]
+
+    return fold(func.body, listed, statements_in)
 
 
 def bound(func: PrimFunc) -> list[Var]:

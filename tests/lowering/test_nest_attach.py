@@ -11,6 +11,8 @@ import pytest
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, TecompError
+from tecomp.ir.expr import Binary, BinOp
+from tecomp.ir.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 
 N = 10
@@ -276,21 +278,39 @@ def test_refused(case: str, nest: Any) -> None:
     assert caught.value.message == message
 
 
+def test_what_is_read_twice_is_inlined_once(nest: Any) -> None:
+    X = te.placeholder((N,), name="X")
+    made = [X]
+    for k in range(100):
+        made.append(te.compute(
+            (N,), lambda i: made[-1][(i + 1) % N] * made[-1][(i + 1) % N] + 1.0, name=f"P{k}"))
+    s = te.create_schedule(made[-1])
+    for stage in made[1:-1]:
+        s[stage].compute_inline()
+
+    products = [
+        node for node in walk(nest(s, [X, made[-1]]).body)
+        if isinstance(node, Binary) and node.op is BinOp.MUL and node.dtype == "float32"
+    ]
+    assert len(products) == 100
+
+
 def test_more_operations_than_can_be_compiled(nest: Any) -> None:
     X = te.placeholder((N,), name="X")
-    made = [te.compute((N,), lambda i: X[i] * X[i] + 1.0, name="P0")]
-    for k in range(1, 20):
-        made.append(te.compute((N,), lambda i: made[-1][i] * made[-1][i] + 1.0, name=f"P{k}"))
+    made = [X]
+    for k in range(20):
+        made.append(te.compute(
+            (N,), lambda i: made[-1][i * 2 % N] * made[-1][(i + 1) % N] + 1.0, name=f"P{k}"))
     s = te.create_schedule(made[-1])
-    for stage in made[:-1]:
+    for stage in made[1:-1]:
         s[stage].compute_inline()
 
     with pytest.raises(LowerError) as caught:
         nest(s, [X, made[-1]])
 
     assert caught.value.message == (
-        "lower: P12 has 16382 operations with the inlined stages written out where they are read, "
-        "and 8192 are the most that one expression can have; inline fewer of them"
+        "lower: P13 has 98298 operations with the inlined stages written out where they are read, "
+        "and 65536 are the most that one expression can have; inline fewer of them"
     )
 
 

@@ -39,8 +39,8 @@ from tecomp.ir.expr import (
     Ramp,
     Select,
     Var,
-    conjuncts,
 )
+from tecomp.ir.rewrite import conjuncts
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 

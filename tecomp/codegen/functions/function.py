@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tecomp.codegen.functions.parallel import nodes, parameter
+from tecomp.codegen.functions.parallel import parameter
 from tecomp.codegen.functions.partial_sums import keep_partial_sums
 from tecomp.codegen.functions.stmt import emit_stmt
 from tecomp.codegen.llvm.emit import TAIL, Code, Function, Module, Options, plain_name
@@ -23,6 +23,7 @@ from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.values.whole_vectors import whole_vectors
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Var
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
 
 _INLINED_LINES = 500
@@ -99,7 +100,7 @@ def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
 
 def written_params(func: PrimFunc) -> frozenset[Var]:
     """`data` of the buffers that `func` writes to."""
-    return frozenset(node.buffer.data for node in nodes(func.body)
+    return frozenset(node.buffer.data for node in walk(func.body)
                      if isinstance(node, BufferStore))
 
 

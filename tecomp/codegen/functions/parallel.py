@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.passes import passes_for
@@ -13,7 +12,7 @@ from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.convert import cast
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import BufferLoad, Expr, Var
-from tecomp.ir.rewrite import children
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
 
 
@@ -97,7 +96,7 @@ def variables_used(root: Stmt) -> dict[Var, None]:
     """All variables in `root`, with those in the shapes of its buffers and their addresses."""
     found: dict[Var, None] = {}
     buffers: set[int] = set()
-    for node in nodes(root):
+    for node in walk(root):
         if isinstance(node, Var):
             found.setdefault(node)
         elif type(node) in (BufferLoad, BufferStore, Allocate, DeclBuffer):
@@ -108,20 +107,8 @@ def variables_used(root: Stmt) -> dict[Var, None]:
     return found
 
 
-def nodes(root: Any) -> Iterator[Any]:
-    """Every node of a tree once, also where its parts are shared."""
-    seen: set[int] = set()
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            todo += children(node)[::-1]
-
-
 def _of_buffer(buffer: Buffer) -> Iterator[Var]:
     yield buffer.data
     for size in buffer.shape:
         if isinstance(size, Expr):
-            yield from (node for node in nodes(size) if isinstance(node, Var))
+            yield from (node for node in walk(size) if isinstance(node, Var))

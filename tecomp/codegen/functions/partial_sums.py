@@ -7,7 +7,7 @@ after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -175,15 +175,15 @@ def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:
 
 def _always(body: Stmt) -> Iterator[BufferStore]:
     """The stores to first lanes that each iteration of a loop with this body comes to."""
-    todo: list[Any] = [body]
-    while todo:
-        node = todo.pop()
+
+    def inside(node: Any) -> Sequence[Any]:
+        if isinstance(node, SeqStmt):
+            return node.stmts
+        return (node.body,) if isinstance(node, Let | Allocate | DeclBuffer) or _runs(node) else ()
+
+    for node in walk(body, parts=inside):
         if isinstance(node, BufferStore) and prefix(node.predicate) is not None:
             yield node
-        elif isinstance(node, SeqStmt):
-            todo += reversed(node.stmts)
-        elif isinstance(node, Let | Allocate | DeclBuffer) or _runs(node):
-            todo.append(node.body)
 
 
 def _runs(node: Any) -> bool:

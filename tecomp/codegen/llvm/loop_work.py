@@ -11,7 +11,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +28,7 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.rewrite import children, walk
+from tecomp.ir.rewrite import children, post_order, walk
 from tecomp.ir.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
 
 _DECIDING = (BufferLoad, Binary, Call)
@@ -95,31 +95,17 @@ def _deciding(statement: Stmt) -> Iterator[Any]:
     """The parts of a statement that could be moved out of a loop, each once."""
     if isinstance(statement, BufferStore):
         yield statement
-    seen: set[int] = set()
-    todo = [part for part in children(statement) if not isinstance(part, Stmt)]
-    while todo:
-        node = todo.pop()
-        kind = type(node)
-        if kind is Const or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if kind in _DECIDING:
-            yield node
-        todo += children(node)
+    own = [part for part in children(statement) if not isinstance(part, Stmt)]
+    yield from (node for node in walk(*own) if type(node) in _DECIDING)
 
 
 def mentions(root: Any, var: Var, named: Mapping[Var, Expr] = MappingProxyType({})) -> bool:
     """Whether the value of `root` changes with `var`, by the values that have names too."""
-    seen: set[int] = set()
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node is var:
-            return True
-        if id(node) not in seen:
-            seen.add(id(node))
-            todo += (named[node],) if isinstance(node, Var) and node in named else children(node)
-    return False
+
+    def parts(node: Any) -> Sequence[Any]:
+        return (named[node],) if isinstance(node, Var) and node in named else children(node)
+
+    return any(node is var for node in walk(root, parts=parts))
 
 
 def _is_constant(index: Any) -> bool:
@@ -144,34 +130,29 @@ def staying_conditions(loop: For) -> list[Expr]:
     """
     changing: set[Var] = {loop.loop_var}
     conditions: list[Expr] = []
-    seen: set[int] = set()
-    todo: list[Any] = [loop.body]
-    while todo:
-        node = todo.pop()
-        kind = type(node)
-        if kind is For:
+    for node in walk(loop.body, parts=lambda node: () if _is_condition(node) else children(node)):
+        if type(node) is For:
             return []
-        if kind is Let:
+        if type(node) is Let:
             changing.add(node.var)
-        if kind is Const or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if kind in _CONDITIONS and node.dtype.is_bool:
+        if _is_condition(node):
             conditions.append(node)
-        else:
-            todo += children(node)
     return _staying(conditions, changing)
+
+
+def _is_condition(node: Any) -> bool:
+    return type(node) in _CONDITIONS and bool(node.dtype.is_bool)
 
 
 def _staying(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
     """Those of the conditions, or of the terms joined in them, that stay while others change."""
-    found: list[Expr] = []
-    todo = conditions[::-1]
-    while todo:
-        node = todo.pop()
-        if not any(part in changing if isinstance(part, Var) else isinstance(part, _MAY_CHANGE)
-                   for part in walk(node)):
-            found.append(node)
-        elif isinstance(node, Binary) and node.op in (BinOp.AND, BinOp.OR):
-            todo += [node.b, node.a]
-    return found
+    stay: dict[int, bool] = {}
+    for node in post_order(*conditions):
+        own = node in changing if isinstance(node, Var) else isinstance(node, _MAY_CHANGE)
+        stay[id(node)] = not own and all(stay[id(part)] for part in children(node))
+
+    def terms(node: Expr) -> Sequence[Expr]:
+        joins = isinstance(node, Binary) and node.op in (BinOp.AND, BinOp.OR)
+        return children(node) if joins and not stay[id(node)] else ()
+
+    return [node for node in walk(*conditions, parts=terms) if stay[id(node)]]

@@ -115,24 +115,20 @@ def find_transposes(statements: Sequence[BufferStore]) -> dict[int, Column]:
 
 def _read_always(value: Expr) -> list[BufferLoad]:
     """The loads of a value that no condition guards, here or elsewhere in it."""
-    always: dict[int, BufferLoad] = {}
-    guarded: set[int] = set()
-    seen: set[int] = set()
-    todo: list[tuple[Any, bool]] = [(value, True)]
-    while todo:
-        node, is_always = todo.pop()
-        if isinstance(node, BufferLoad):
-            if is_always:
-                always[id(node)] = node
-            else:
-                guarded.add(id(node))
-        if is_always and id(node) in seen:
-            continue
-        seen.add(id(node))
-        is_plain = isinstance(node, Binary | Cast | Select) or (
-            isinstance(node, Call) and node.name not in _LAZY)
-        todo += [(part, is_always and is_plain) for part in children(node)]
-    return [node for key, node in always.items() if key not in guarded]
+    always = [node for node in walk(value, parts=_computed_always) if isinstance(node, BufferLoad)]
+    rest = (
+        part for node in walk(value, parts=_computed_always) if not _computed_always(node)
+        for part in children(node)
+    )
+    guarded = set(map(id, walk(*rest)))
+    return [node for node in always if id(node) not in guarded]
+
+
+def _computed_always(node: Any) -> Sequence[Any]:
+    """The parts of a node that are computed wherever it is."""
+    is_plain = isinstance(node, Binary | Cast | Select) or (
+        isinstance(node, Call) and node.name not in _LAZY)
+    return children(node) if is_plain else ()
 
 
 def _is_across(access: Access) -> bool:

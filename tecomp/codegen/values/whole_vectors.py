@@ -9,7 +9,7 @@ becomes two, one for the first lanes and one for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from tecomp.ir.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.rewrite import bottom_up, children, fold, rebuild, walk
+from tecomp.ir.rewrite import bottom_up, children, fold, rebuild, statements_in, walk
 from tecomp.ir.stmt import BufferStore, Let, PrimFunc, Stmt, seq
 
 _REGISTER_BITS = 512
@@ -103,23 +103,20 @@ def _is_whole(lanes: int) -> bool:
 
 def _stores(body: Stmt) -> Iterator[BufferStore]:
     """The stores to vectors of places; expressions are not entered."""
-    todo: list[Any] = [body]
-    while todo:
-        node = todo.pop()
+    for node in walk(body, parts=statements_in):
         if isinstance(node, BufferStore) and node.indices:
             yield node
-        elif isinstance(node, Stmt):
-            todo += [child for child in children(node) if isinstance(child, Stmt)]
 
 
 def _computed(value: Expr) -> Iterator[Expr]:
     """What is computed in lanes; indices and conditions are not."""
-    todo = [value]
-    while todo:
-        node = todo.pop()
-        yield node
-        if not isinstance(node, BufferLoad | Compare):
-            todo += [child for child in children(node) if child.dtype.lanes > 1]
+
+    def parts(node: Expr) -> Sequence[Expr]:
+        if isinstance(node, BufferLoad | Compare):
+            return ()
+        return [child for child in children(node) if child.dtype.lanes > 1]
+
+    return walk(value, parts=parts)
 
 
 def _pieces(lanes: int, register: int) -> list[_Piece]:

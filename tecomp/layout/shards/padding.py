@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, logical_or
-from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.expr import BinOp, CmpOp, Compare, Const, Expr, Var, logical_or
+from tecomp.ir.rewrite import free_variables, operands_of, substitute
 from tecomp.ir.simplify import simplify
 from tecomp.layout.placement.places import offset_of
 from tecomp.layout.shards.cuts import Cut
@@ -83,11 +83,8 @@ def _shortened(condition: Expr) -> Expr:
     """A condition without `x >= 18` where `x >= 17` is another of its parts."""
     least: dict[Expr, int] = {}
     others: list[Expr] = []
-    todo = [condition]
-    while todo:
-        match todo.pop():
-            case Binary(BinOp.OR, a, b):
-                todo += [b, a]
+    for alternative in operands_of(BinOp.OR, condition):
+        match alternative:
             case Compare(CmpOp.GE, Var() as var, Const(int() as bound)):
                 least[var] = min(bound, least.get(var, bound))
             case part:

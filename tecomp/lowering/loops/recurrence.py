@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Expr, Var
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.rewrite import free_variables, walk
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.as_written import as_written
 from tecomp.lowering.stages.definition import Definition
@@ -112,7 +111,7 @@ def _only_for_starts(program: Program) -> set[Operation]:
 
 def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
     """The stages that `values` read."""
-    nodes = distinct_nodes(*values)
+    nodes = walk(*values)
     return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.ir.expr import Call, Const, Expr, Not, index_value
-from tecomp.ir.rewrite import children
+from tecomp.ir.rewrite import children, walk
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.scheduling.state import StageState
 
@@ -101,32 +100,38 @@ class Definition:
     @cached_property
     def starts_from_tensors(self) -> bool:
         """Whether what is stored before the loops over a reduction, or over steps, is read."""
-        return any(isinstance(node, TensorLoad) for node in distinct_nodes(*self.initial))
+        return any(isinstance(node, TensorLoad) for node in walk(*self.initial))
 
 
 def _reads(
     start: tuple[Expr, ...], body: tuple[Expr, ...], later: tuple[Expr, ...]
 ) -> Iterator[Read]:
     """The reads of first steps and of bodies, which hold where `later` does."""
-    seen: set[tuple[int, tuple[int, ...], bool]] = set()
     first = tuple(Not(condition) for condition in later)
-    todo: list[tuple[Any, tuple[Expr, ...], bool]] = [
-        *((e, first, False) for e in reversed(start)),
-        *((e, later, False) for e in reversed(body)),
+    roots = [
+        *((e, later, False) for e in body),
+        *((e, first, False) for e in start),
     ]
-    while todo:
-        node, conditions, is_initial = todo.pop()
-        key = (id(node), tuple(id(c) for c in conditions), is_initial)
-        if key in seen:
-            continue
-        seen.add(key)
+    for node, conditions, is_initial in walk(*roots, parts=_guarded_parts, key=_at):
         if isinstance(node, TensorLoad):
             yield Read(node, conditions, is_initial)
-        starts = node.init if isinstance(node, Reduce) else ()
-        todo.extend(
-            (child, given, is_initial or any(child is start for start in starts))
-            for child, given in reversed(_guarded_children(node, conditions))
-        )
+
+
+_Guarded: TypeAlias = "tuple[Any, tuple[Expr, ...], bool]"
+
+
+def _at(item: _Guarded) -> Hashable:
+    node, conditions, is_initial = item
+    return id(node), tuple(map(id, conditions)), is_initial
+
+
+def _guarded_parts(item: _Guarded) -> list[_Guarded]:
+    node, conditions, is_initial = item
+    starts = node.init if isinstance(node, Reduce) else ()
+    return [
+        (child, given, is_initial or any(child is start for start in starts))
+        for child, given in _guarded_children(node, conditions)
+    ]
 
 
 def _guarded_children(

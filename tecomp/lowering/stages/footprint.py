@@ -6,11 +6,11 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Expr, Var, conjuncts, index_value
+from tecomp.ir.expr import Expr, Var, index_value
+from tecomp.ir.rewrite import conjuncts, walk
 from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
@@ -225,5 +225,5 @@ def check_consumers(program: Program) -> None:
 def _reads(program: Program, body: tuple[Expr, ...], producer: Definition) -> bool:
     return any(
         isinstance(node, TensorLoad) and program.producer(node.tensor) is producer.stage.key
-        for node in distinct_nodes(*body)
+        for node in walk(*body)
     )

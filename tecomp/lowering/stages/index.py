@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.tensor import TensorLoad
 from tecomp.ir.dtype import BOOL, INT32, INT64
 from tecomp.ir.expr import (
@@ -94,7 +93,7 @@ def _is_index(expr: Expr) -> bool:
     """Whether `expr` is computed from axes and sizes alone, in a type that indices have."""
     return expr.dtype in (INT32, INT64) and all(
         node.dtype in (INT32, INT64, BOOL) and not isinstance(node, TensorLoad)
-        for node in distinct_nodes(expr)
+        for node in walk(expr)
     )
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import MOST_OPERATIONS, distinct_nodes, operations
 from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Expr, Var
-from tecomp.ir.rewrite import bottom_up, substitute
+from tecomp.ir.numbers import Numbers
+from tecomp.ir.rewrite import bottom_up, substitute, walk
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.ir.text import identifier, take_name
 from tecomp.lowering.stages.definition import Definition
@@ -97,12 +99,8 @@ class Program:
     def inside(self, key: Operation, position: int) -> set[Operation]:
         """The stages computed inside the first `position` loops of `key`, however deep."""
         leaves = self.state.stage(key).leaves[max(position - 1, 0) :]
-        todo = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
-        found = set(todo)
-        while todo:
-            todo = [d.stage.key for inner in todo for _, d in self.attached(inner)]
-            found.update(todo)
-        return found
+        here = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
+        return set(walk(*here, parts=lambda op: [d.stage.key for _, d in self.attached(op)]))
 
     def roots(self) -> list[Definition]:
         """The stages that are computed once, producers first."""
@@ -224,7 +222,7 @@ def _check_missing(
     given: set[tuple[Operation, int]],
 ) -> None:
     for key, body in bodies.items():
-        for node in distinct_nodes(*body, *starts.get(key, ())):
+        for node in walk(*body, *starts.get(key, ())):
             if not isinstance(node, TensorLoad):
                 continue
             stage = state.stage(node.tensor.op)
@@ -279,6 +277,9 @@ def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
     inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
     bodies: Bodies = {}
     starts: Bodies = {}
+    numbers = Numbers()
+    # An element that is read in several places is written out once.
+    written: dict[tuple[Any, ...], Expr] = {}
 
     def rule(node: object) -> Expr | None:
         if not isinstance(node, TensorLoad):
@@ -286,8 +287,11 @@ def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
         stage = state.stage(node.tensor.op)
         if stage.key not in inline:
             return None
-        axes, body = inline[stage.key]
-        return substitute(body, dict(zip(axes, node.indices, strict=True)))
+        element = stage.key, *map(numbers.of, node.indices)
+        if element not in written:
+            axes, body = inline[stage.key]
+            written[element] = substitute(body, dict(zip(axes, node.indices, strict=True)))
+        return written[element]
 
     for stage in state:
         if not isinstance(stage.op, ComputeOp):

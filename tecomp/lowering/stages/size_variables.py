@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.compute.extern import ExternOp
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
@@ -59,7 +58,7 @@ def _defined(stage: StageState) -> list[Var]:
             found += [*_variables(axis.extent), *_variables(axis.dom.min)]
         bound = {*stage.op.axis, *stage.op.reduce_axis, *_bound_by_reducer(stage)}
         start = stage.op.start if isinstance(stage.op, ScanOp) else ()
-        nodes = distinct_nodes(*stage.op.body, *start)
+        nodes = walk(*stage.op.body, *start)
         found += [node for node in nodes if type(node) is Var and node not in bound]
     if isinstance(stage.op, ExternOp):
         found += free_variables(stage.op.statement)

@@ -24,6 +24,8 @@ from tecomp.lowering.storage.scopes import Rule, rewrite_statements, size_ranges
 Mark: TypeAlias = Literal["ahead", "kept"]
 """The field of a `BufferRealize` that has the variable of the loop."""
 
+_Guarded: TypeAlias = "tuple[Stmt, list[Expr]]"
+
 
 def across_iterations(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
     """`func` without marks, after `rule` has taken the marked regions out of every loop.
@@ -50,20 +52,24 @@ def _has(node: Any, mark: Mark) -> bool:
 
 def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr]]]:
     """The regions in the body of `loop` that are marked with it, and the conditions around each."""
-    todo: list[tuple[Stmt, list[Expr]]] = [(loop.body, [])]
-    while todo:
-        node, conditions = todo.pop()
+
+    def inside(item: _Guarded) -> list[_Guarded]:
+        node, conditions = item
         match node:
             case BufferRealize() if getattr(node, mark) is loop.loop_var:
-                yield node, conditions
+                return []
             case IfThenElse(condition, then, other):
-                if other is not None:
-                    todo.append((other, [*conditions, Not(condition)]))
-                todo.append((then, [*conditions, condition]))
+                cases = [(then, [*conditions, condition])]
+                return cases if other is None else [*cases, (other, [*conditions, Not(condition)])]
             case SeqStmt(stmts):
-                todo += [(stmt, conditions) for stmt in reversed(stmts)]
+                return [(stmt, conditions) for stmt in stmts]
             case BufferRealize(body=body) | Allocate(body=body):
-                todo.append((body, conditions))
+                return [(body, conditions)]
+        return []
+
+    for node, conditions in walk((loop.body, []), parts=inside):
+        if _has(node, mark) and getattr(node, mark) is loop.loop_var:
+            yield node, conditions
 
 
 def allocated_around(buffers: Sequence[Buffer], body: Stmt) -> Stmt:

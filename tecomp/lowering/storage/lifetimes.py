@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tecomp.ir.expr import BufferLoad, Var
-from tecomp.ir.rewrite import children, walk
+from tecomp.ir.rewrite import children, statements_in, walk
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -17,6 +17,7 @@ from tecomp.ir.stmt import (
     PrimFunc,
     Stmt,
 )
+from tecomp.ir.tasks import Task, run
 
 
 @dataclass(slots=True)
@@ -101,16 +102,13 @@ class _Walker:
 
     def run(self, root: Stmt) -> None:
         """Visit everything."""
-        stack: list[tuple[bool, Stmt]] = [(False, root)]
-        while stack:
-            is_end, node = stack.pop()
-            if is_end:
-                self._leave(node)
-                continue
-            self._enter(node)
-            stack.append((True, node))
-            inner = [child for child in children(node) if isinstance(child, Stmt)]
-            stack += [(False, child) for child in reversed(inner)]
+        run(self._visit(root))
+
+    def _visit(self, node: Stmt) -> Task:
+        self._enter(node)
+        for child in statements_in(node):
+            yield self._visit(child)
+        self._leave(node)
 
     def _enter(self, node: Stmt) -> None:
         self.position += 1

@@ -13,7 +13,6 @@ from itertools import permutations
 from typing import Any, TypeAlias, TypeVar
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.nodes import distinct_nodes
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin, length
@@ -29,7 +28,7 @@ from tecomp.ir.expr import (
     Not,
     Select,
 )
-from tecomp.ir.rewrite import children, fold
+from tecomp.ir.rewrite import children, fold, walk
 from tecomp.poly.tiles import Digit
 
 _CHAINS = frozenset((
@@ -94,7 +93,7 @@ def _marks(
 ) -> dict[int, Key]:
     """What stands for operands and scalar parameters in an expression."""
     found: dict[int, Key] = {id(value): ("scalar", k) for k, value in enumerate(scalars)}
-    for node in distinct_nodes(root):
+    for node in walk(root):
         for k, load in enumerate(loads):
             if isinstance(node, TensorLoad) and same(node, load):
                 found[id(node)] = ("operand", k)
@@ -117,14 +116,8 @@ def same_reducer(a: Reduce, b: Reduce) -> bool:
 
 def uses_axes(body: Expr) -> IterVar | None:
     """An axis that a body computes with, outside of the indices of its reads."""
-    todo: list[Any] = [*_values(body)]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, IterVar):
-            return node
-        if not isinstance(node, TensorLoad):
-            todo += children(node)
-    return None
+    nodes = walk(*_values(body), parts=_outside_of_indices)
+    return next((node for node in nodes if isinstance(node, IterVar)), None)
 
 
 def _values(body: Expr) -> tuple[Expr, ...]:
@@ -133,16 +126,11 @@ def _values(body: Expr) -> tuple[Expr, ...]:
 
 def _outer_nodes(root: Expr) -> Iterator[Any]:
     """The nodes of an expression that are in no index of a read."""
-    seen: set[int] = set()
-    todo: list[Any] = [root]
-    while todo:
-        node = todo.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        if not isinstance(node, TensorLoad):
-            todo += reversed(list(children(node)))
+    return walk(root, parts=_outside_of_indices)
+
+
+def _outside_of_indices(node: Any) -> Sequence[Any]:
+    return () if isinstance(node, TensorLoad) else children(node)
 
 
 def _distinct_loads(values: Sequence[Expr]) -> list[TensorLoad]:
@@ -163,7 +151,7 @@ def _numbers(root: Expr) -> list[Expr]:
         is_number[id(node)] = found
         return found
 
-    fold(root, combine, lambda node: () if isinstance(node, TensorLoad) else children(node))
+    fold(root, combine, _outside_of_indices)
     return [node for node in _outer_nodes(root) if is_number[id(node)]]
 
 

@@ -27,14 +27,13 @@ from tecomp.ir.expr import (
     Select,
     Var,
     binary,
-    conjuncts,
     index_value,
     is_const,
     logical_and,
 )
 from tecomp.ir.facts import Facts
 from tecomp.ir.linear import Linear
-from tecomp.ir.rewrite import walk
+from tecomp.ir.rewrite import conjuncts, walk
 from tecomp.ir.simplify_expr import expression, truth
 from tecomp.ir.stmt import Buffer
 from tecomp.ir.tasks import Task, run

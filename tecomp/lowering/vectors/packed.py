@@ -13,7 +13,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.dtype import DType
 from tecomp.ir.equal import same
 from tecomp.ir.expr import BinOp, BufferLoad, Call, Const, Expr, Var, binary, cast, is_const
-from tecomp.ir.rewrite import bottom_up, top_down, walk
+from tecomp.ir.rewrite import bottom_up, fold, top_down, walk
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
 
@@ -83,15 +83,11 @@ def _read(join: Call, views: Views) -> BufferLoad:
 
 def _parts(join: Expr) -> list[Expr]:
     """What is joined, in order."""
-    found: list[Expr] = []
-    todo: list[Expr] = [join]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Call) and node.name == "join":
-            todo += reversed(node.args)
-        else:
-            found.append(node)
-    return found
+
+    def ends(node: Expr, parts: list[list[Expr]]) -> list[Expr]:
+        return [end for part in parts for end in part] if _is_join(node) else [node]
+
+    return fold(join, ends, lambda node: node.args if _is_join(node) else ())
 
 
 def _problem(join: Expr, parts: Sequence[Expr]) -> str:

@@ -21,12 +21,11 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
     binary,
-    conjuncts,
     index_value,
     logical_and,
 )
 from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import bottom_up, children, walk
+from tecomp.ir.rewrite import bottom_up, children, conjuncts, walk
 from tecomp.ir.simplify import EMPTY, enter_loop
 from tecomp.ir.simplify_expr import truth
 from tecomp.ir.stmt import (

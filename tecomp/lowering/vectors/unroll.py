@@ -21,7 +21,16 @@ from tecomp.ir.expr import (
     binary,
     index_value,
 )
-from tecomp.ir.rewrite import bottom_up, children, fold, map_body, rebuild, walk
+from tecomp.ir.rewrite import (
+    bottom_up,
+    children,
+    fold,
+    map_body,
+    post_order,
+    rebuild,
+    statements_in,
+    walk,
+)
 from tecomp.ir.simplify import constant_upper_bound
 from tecomp.ir.stmt import (
     BufferStore,
@@ -120,7 +129,9 @@ def _stays_the_same(condition: Expr, loop: For) -> bool:
 
 def _unrolled(loop: For, limit: int) -> Stmt:
     turns = _turns(loop)
-    statements = sum(isinstance(part, BufferStore | Let | Prefetch) for part in walk(loop.body))
+    # Copies of an inner loop that was unrolled share what they have in common.
+    statements = fold(loop.body, lambda node, inside: sum(inside) + isinstance(
+        node, BufferStore | Let | Prefetch), statements_in)
     forms = 1 if isinstance(loop.extent, Const) else 2
     if turns is not None and forms == 1 and turns * statements > limit:
         raise LowerError(
@@ -183,20 +194,10 @@ def _depending(body: Stmt, var: Var) -> list[Any]:
     """The nodes of `body` that have `var` in them, each once and inner before outer."""
     depends: dict[int, bool] = {}
     found: list[Any] = []
-    todo: list[Any] = [body]
-    while todo:
-        node = todo[-1]
-        inner = children(node)
-        waiting = [child for child in inner if id(child) not in depends]
-        if waiting:
-            waiting.reverse()
-            todo += waiting
-            continue
-        todo.pop()
-        if id(node) not in depends:
-            depends[id(node)] = node is var or any(depends[id(child)] for child in inner)
-            if depends[id(node)]:
-                found.append(node)
+    for node in post_order(body):
+        depends[id(node)] = node is var or any([depends[id(child)] for child in children(node)])
+        if depends[id(node)]:
+            found.append(node)
     return found
 
 

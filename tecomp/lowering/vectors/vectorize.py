@@ -7,7 +7,7 @@ from typing import Any
 
 from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary, index_value
 from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import children, rebuild, walk
+from tecomp.ir.rewrite import children, fold, rebuild, statements_in, walk
 from tecomp.ir.simplify import EMPTY, enter_loop, function_facts, simplify
 from tecomp.ir.simplify_expr import expression
 from tecomp.ir.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, seq
@@ -61,13 +61,13 @@ def _is_vector(node: object) -> bool:
 def _with_inner(body: Stmt) -> set[int]:
     """Vectorized loops that have another one inside."""
     found: set[int] = set()
-    todo: list[tuple[Any, tuple[int, ...]]] = [(body, ())]
-    while todo:
-        node, around = todo.pop()
-        if _is_vector(node):
-            found.update(around)
-            around = (*around, id(node))
-        todo.extend((child, around) for child in children(node) if isinstance(child, Stmt))
+
+    def has_vector(node: Any, inside: list[bool]) -> bool:
+        if _is_vector(node) and any(inside):
+            found.add(id(node))
+        return _is_vector(node) or any(inside)
+
+    fold(body, has_vector, statements_in)
     return found
 
 

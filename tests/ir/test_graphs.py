@@ -1,0 +1,166 @@
+"""Expressions are graphs: what is used twice is visited, compared, printed and read once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.errors import ParseError
+from tecomp.ir.codec import encode
+from tecomp.ir.dtype import DType
+from tecomp.ir.equal import same
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import Binary, BinOp, BufferLoad, Const, Expr, Var
+from tecomp.ir.graph import fold, post_order, walk
+from tecomp.ir.numbers import Numbers
+from tecomp.ir.parser import parse
+from tecomp.ir.rewrite import bottom_up, free_variables, substitute, top_down
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
+from tecomp.ir.verify import verify
+
+FLOAT32 = DType("float32")
+i, j = Var("i"), Var("j")
+X, Y = Buffer("X", (4,), FLOAT32), Buffer("Y", (4,), FLOAT32)
+
+
+def squared(x: Expr, times: int) -> Expr:
+    """As a tree it has more nodes than there are atoms, from 300 times on."""
+    for _ in range(times):
+        x = x * x + 1
+    return x
+
+
+def operands(node: Any) -> list[Any]:
+    return [node.a, node.b] if isinstance(node, Binary) else []
+
+
+class Counted:
+    """Counts how often the parts of each node are asked for."""
+
+    def __init__(self) -> None:
+        self.visits: dict[str, int] = {}
+
+    def __call__(self, name: str) -> list[str]:
+        self.visits[name] = self.visits.get(name, 0) + 1
+        number = int(name)
+        return [str(number - 1)] * 2 if number else []
+
+
+@pytest.mark.parametrize("order", [walk, post_order])
+def test_a_node_is_visited_once(order: Any) -> None:
+    counted = Counted()
+
+    nodes = list(order("1000", parts=counted, key=str))
+
+    assert sorted(map(int, nodes)) == list(range(1001))
+    # Its parts are looked at on the way in, and for the results on the way out.
+    assert max(counted.visits.values()) <= 2
+
+
+def test_results_are_computed_once() -> None:
+    nodes: list[Any] = []
+
+    def depth(node: Any, inside: list[int]) -> int:
+        nodes.append(node)
+        return 1 + max(inside, default=0)
+
+    assert fold(squared(i, 1000), depth, operands) == 2001
+    assert len({id(node) for node in nodes}) == len(nodes) == 3001
+
+
+def test_rewriting_keeps_what_is_shared() -> None:
+    big = squared(i, 1000)
+    asked: list[Any] = []
+
+    def rule(node: Any) -> Expr | None:
+        asked.append(node)
+        return j if node is i else None
+
+    for rewritten in (bottom_up(big, rule), top_down(big, rule), substitute(big, {i: j})):
+        assert same(rewritten, squared(j, 1000))
+        assert not same(rewritten, big)
+    assert len(asked) == 2 * 3001
+    assert free_variables(big) == {i: None}
+
+
+def test_the_same_trees_have_one_number() -> None:
+    numbers = Numbers()
+
+    assert numbers.of(squared(i, 1000)) == numbers.of(squared(i, 1000))
+    assert numbers.of(squared(i, 1000)) != numbers.of(squared(j, 1000))
+    assert numbers.of(Const(1)) != numbers.of(Const(1, DType("int32")))
+    assert numbers.of(Const(0.0, FLOAT32)) != numbers.of(Const(-0.0, FLOAT32))
+    assert numbers.of(BufferLoad(X, (i,))) != numbers.of(BufferLoad(Y, (i,)))
+
+
+def test_words_of_a_value() -> None:
+    assert len(encode(squared(i, 1000))) < 20_000
+
+
+def statement(value: Expr) -> PrimFunc:
+    body = For(i, Const(0), Const(4), ForKind.SERIAL, seq(
+        BufferStore(Y, value, (i,)), BufferStore(X, value, (i,))))
+    return PrimFunc("f", (X, Y), body)
+
+
+@pytest.mark.parametrize("times", [2, 5, 40])
+def test_a_long_part_is_printed_once_and_read_back(times: int) -> None:
+    func = statement(squared(BufferLoad(X, (i,)), times))
+
+    text = str(func)
+
+    assert parse(text) == func
+    assert str(parse(text)) == text
+    assert len(text) < 1000 + 250 * times
+    verify(parse(text))
+
+
+def test_how_a_long_part_is_printed() -> None:
+    value = squared(BufferLoad(X, (i,)), 4)
+
+    assert str(value) == (
+        "(part := ((X[i] * X[i] + float32(1.0)) * (X[i] * X[i] + float32(1.0)) + float32(1.0)) * "
+        "((X[i] * X[i] + float32(1.0)) * (X[i] * X[i] + float32(1.0)) + float32(1.0)) + "
+        "float32(1.0)) * part + float32(1.0)"
+    )
+
+
+def test_the_text_of_a_large_graph_is_short() -> None:
+    assert len(str(squared(i, 2000))) < 200_000
+
+
+def test_a_part_is_known_in_its_statement_alone() -> None:
+    head = 'def f(X: Buffer("float32", (4,))):\n    '
+
+    assert parse(head + "X[0] = (a := X[1] + X[2]) * a") == parse(
+        head + "X[0] = (X[1] + X[2]) * (X[1] + X[2])")
+    with pytest.raises(ParseError) as caught:
+        parse(head + "X[0] = (a := X[1] + X[2]) * a\n    X[1] = a")
+    assert caught.value.message == "line 3, column 12: nothing in scope has this name: `a`"
+    with pytest.raises(ParseError) as caught:
+        parse(head + "X[0] = (X := X[1] + X[2])")
+    assert caught.value.message == (
+        "line 2, column 13: something in scope has this name: `X := X[1] + X[2]`")
+
+
+def test_shared_parts_are_simplified_and_computed_once() -> None:
+    index: Expr = i
+    for _ in range(200):
+        index = (index * index + 3) % 4
+    simple = simplify(index, {i: (0, 3)})
+    assert sum(1 for _ in walk(simple, parts=operands)) < 2000
+
+    func = statement(squared(BufferLoad(X, (i,)), 60) * 0.0)
+    x, y = np.full(4, 0.5, "float32"), np.zeros(4, "float32")
+    evaluate(simplify(func), [x, y])
+    assert np.isnan(y).all()
+
+
+def test_long_minima_and_conditions() -> None:
+    least: Expr = i
+    for k in range(500):
+        least = Binary(BinOp.MIN, least, j + k)
+    assert sum(1 for _ in walk(simplify(least), parts=operands)) < 20
