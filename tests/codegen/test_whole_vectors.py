@@ -15,7 +15,7 @@ from tecomp.codegen.functions.partial_sums import keep_partial_sums
 from tecomp.codegen.llvm.jit import host
 from tecomp.codegen.values.whole_vectors import prefix, whole_vectors
 from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Expr
+from tecomp.ir.expr import BufferLoad, Expr
 from tecomp.ir.parser import parse
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import BufferStore, Let, PrimFunc
@@ -112,6 +112,72 @@ def test_sums_stay_where_nothing_overlaps(more: str, *, is_kept: bool) -> None:
     whole = whole_vectors(func)
     made = keep_partial_sums(whole)
     assert ("C_part" in str(made)) == is_kept
+    means_the_same(func, made)
+
+
+@pytest.mark.parametrize("lanes", [*range(1, 16), 24, 31])
+@pytest.mark.parametrize("kind", ["float32", "float64", "int8"])
+def test_of_known_first_lanes_there_are_no_others(lanes: int, kind: str) -> None:
+    width = 32 if lanes > 16 else 16
+    func = parse(f"""
+def f(A: Buffer("{kind}", (80,)), B: Buffer("{kind}", (80,))):
+    for i in range(2):
+        with Allocate(Buffer("{kind}", ({lanes + 8},), scope="local")) as own:
+            own[ramp(0, 1, 8)] = A[ramp(i, 1, 8)]
+            with Let(ramp(0, 1, {width}) < broadcast({lanes}, {width})) as mask:
+                store(own[ramp(8, 1, {width})], A.load(ramp(i * {lanes}, 1, {width}), where=mask), where=mask)
+            with Let(ramp(0, 1, {width}) < broadcast({lanes}, {width})) as mask:
+                store(own[ramp(8, 1, {width})], own.load(ramp(8, 1, {width}), where=mask) + A[ramp(i, 1, {width})], where=mask)
+            with Let(ramp(0, 1, {width}) < broadcast({lanes}, {width})) as mask:
+                store(B[ramp(i * {lanes}, 1, {width})], own.load(ramp(8, 1, {width}), where=mask), where=mask)
+            B[ramp(72, 1, 8)] = own[ramp(0, 1, 8)]
+""")
+    whole = whole_vectors(func)
+    made = keep_partial_sums(whole)
+    means_the_same(func, whole)
+    means_the_same(func, made)
+    # No access of memory that is allocated here has a mask.
+    assert not [
+        node for node in walk(made.body)
+        if isinstance(node, BufferLoad | BufferStore) and node.predicate is not None
+        and node.buffer.name not in ("A", "B")
+    ]
+
+
+def test_one_variable_is_bound_to_masks_that_differ() -> None:
+    loop = parse("""
+def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
+    for u in unrolled(3):
+        with Let(ramp(0, 1, 8) < broadcast(u * 2 + 3, 8)) as mask:
+            store(B[ramp(u * 8, 1, 8)], A.load(ramp(u * 8, 1, 8), where=mask), where=mask)
+""")
+    func = unroll_loops(loop)
+    means_the_same(loop, whole_vectors(func))
+    counts = [_lanes(node) for node in walk(whole_vectors(func).body) if isinstance(node, BufferStore)]
+    assert counts == [3, 5, 7]
+
+
+def _lanes(store: BufferStore) -> int:
+    return prefix(store.predicate) or store.indices[-1].dtype.lanes
+
+
+@pytest.mark.parametrize(("more", "is_kept"), [
+    ("own[ramp(5, 1, 5)] = A[ramp(5, 1, 5)]", True),
+    ("own[ramp(4, 1, 5)] = A[ramp(5, 1, 5)]", False),
+    ("own[2] = A[5]", False),
+])
+def test_memory_of_first_lanes_alone_becomes_vectors(more: str, *, is_kept: bool) -> None:
+    func = parse(f"""
+def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
+    for i in range(4):
+        with Allocate(Buffer("float32", (10,), scope="local")) as own:
+            own[ramp(0, 1, 5)] = A[ramp(i * 5, 1, 5)]
+            {more}
+            own[ramp(0, 1, 5)] = own[ramp(0, 1, 5)] * A[ramp(i, 1, 5)]
+            B[ramp(i * 5, 1, 5)] = own[ramp(0, 1, 5)]
+""")
+    made = keep_partial_sums(whole_vectors(func))
+    assert ("own_part" in str(made)) == is_kept
     means_the_same(func, made)
 
 

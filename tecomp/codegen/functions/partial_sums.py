@@ -1,8 +1,8 @@
-"""Parts of vectors that a loop reads and writes again and again stay in whole vectors meanwhile.
+"""Parts of vectors that are read and written again and again stay in whole vectors meanwhile.
 
 LLVM keeps what a loop adds to in registers, but not what is loaded and stored under a mask. So the
 first lanes of a vector are copied to a vector of this function's own before the loop, and back
-after it.
+after it. Memory that is allocated for them alone is replaced by such vectors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,13 @@ def keep_partial_sums(func: PrimFunc) -> PrimFunc:
 def _kept(terms: Terms, node: Stmt) -> Task:
     places: _Places = {}
     if isinstance(node, For) and node.kind is ForKind.SERIAL:
-        places = _places(terms, node)
+        places = _places(terms, node, node.body)
+    elif isinstance(node, Allocate):
+        found = _places(terms, node.body, node.body)
+        places = {
+            where: place for where, place in found.items()
+            if place.store.buffer.data is node.buffer.data
+        }
     inner: Any = node
     if places:
         inner = rebuild(node, lambda child: bottom_up(child, lambda n: _own(terms, places, n)))
@@ -77,10 +83,10 @@ def _kept(terms: Terms, node: Stmt) -> Task:
     return _around(node, made, [*places.values()]) if places else made
 
 
-def _around(loop: Any, made: Stmt, places: list[_Place]) -> Stmt:
-    """`made`, which stands for `loop`, with the vectors filled before and put back after it."""
+def _around(node: Any, made: Stmt, places: list[_Place]) -> Stmt:
+    """`made`, which stands for `node`, with the vectors; a loop fills them and puts them back."""
     before, after = [], []
-    for place in places:
+    for place in places if isinstance(node, For) else ():
         there = place.store
         load = BufferLoad(there.buffer, there.indices, there.predicate)
         before.append(BufferStore(place.own, load, place.whole))
@@ -88,9 +94,9 @@ def _around(loop: Any, made: Stmt, places: list[_Place]) -> Stmt:
     result: Stmt = seq(*before, made, *after)
     for place in places:
         result = Allocate(place.own, result)
-    if isinstance(loop.extent, Const) and loop.extent.value > 0:
+    if isinstance(node, Allocate) or (isinstance(node.extent, Const) and node.extent.value > 0):
         return result
-    return IfThenElse(Compare(CmpOp.GT, loop.extent, index_value(0)), result)
+    return IfThenElse(Compare(CmpOp.GT, node.extent, index_value(0)), result)
 
 
 def _own(terms: Terms, places: _Places, node: Any) -> Any:
@@ -127,27 +133,33 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
     return row, (start.const, count, lanes if is_plain else 0)
 
 
-def _places(terms: Terms, loop: For) -> _Places:
-    """What all iterations of `loop` read and write in the same place, and nothing else overlaps."""
-    stores = list(_always(loop.body))
+def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
+    """What all of `node` reads and writes in the same place, and nothing else overlaps.
+
+    Args:
+        terms: of the indices.
+        node: a loop, or what memory is allocated for.
+        body: of the loop, or all of that.
+    """
+    stores = list(_always(body))
     if not stores:
         return {}
     memory = {store.buffer.data for store in stores}
     bound: set[Var] = set()
     spans: dict[Var, dict[_Row, dict[_Span, bool]]] = {}
-    for node in walk(loop):
-        if isinstance(node, For) and node.kind is ForKind.PARALLEL:
+    for inner in walk(node):
+        if isinstance(inner, For) and inner.kind is ForKind.PARALLEL:
             return {}
-        if isinstance(node, For | Let | Allocate):
-            bound.update(node.bound())
-        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data in memory:
-            where = _where(terms, node)
+        if isinstance(inner, For | Let | Allocate):
+            bound.update(inner.bound())
+        if isinstance(inner, BufferLoad | BufferStore) and inner.buffer.data in memory:
+            where = _where(terms, inner)
             if where is None:
-                memory.discard(node.buffer.data)
+                memory.discard(inner.buffer.data)
                 continue
             row, span = where
-            known = spans.setdefault(node.buffer.data, {}).setdefault(row, {})
-            known[span] = known.get(span, False) or isinstance(node, BufferLoad)
+            known = spans.setdefault(inner.buffer.data, {}).setdefault(row, {})
+            known[span] = known.get(span, False) or isinstance(inner, BufferLoad)
     found: _Places = {}
     for store in stores:
         data = store.buffer.data
@@ -174,7 +186,7 @@ def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:
 
 
 def _always(body: Stmt) -> Iterator[BufferStore]:
-    """The stores to first lanes that each iteration of a loop with this body comes to."""
+    """The stores to first lanes that are come to whenever this is, or each iteration with it."""
 
     def inside(node: Any) -> Sequence[Any]:
         if isinstance(node, SeqStmt):

@@ -4,7 +4,8 @@ LLVM takes a vector of, say, 31 lanes apart into scalars wherever it goes from o
 next, and stores some that it has converted with bytes too many. So none is left: a vector becomes
 the next longer one, and its loads and stores have a mask for the lanes that there are, which
 `tecomp.codegen.memory.pieces` makes cheap. Where a register or more would be empty, a statement
-becomes two, one for the first lanes and one for the rest.
+becomes two, one for the first lanes and one for the rest. Of a vector whose first lanes alone are
+stored, however many, there are no others.
 """
 
 from __future__ import annotations
@@ -60,12 +61,41 @@ def whole_vectors(func: PrimFunc) -> PrimFunc:
     Args:
         func: a function with flat buffers.
     """
-    odd = [node for node in _stores(func.body) if not _is_whole(node.indices[-1].dtype.lanes)]
+    body = _with_known_masks(func.body)
+    odd = [node for node in _stores(body) if not _is_whole(_count(node)) or _is_part(node)]
     if not odd:
         return func
     bits = max(wide_type(part.dtype).bits for store in odd for part in _computed(store.value))
     work = _Pass(_REGISTER_BITS // bits)
-    return replace(func, body=bottom_up(func.body, lambda node: _rule(work, node)))
+    return replace(func, body=bottom_up(body, lambda node: _rule(work, node)))
+
+
+def _with_known_masks(body: Stmt) -> Stmt:
+    """The same with masks of a known number of first lanes where they are used."""
+    if not any(_is_known_mask(node) for node in walk(body, parts=statements_in)):
+        return body
+
+    def rule(node: Any) -> Any:
+        # Copies of an unrolled loop may bind one variable to masks that differ.
+        if _is_known_mask(node):
+            return bottom_up(node.body, lambda inner: node.value if inner is node.var else None)
+        return None
+
+    result: Stmt = bottom_up(body, rule)
+    return result
+
+
+def _is_known_mask(node: Any) -> bool:
+    return isinstance(node, Let) and prefix(node.value) is not None
+
+
+def _count(store: BufferStore) -> int:
+    """How many lanes a store to a vector is of."""
+    return prefix(store.predicate) or store.indices[-1].dtype.lanes
+
+
+def _is_part(store: BufferStore) -> bool:
+    return _count(store) < store.indices[-1].dtype.lanes
 
 
 def prefix(predicate: Expr | None) -> int | None:
@@ -142,12 +172,14 @@ def _rule(work: _Pass, node: Any) -> Stmt | None:
         return _bound(work, node) if node.var in work.variables else None
     if not isinstance(node, BufferStore) or not node.indices:
         return None
-    lanes = node.indices[-1].dtype.lanes
-    if _is_whole(lanes):
+    lanes, count = node.indices[-1].dtype.lanes, _count(node)
+    if _is_whole(lanes) and not _is_part(node):
         return None
-    parts = [_Piece(0, lanes, whole(lanes))]
+    if _is_part(node):
+        node = replace(node, predicate=None)
+    parts = [_Piece(0, count, whole(count))]
     if _is_separate(node):
-        parts = _pieces(lanes, work.register)
+        parts = _pieces(count, work.register)
     return seq(*(_part(work, node, lanes, piece) for piece in parts))
 
 
@@ -217,7 +249,8 @@ def _cut(work: _Pass, root: Expr, lanes: int, piece: _Piece) -> Expr:
             case Call(name, _, dtype) if not rest and factor:
                 return Call(name, tuple(parts), dtype.with_lanes(factor * piece.width))
             case BufferLoad(buffer, indices) if indices and indices[-1].dtype.lanes == lanes:
-                predicate = None if node.predicate is None else made[id(node.predicate)]
+                is_all = (prefix(node.predicate) or 0) >= piece.start + piece.count
+                predicate = None if is_all or node.predicate is None else made[id(node.predicate)]
                 places = tuple(made[id(index)] for index in indices)
                 same_place = isinstance(places[-1], Broadcast) and predicate is None
                 return BufferLoad(buffer, places,
