@@ -33,7 +33,7 @@ from tecomp.schedules.tiles import (
     walk_squares,
     width_of,
 )
-from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
+from tecomp.schedules.turned import are_long_rows_turned, number_of, turn_where_used, turned
 from tecomp.schedules.types import wide_type
 
 _ALONG, _ACROSS = 8, 4
@@ -83,7 +83,7 @@ def define(
     if axis == 0 and rank > 1 and dtype == wide:
         attrs = {"axis": 0, "by": "steps"}
         return _by_steps(A, exclusive, dtype, name, attrs)
-    if axis == rank - 1 and are_turned(A):
+    if axis == rank - 1 and are_long_rows_turned(A):
         return _by_rows(A, exclusive, dtype, wide, name)
     extent = A.shape[axis]
     if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _MANY:

@@ -11,16 +11,42 @@ _MOST = 256
 """Elements of a row up to which a few rows, turned, stay in the first cache."""
 _MANY = 8
 """Rows from which on they fill a vector."""
+_LONG, _MANY_LONG = 2048, 64
+"""The same for the second cache, and for longer rows: each of several cores has some."""
+_PAGE_BYTES = 4096
+_LINE_BYTES = 64
+_TOGETHER = 16
+"""Rows that are turned together."""
 
 
 def are_turned(A: te.Tensor) -> bool:
     """Whether what runs along the rows of `A` is to walk through several of them at once."""
+    return _are_turned(A, _MOST, _MANY)
+
+
+def are_long_rows_turned(A: te.Tensor) -> bool:
+    """The same where little is done with each element, and turned rows may be farther away.
+
+    Rows that are some pages long, or nearly, share few sets of the first cache, and push each other
+    out of it.
+    """
+    if are_turned(A):
+        return True
+    is_counted = isinstance(product(A.shape[:-1]), int)
+    if not is_counted or not _are_turned(A, _LONG, _MANY_LONG):
+        return False
+    apart = A.shape[-1] * A.dtype.bytes
+    sets = {row * apart % _PAGE_BYTES // _LINE_BYTES for row in range(_TOGETHER)}
+    return 2 * len(sets) > _TOGETHER
+
+
+def _are_turned(A: te.Tensor, most: int, many: int) -> bool:
     *rows, columns = A.shape
     if not rows or not all(isinstance(extent, int) for extent in rows[1:]):
         return False
     count = product(rows)
-    fits = not isinstance(count, int) or count >= _MANY
-    return fits and isinstance(columns, int) and columns < _MOST
+    fits = not isinstance(count, int) or count >= many
+    return fits and isinstance(columns, int) and columns < most
 
 
 def turned(A: te.Tensor, dtype: str, name: str) -> te.Tensor:

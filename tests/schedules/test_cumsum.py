@@ -49,7 +49,8 @@ def test_rows_from_rows(shape: tuple[int, ...], exclusive: bool, target: tecomp.
 
 
 @pytest.mark.parametrize(
-    "shape", [(8, 1), (9, 0), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)]
+    "shape", [(8, 1), (9, 0), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256),
+     (70, 300), (5, 13, 411)]
 )
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_several_rows_at_once(
@@ -88,6 +89,18 @@ def test_groups_of_long_rows(
     expected = wide.cumsum(-1, dtype=wide.dtype) - (wide if exclusive else 0)
 
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "by"),
+    [((64, 300), "rows"), ((63, 300), "groups"), ((100, 2047), "groups"), ((100, 2000), "rows"),
+     ((100, 1020), "groups"), ((100, 1024), "groups"), ((100, 1040), "rows"), ((9, 255), "rows")],
+)
+def test_long_rows_are_turned_where_they_share_no_sets_of_the_cache(
+    shape: tuple[int, int], by: str
+) -> None:
+    B = cumsum.define(te.placeholder(shape, name="A"))
+    assert B.op.attrs["by"] == by
 
 
 def test_nothing_leaks_from_row_to_row_or_backwards(target: tecomp.Target) -> None:
