@@ -46,7 +46,7 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     if _is_mirrored(rest, d):
         # (d - 1 - x) // d == -(x // d)
         return whole.plus(floordiv(known, rest.times(-1).shifted(d - 1), d), -1)
-    if (digit := _divisible(known, rest.single(), d)) is not None:
+    if (digit := _divisible(rest.single(), d)) is not None:
         return whole.plus(_divided(known, digit, d))
     if (y := _lifted(known, rest)) is not None:
         # (x // c + k) // d == (x + c*k) // (c*d)
@@ -71,7 +71,7 @@ def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     term = rest.single()
     if isinstance(term, Digit) and term.size is not None and term.size <= d:
         return rest
-    if (digit := _divisible(known, term, d)) is not None:
+    if (digit := _divisible(term, d)) is not None:
         return _remainder(known, digit, d)
     # (g*x + r) % (g*c) == g * (x % c) + r  where 0 <= r < g
     for g in _divisors(rest, d):
@@ -91,17 +91,17 @@ def _is_mirrored(rest: QuasiAffine, d: int) -> bool:
     return rest.const == d - 1 and all(c < 0 for c in rest.terms.values())
 
 
-def _divisible(known: Known, term: Term | None, d: int) -> Digit | None:
+def _divisible(term: Term | None, d: int) -> Digit | None:
     """`term`, if it is a digit of which quotients and remainders by `d` are digits."""
     if not isinstance(term, Digit) or (term.high is not None and term.high % (term.low * d)):
         return None
-    return term if isinstance(term.of, int) or known.is_exact(term.of) else None
+    return term
 
 
 def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
     """`(x // l % (d*m)) // d == x // (l*d) % m`."""
     x, low, high = digit.of, digit.low * d, digit.high
-    if isinstance(x, int):
+    if isinstance(x, int) or not known.is_exact(x):
         return QuasiAffine({Digit(x, low, high): 1})
     quotient = floordiv(known, x, low)
     return quotient if high is None else modulo(known, quotient, high // low)
@@ -110,7 +110,7 @@ def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
 def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
     """`(x // l % (d*m)) % d == x // l % d`."""
     x, low = digit.of, digit.low
-    if isinstance(x, int):
+    if isinstance(x, int) or not known.is_exact(x):
         return QuasiAffine({Digit(x, low, low * d): 1})
     if low == 1:
         return modulo(known, x, d)
@@ -120,10 +120,9 @@ def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
 def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
     """`(x + c*k, c)` for a sum `x // c + k`."""
     match total.shifted(-total.const).single():
-        case Digit(x, low, None) as digit if low > 1 and (
-            isinstance(x, int) or known.is_exact(x)
-        ):
-            return digit.whole.shifted(total.const * low), low
+        case Digit(_, low, None) as digit if low > 1 and known.is_exact(digit.whole):
+            lifted = digit.whole.shifted(total.const * low)
+            return (lifted, low) if known.is_exact(lifted) else None
     return None
 
 

@@ -36,9 +36,10 @@ from tecomp.ir.intervals import (
     most_of,
     product,
 )
-from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.operators import OPPOSITE
+from tecomp.ir.quasi_affine import Digit, QuasiAffine, Term
 from tecomp.ir.stmt import Buffer
+from tecomp.ir.terms import Terms
 
 _STEPS = 48
 _DEPTH = 10
@@ -50,8 +51,8 @@ class _Known:
 
     depth: int
     interval: Interval
-    low: tuple[Linear, ...] = ()
-    high: tuple[Linear, ...] = ()
+    low: tuple[QuasiAffine, ...] = ()
+    high: tuple[QuasiAffine, ...] = ()
 
 
 class Facts:
@@ -63,7 +64,10 @@ class Facts:
         memo: results that hold for as long as the facts do, by the id of a node.
         buffers: what buffers whose extents are expressions have become, by `buffer_key`.
         simple: ids of nodes that were simplified before, under the facts that hold around them.
+        keeps_periods: `x % d` becomes x where it is below d.
     """
+
+    keeps_periods = False
 
     def __init__(self) -> None:
         self.terms = Terms()
@@ -71,10 +75,10 @@ class Facts:
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.buffers: dict[tuple[Any, ...], Buffer] = {}
         self.simple: frozenset[int] = frozenset()
-        self._known: dict[int, _Known] = {}
-        self._sums: dict[frozenset[tuple[int, int]], Interval] = {}
+        self._known: dict[Term, _Known] = {}
+        self._sums: dict[frozenset[tuple[Term, int]], Interval] = {}
         self._holds: dict[int, bool] = {}
-        self._intervals: dict[int, Interval] = {}
+        self._intervals: dict[Term, Interval] = {}
         self._nesting = 0
 
     def enter(self) -> Any:
@@ -114,13 +118,13 @@ class Facts:
         key = self.buffer_key(buffer)
         return buffer if key is None else self.buffers.get(key, buffer)
 
-    def bind(self, var: Var, low: Linear | None, high: Linear | None) -> None:
+    def bind(self, var: Var, low: QuasiAffine | None, high: QuasiAffine | None) -> None:
         """`low <= var <= high`; None where there is no bound."""
         interval = (
             self.interval(low)[0] if low is not None else None,
             self.interval(high)[1] if high is not None else None,
         )
-        self._known[self.terms.key(var)] = _Known(
+        self._known[Digit(self.terms.key(var))] = _Known(
             len(self._known), interval,
             (low,) if low is not None and low.terms else (),
             (high,) if high is not None and high.terms else (),
@@ -152,7 +156,7 @@ class Facts:
         """Whether `condition` was assumed, or its opposite; None if neither."""
         return self._holds.get(self.terms.key(condition))
 
-    def _compared(self, op: CmpOp, total: Linear) -> None:
+    def _compared(self, op: CmpOp, total: QuasiAffine) -> None:
         if not total.terms:
             return
         if op in (CmpOp.LT, CmpOp.LE, CmpOp.EQ):
@@ -160,7 +164,7 @@ class Facts:
         if op in (CmpOp.GT, CmpOp.GE, CmpOp.EQ):
             self._at_most(total.times(-1), -1 if op is CmpOp.GT else 0)
 
-    def _at_most(self, total: Linear, limit: int) -> None:
+    def _at_most(self, total: QuasiAffine, limit: int) -> None:
         """Record `total <= limit`."""
         limit -= total.const
         parts, scale = _canonical(total)
@@ -171,12 +175,12 @@ class Facts:
         else:
             # c*x <= k == x <= k // c
             self._sums[parts] = (low, less(high, limit // scale))
-        inner = max(total.terms, key=lambda key: self._depth(key, total.terms[key][0]))
-        atom, c = total.terms[inner]
-        if not isinstance(atom, Var):
+        inner = max(total.terms, key=self._depth)
+        c = total.terms[inner]
+        if self.terms.var(inner) is None:
             return
-        known = self._known.get(inner, _Known(len(self._known), self._atom_interval(atom)))
-        rest = Linear({k: t for k, t in total.terms.items() if k != inner}, -limit)
+        known = self._known.get(inner, _Known(len(self._known), self._term_interval(inner)))
+        rest = _without(total, inner, -limit)
         # c*x + rest <= 0, so x <= -rest/c for positive c and x >= rest/-c for negative c.
         low, high = known.interval
         lows, highs = known.low, known.high
@@ -191,19 +195,21 @@ class Facts:
         self._known[inner] = _Known(known.depth, (low, high), lows[-4:], highs[-4:])
         self._forget()
 
-    def _depth(self, key: int, atom: Expr) -> int:
-        known = self._known.get(key)
-        return known.depth if known else (0 if isinstance(atom, Var) else -1)
+    def _depth(self, term: Term) -> int:
+        known = self._known.get(term)
+        return known.depth if known else (-1 if self.terms.var(term) is None else 0)
 
-    def is_exact(self, total: Linear) -> bool:
+    def is_exact(self, total: QuasiAffine) -> bool:
         """Whether the sum cannot wrap around.
 
         Index variables never do; values that are read from memory may be anything.
         """
-        data = [key for key in total.terms if self.terms.is_data(key)]
-        if not data:
+        if not self.terms.has_data:
             return True
-        low, high = self.interval(Linear({key: total.terms[key] for key in data}, total.const))
+        data = self.terms.of_data(total)
+        if not data.terms:
+            return True
+        low, high = self.interval(data)
         least, most = integer_range(INT64)
         return low is not None and high is not None and least <= low and high <= most
 
@@ -219,12 +225,12 @@ class Facts:
             total = self.terms.linear(value)
             self.bind(var, total, total)
 
-    def interval(self, total: Linear) -> Interval:
+    def interval(self, total: QuasiAffine) -> Interval:
         """Least and greatest value of a sum, as far as constants tell."""
         low: int | None = total.const
         high: int | None = total.const
-        for key, (atom, c) in total.terms.items():
-            least, most = self._interval_of(key, atom)
+        for term, c in total.terms.items():
+            least, most = self._interval_of(term)
             if c < 0:
                 least, most = most, least
             low = None if low is None or least is None else low + c * least
@@ -238,18 +244,19 @@ class Facts:
             high = less(high, None if most is None else scale * most + total.const)
         return low, high
 
-    def at_most(self, total: Linear, limit: int) -> bool:
+    def is_within(self, total: QuasiAffine, end: int) -> bool:
+        """Whether `0 <= total < end` is certain."""
+        return self.at_least(total, 0) and self.at_most(total, end - 1)
+
+    def at_most(self, total: QuasiAffine, limit: int) -> bool:
         """Whether `total <= limit` is certain."""
-        high = self.interval(total)[1]
-        if high is not None and high <= limit:
-            return True
         return self._search(total, limit, [_STEPS], _DEPTH)
 
-    def at_least(self, total: Linear, limit: int) -> bool:
+    def at_least(self, total: QuasiAffine, limit: int) -> bool:
         """Whether `total >= limit` is certain."""
         return self.at_most(total.times(-1), -limit)
 
-    def _search(self, total: Linear, limit: int, steps: list[int], depth: int) -> bool:
+    def _search(self, total: QuasiAffine, limit: int, steps: list[int], depth: int) -> bool:
         high = self.interval(total)[1]
         if high is not None and high <= limit:
             return True
@@ -263,11 +270,11 @@ class Facts:
         decide: Callable[[Any], bool] = all if every else any
         return decide(self._search(bound, limit, steps, depth - 1) for bound in bounds)
 
-    def greatest(self, total: Linear) -> int | None:
+    def greatest(self, total: QuasiAffine) -> int | None:
         """A number that `total` never exceeds, as small as is found; None if none is."""
         return self._greatest(total, [_STEPS], _DEPTH)
 
-    def _greatest(self, total: Linear, steps: list[int], depth: int) -> int | None:
+    def _greatest(self, total: QuasiAffine, steps: list[int], depth: int) -> int | None:
         high = self.interval(total)[1]
         steps[0] -= 1
         chosen = self._next(total) if steps[0] > 0 and depth > 0 and len(total.terms) > 1 else None
@@ -279,62 +286,63 @@ class Facts:
             return less(high, max(known))
         return less(high, min(known)) if known and not chosen[1] else high
 
-    def _next(self, total: Linear) -> tuple[list[Linear], bool] | None:
+    def _next(self, total: QuasiAffine) -> tuple[list[QuasiAffine], bool] | None:
         """Sums that bound `total` from above with one atom fewer; whether all are needed."""
-        best: tuple[int, int] | None = None
-        for key, (atom, c) in total.terms.items():
-            rank = self._rank(key, atom, c)
+        best: tuple[int, Term] | None = None
+        for term, c in total.terms.items():
+            rank = self._rank(term, c)
             if rank is not None and (best is None or rank > best[0]):
-                best = (rank, key)
+                best = (rank, term)
         return self._bounds(total, best[1]) if best else None
 
-    def _rank(self, key: int, atom: Expr, c: int) -> int | None:
+    def _rank(self, term: Term, c: int) -> int | None:
         """Order of putting in bounds: choices first, inner before outer, quotients last."""
-        match atom:
+        if isinstance(term, Digit) and term.low > 1:
+            return 0 if term.high is None and c % term.low == 0 else None
+        match self.terms.text(term):
             case Binary(BinOp.MIN | BinOp.MAX) | Select():
                 return 1 << 30
             case Call("if_then_else"):
                 return 1 << 30
-            case Binary(BinOp.FLOORDIV, _, Const(d)) if d > 0 and c % d == 0:
-                return 0
             case Var():
-                known = self._known.get(key)
+                known = self._known.get(term)
                 has = known and (known.high if c > 0 else known.low)
                 return known.depth + 1 if known and has else None
         return None
 
-    def _bounds(self, total: Linear, key: int) -> tuple[list[Linear], bool]:
-        atom, c = total.terms[key]
-        rest = Linear({k: t for k, t in total.terms.items() if k != key}, total.const)
+    def _bounds(self, total: QuasiAffine, term: Term) -> tuple[list[QuasiAffine], bool]:
+        c = total.terms[term]
+        rest = _without(total, term, total.const)
+        if isinstance(term, Digit) and term.low > 1:
+            # (x - d + 1) / d <= x // d <= x / d
+            above = term.whole if c > 0 else term.whole.shifted(1 - term.low)
+            return [rest.plus(above, c // term.low)], True
         linear = self.terms.linear
-        match atom:
+        match self.terms.text(term):
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
                 both = [rest.plus(linear(a), c), rest.plus(linear(b), c)]
                 return both, (op is BinOp.MIN) != (c > 0)
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
                 return [rest.plus(linear(a), c), rest.plus(linear(b), c)], True
-            case Binary(BinOp.FLOORDIV, a, Const(d)):
-                # (x - d + 1) / d <= x // d <= x / d
-                above = linear(a) if c > 0 else linear(a).shifted(1 - int(d))
-                return [rest.plus(above, c // int(d))], True
-        known = self._known[key]
+        known = self._known[term]
         forms = [rest.plus(form, c) for form in (known.high if c > 0 else known.low)]
         number = known.interval[1 if c > 0 else 0]
         if number is not None:
             forms.append(rest.shifted(c * number))
         return forms, False
 
-    def _interval_of(self, key: int, atom: Expr) -> Interval:
-        known = self._known.get(key)
+    def _interval_of(self, term: Term) -> Interval:
+        known = self._known.get(term)
         if known is not None:
             return known.interval
-        found = self._intervals.get(key)
+        found = self._intervals.get(term)
         if found is None:
-            # A long chain of atoms inside atoms is cut short, as Python's stack is.
+            # A long chain of terms inside terms is cut short, as Python's stack is.
             self._nesting += 1
-            found = self._atom_interval(atom) if self._nesting < _DEPTH else self._any(atom)
+            found = self._term_interval(term) if self._nesting < _DEPTH else (
+                self._any(self.terms.text(term)))
             self._nesting -= 1
-            self._intervals[key] = found
+            self._intervals[term] = found
         return found
 
     def _any(self, atom: Expr) -> Interval:
@@ -342,18 +350,25 @@ class Facts:
 
     def _value(self, expr: Expr) -> Interval:
         """Least and greatest value of an operand, which wraps around where it is data."""
-        total = self.terms.linear(expr)
+        return self._value_of(self.terms.linear(expr))
+
+    def _value_of(self, total: QuasiAffine) -> Interval:
         return self.interval(total) if self.is_exact(total) else integer_range(INT64)
 
-    def _atom_interval(self, atom: Expr) -> Interval:
+    def _term_interval(self, term: Term) -> Interval:
+        if not isinstance(term, Digit) or (term.low == 1 and term.high is None):
+            return self._unknown_interval(self.terms.text(term))
+        inner = self._value_of(term.whole)
+        low, high = divided(inner[0], term.low), divided(inner[1], term.low)
+        is_below = low is not None and high is not None and low >= 0
+        if term.size is None or (is_below and high is not None and high < term.size):
+            return low, high
+        return 0, term.size - 1
+
+    def _unknown_interval(self, atom: Expr) -> Interval:
         match atom:
             case Var():
                 return self._any(atom)
-            case Binary(BinOp.FLOORDIV, a, Const(d)) if d > 0:
-                low, high = self._value(a)
-                return divided(low, int(d)), divided(high, int(d))
-            case Binary(BinOp.MOD, _, Const(d)) if d > 0:
-                return 0, int(d) - 1
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
                 x, y = self._value(a), self._value(b)
                 if op is BinOp.MIN:
@@ -377,9 +392,18 @@ class Facts:
         return interval if fits or not self.is_data(atom) else (least, most)
 
 
-def _canonical(total: Linear) -> tuple[frozenset[tuple[int, int]], int]:
-    """The terms of a sum as a number times terms without a common factor, the first positive."""
+def _without(total: QuasiAffine, term: Term, const: int) -> QuasiAffine:
+    """`const` and the other terms of `total`."""
+    return QuasiAffine({other: c for other, c in total.terms.items() if other != term}, const)
+
+
+def _canonical(total: QuasiAffine) -> tuple[frozenset[tuple[Term, int]], int]:
+    """The terms of a sum as a number times terms without a common factor, one of them positive."""
+    if len(total.terms) == 1:
+        ((term, scale),) = total.terms.items()
+        return frozenset(((term, 1),)), scale
     scale = total.factor()
-    if total.terms[min(total.terms)][1] < 0:
+    if total.terms[min(total.terms, key=hash)] < 0:
         scale = -scale
-    return frozenset((key, c // scale) for key, (_, c) in total.terms.items()), scale
+    parts = total.terms.items()
+    return frozenset(parts if scale == 1 else [(term, c // scale) for term, c in parts]), scale

@@ -22,7 +22,7 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.facts import Facts
 from tecomp.ir.intervals import Interval
-from tecomp.ir.linear import Linear
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import bottom_up, free_variables, map_body, operands_of, walk
 from tecomp.ir.simplify_expr import expression, guarded_indices, is_pure, truth
 from tecomp.ir.stmt import (
@@ -149,7 +149,7 @@ def function_facts(func: PrimFunc) -> Facts:
     facts = Facts()
     shapes = [n for p in func.params if isinstance(p, Buffer) for n in p.shape]
     for size in dict.fromkeys((*func.sizes, *(n for n in shapes if isinstance(n, Var)))):
-        facts.bind(size, Linear(), None)
+        facts.bind(size, QuasiAffine(), None)
     return facts
 
 

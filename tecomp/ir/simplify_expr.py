@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.algebra import comparison, decide, extremum, floordiv, joined, modulo
+from tecomp.ir.comparison import comparison, decide, extremum
+from tecomp.ir.division import floordiv, modulo
 from tecomp.ir.dtype import BOOL, INT64
 from tecomp.ir.equal import same
 from tecomp.ir.expr import (
@@ -31,8 +32,9 @@ from tecomp.ir.expr import (
     integer_range,
 )
 from tecomp.ir.facts import Facts
-from tecomp.ir.linear import Linear
+from tecomp.ir.joins import joined
 from tecomp.ir.operators import OPPOSITE
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import children, operands_of, rebuild, walk
 from tecomp.ir.tasks import Task
 
@@ -96,7 +98,7 @@ def _by_children(facts: Facts, node: Expr) -> Task:
 
 def _sum(facts: Facts, root: Binary) -> Task:
     """All additions, subtractions and multiplications below `root` at once."""
-    parts: list[tuple[Linear, int]] = []
+    parts: list[tuple[QuasiAffine, int]] = []
     opened: set[int] = set()
     todo: list[tuple[Expr, int]] = [(root, 1)]
     while todo:
@@ -123,16 +125,16 @@ def _sum(facts: Facts, root: Binary) -> Task:
         if value is None:
             value = yield expression(facts, node)
         parts.append((facts.terms.linear(value), factor))
-    total = joined(facts, Linear.added(parts))
+    total = joined(facts, QuasiAffine.added(parts))
     if not _fits(total):
         return root
     return facts.terms.expr(total, like=root)
 
 
-def _fits(total: Linear) -> bool:
+def _fits(total: QuasiAffine) -> bool:
     if not _LEAST < total.const <= _MOST:
         return False
-    return all([_LEAST < c <= _MOST for _, c in total.terms.values()])
+    return all([_LEAST < c <= _MOST for c in total.terms.values()])
 
 
 def _logic(facts: Facts, node: Binary) -> Task:
@@ -252,7 +254,7 @@ def _index(facts: Facts, node: Binary) -> Expr:
     return _data(node)
 
 
-def _quotient(facts: Facts, node: Binary, a: Linear, b: Linear) -> Expr:
+def _quotient(facts: Facts, node: Binary, a: QuasiAffine, b: QuasiAffine) -> Expr:
     """A division by an expression: only `x // d` and `x % d` with 0 <= x < d, and 0."""
     if not a.terms and a.const == 0:
         return Const(0, INT64)
@@ -319,7 +321,7 @@ def _compare_lanes(facts: Facts, node: Compare) -> Expr:
     return node if ends[0] is None or ends[0] != ends[1] else _constant(ends[0], node)
 
 
-def _lane(facts: Facts, vector: Expr, lane: int) -> Linear | None:
+def _lane(facts: Facts, vector: Expr, lane: int) -> QuasiAffine | None:
     match vector:
         case Ramp(base, Const(stride)) if base.dtype.lanes == 1:
             return facts.terms.linear(base).shifted(lane * int(stride))

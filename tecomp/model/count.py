@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 from tecomp.ir.evaluate_expr import Scope, compile_expr
 from tecomp.ir.expr import BufferLoad, Expr, Var
 from tecomp.ir.extents import ceil_div
-from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer
+from tecomp.ir.terms import Terms
 from tecomp.model.frames import Frame
 from tecomp.model.levels import Level, depth_of, is_known, known_outside, levels_of
 from tecomp.model.sequence import NOTHING, Step, joined, single
@@ -84,13 +85,13 @@ class Counter:
         """How often each core comes to a place."""
         key = tuple(map(id, frames))
         if key not in self._times:
-            found = self._by_core(frames, Linear(), _ONE)
+            found = self._by_core(frames, QuasiAffine(), _ONE)
             counts = {core: accesses.count for core, accesses in found.items()}
             self._times[key] = frames, counts
         return self._times[key][1]
 
     def _by_core(
-        self, frames: Sequence[Frame], address: Linear, step: Step
+        self, frames: Sequence[Frame], address: QuasiAffine, step: Step
     ) -> dict[Core, Accesses]:
         place = _Place(self, frames, address, step)
         found: dict[Core, Accesses] = {}
@@ -108,7 +109,7 @@ def _apart(accesses: Accesses, block: int | None) -> Accesses:
 
 def address_of(
     terms: Terms, buffer: Buffer, indices: Sequence[Expr], block: int | None
-) -> Linear:
+) -> QuasiAffine:
     """The byte of an element; rows of a memory with several axes are apart from each other."""
     size = buffer.dtype.bytes
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
@@ -118,7 +119,7 @@ def address_of(
     for extent in [1, *reversed(extents[1:-1])][: len(indices) - 1]:
         pitch *= extent
         steps.append(pitch)
-    total = Linear()
+    total = QuasiAffine()
     for index, each in zip(indices, reversed(steps), strict=True):
         total = total.plus(terms.linear(index), each)
     return total
@@ -157,7 +158,7 @@ class _Place:
     """One place, and the parts of the loops around it that were counted so far."""
 
     def __init__(
-        self, counter: Counter, frames: Sequence[Frame], address: Linear, step: Step
+        self, counter: Counter, frames: Sequence[Frame], address: QuasiAffine, step: Step
     ) -> None:
         self.counter = counter
         self.step = step
@@ -177,9 +178,10 @@ class _Place:
     def _compiled(self, exprs: Iterable[Expr]) -> list[_Value]:
         return [compile_expr(self.scope, expr) for expr in exprs]
 
-    def _loops(self, levels: Sequence[Level], address: Linear) -> list[_Loop]:
+    def _loops(self, levels: Sequence[Level], address: QuasiAffine) -> list[_Loop]:
         """The loops, from the innermost outwards, as each needs what is inside of it."""
-        terms = [(a, c) for a, c in address.terms.values() if is_known(a, self.depths)]
+        texts = self.counter.terms.listed(address)
+        terms = [(a, c) for a, c in texts if is_known(a, self.depths)]
         factors = {atom: c for atom, c in terms if isinstance(atom, Var)}
         rest = [(a, c) for a, c in terms if not isinstance(a, Var)]
         found: list[_Loop] = []

@@ -24,9 +24,10 @@ from tecomp.ir.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.linear import Linear, Terms
 from tecomp.ir.operators import MIRRORED, OPPOSITE
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import children, free_variables, post_order, walk
+from tecomp.ir.terms import Terms
 from tecomp.model.frames import Frame, Loop
 
 
@@ -139,16 +140,16 @@ def _bounds(terms: Terms, part: Expr, loop: Level, depths: Mapping[Var, int]) ->
     if not isinstance(part, Compare) or part.op is CmpOp.NE or part.a.dtype != INT64:
         return False
     total = terms.linear(part.a).plus(terms.linear(part.b), -1)
-    factor = sum(c for atom, c in total.terms.values() if atom is loop.var)
+    factor = sum(c for term, c in total.terms.items() if terms.text(term) is loop.var)
     if factor < 0:
         total = total.times(-1)
     op = MIRRORED[part.op] if factor < 0 else part.op
-    rest = {key: term for key, term in total.terms.items() if term[0] is not loop.var}
-    if not factor or any(loop.var in free_variables(atom) for atom, _ in rest.values()):
+    rest = {t: c for t, c in total.terms.items() if terms.text(t) is not loop.var}
+    if not factor or any(loop.var in free_variables(terms.text(term)) for term in rest):
         return False
     # abs(factor) * var is compared with this; what changes least comes first.
-    order = sorted(rest.items(), key=lambda item: depth_of(item[1][0], depths))
-    other = Linear({key: (atom, -c) for key, (atom, c) in order}, -total.const)
+    order = sorted(rest, key=lambda term: depth_of(terms.text(term), depths))
+    other = QuasiAffine({term: -rest[term] for term in order}, -total.const)
     factor = abs(factor)
     if op in (CmpOp.GE, CmpOp.GT, CmpOp.EQ):
         least = other.shifted(factor - 1 + (op is CmpOp.GT))
@@ -159,6 +160,6 @@ def _bounds(terms: Terms, part: Expr, loop: Level, depths: Mapping[Var, int]) ->
     return True
 
 
-def _quotient(terms: Terms, value: Linear, divisor: int) -> Expr:
+def _quotient(terms: Terms, value: QuasiAffine, divisor: int) -> Expr:
     found = terms.expr(value)
     return found if divisor == 1 else binary(BinOp.FLOORDIV, found, index_value(divisor))

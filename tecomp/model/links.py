@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tecomp.ir.expr import Const
-from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import free_variables
+from tecomp.ir.terms import Terms
 from tecomp.machine.memory import Link
 from tecomp.model.count import address_of
 from tecomp.model.frames import Frame, Loop
@@ -65,7 +66,7 @@ def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ..
             continue
         if not frame.is_alone or frame.thread:
             break
-        steps = [_factor(address, frame) for address in addresses]
+        steps = [_factor(terms, address, frame) for address in addresses]
         known = [step for step in steps if step is not None]
         extent = int(frame.extent.value) if isinstance(frame.extent, Const) else None
         before = found[-1] if found else (None, None)
@@ -82,10 +83,10 @@ def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ..
     return site.frames[:outer]
 
 
-def _factor(address: Linear, loop: Loop) -> int | None:
+def _factor(terms: Terms, address: QuasiAffine, loop: Loop) -> int | None:
     """What an address grows by in a loop; None where that is no multiple."""
     total = 0
-    for atom, factor in address.terms.values():
+    for atom, factor in terms.listed(address):
         if atom is loop.var:
             total += factor
         elif loop.var in free_variables(atom):

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from tecomp.codegen.values.whole_vectors import prefix
 from tecomp.ir.expr import BufferLoad, CmpOp, Compare, Const, Expr, Ramp, Var, index_value, is_const
-from tecomp.ir.linear import Terms
 from tecomp.ir.rewrite import bottom_up, children, rebuild, walk
 from tecomp.ir.stmt import (
     Allocate,
@@ -30,6 +29,7 @@ from tecomp.ir.stmt import (
     seq,
 )
 from tecomp.ir.tasks import Task, run
+from tecomp.ir.terms import Terms
 
 # Memory and type, the index of the row, what the index of the first lane is but for a constant.
 _Row: TypeAlias = "tuple[object, ...]"
@@ -127,7 +127,7 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
         # Under any other condition it is of no more elements than without.
         count = prefix(node.predicate) or lanes
     start = terms.linear(first)
-    rest = frozenset((key, factor) for key, (_, factor) in start.terms.items())
+    rest = frozenset(start.terms.items())
     row = (node.buffer.data, node.buffer.dtype, *(terms.key(index) for index in outer), rest)
     is_plain = node.predicate is None or prefix(node.predicate) is not None
     return row, (start.const, count, lanes if is_plain else 0)

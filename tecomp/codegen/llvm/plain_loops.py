@@ -14,9 +14,9 @@ from typing import Any
 
 from tecomp.codegen.llvm.loop_work import innermost, mentions
 from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Var
-from tecomp.ir.linear import Terms
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import BufferStore, For, Stmt
+from tecomp.ir.terms import Terms
 
 _WORTH = 8
 """Rounds from which on a loop is worth it: a vector or two."""
@@ -56,7 +56,8 @@ def _goes_on(store: BufferStore, var: Var) -> bool:
     *outer, last = store.indices
     if any(mentions(index, var) for index in outer):
         return False
-    moving = [term for term in Terms().linear(last).terms.values() if mentions(term[0], var)]
+    terms = Terms()
+    moving = [(x, n) for x, n in terms.listed(terms.linear(last)) if mentions(x, var)]
     return len(moving) == 1 and moving[0][0] is var and moving[0][1] == 1
 
 

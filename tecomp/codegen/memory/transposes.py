@@ -15,9 +15,9 @@ from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import memory_type, shuffle_mask
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Binary, BufferLoad, Call, Cast, Const, Expr, Ramp, Select, index_value
-from tecomp.ir.linear import Terms
 from tecomp.ir.rewrite import children, walk
 from tecomp.ir.stmt import Buffer, BufferStore
+from tecomp.ir.terms import Terms
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 Access: TypeAlias = "BufferLoad | BufferStore"
@@ -162,7 +162,7 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
         if any(isinstance(node, BufferLoad) for node in walk(ramp.base)):
             continue
         start = terms.linear(ramp.base)
-        rest = frozenset((key, c) for key, (_, c) in start.terms.items())
+        rest = frozenset(start.terms.items())
         lanes = (ramp.lanes, terms.key(ramp.stride), *(terms.key(index) for index in outer))
         side = sides.setdefault((access.buffer.data, access.buffer.dtype, *lanes, rest), {})
         side.setdefault(start.const, []).append(access)

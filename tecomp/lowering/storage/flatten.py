@@ -23,7 +23,7 @@ from tecomp.ir.expr import (
     index_value,
 )
 from tecomp.ir.given import check_kind
-from tecomp.ir.linear import Linear, Terms
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import bottom_up, walk
 from tecomp.ir.stmt import (
     Allocate,
@@ -35,6 +35,7 @@ from tecomp.ir.stmt import (
     PrimFunc,
     check_separators,
 )
+from tecomp.ir.terms import Terms
 
 T = TypeVar("T")
 
@@ -153,7 +154,7 @@ def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:
 
 def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -> Expr:
     """The sum of index times stride; a ramp in the last index stays one."""
-    total = Linear()
+    total = QuasiAffine()
     for index, stride in zip(indices, strides, strict=True):
         if index.dtype.lanes > 1:
             return _across(terms, total, index, stride)
@@ -161,7 +162,7 @@ def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -
     return terms.expr(total)
 
 
-def _across(terms: Terms, total: Linear, index: Expr, stride: Extent) -> Expr:
+def _across(terms: Terms, total: QuasiAffine, index: Expr, stride: Extent) -> Expr:
     """`total + index * stride` where the index, the last one, is a vector."""
     lanes = index.dtype.lanes
     match index:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field, replace
 
-from tecomp.ir.algebra import floordiv, modulo
+from tecomp.ir.division import floordiv, modulo
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import (
     Binary,
@@ -32,7 +32,7 @@ from tecomp.ir.expr import (
     logical_and,
 )
 from tecomp.ir.facts import Facts
-from tecomp.ir.linear import Linear
+from tecomp.ir.quasi_affine import QuasiAffine
 from tecomp.ir.rewrite import conjuncts, walk
 from tecomp.ir.simplify_expr import expression, truth
 from tecomp.ir.stmt import Buffer
@@ -371,7 +371,7 @@ def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | N
         return Ramp(whole, index_value(step // d), lanes.lanes)
     # (x + l*s) // d == x // d, and (x + l*s) % d == x % d + l*s, where 0 <= x % d + l*s < d
     rest = modulo(facts, start, d)
-    last: Linear = rest.shifted(step * (lanes.lanes - 1))
+    last: QuasiAffine = rest.shifted(step * (lanes.lanes - 1))
     if not (facts.at_least(last, 0) and facts.at_most(last, d - 1)):
         return None
     if op is BinOp.FLOORDIV:

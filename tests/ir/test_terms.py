@@ -1,0 +1,73 @@
+"""Expressions read as quasi-affine sums, and written again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, note, settings
+
+from tecomp.ir.expr import BinOp, Expr, Var, binary
+from tecomp.ir.quasi_affine import DEEPEST
+from tecomp.ir.terms import Terms
+from tests.properties.test_index_algebra import assert_same
+from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
+
+i, j = Var("i"), Var("j")
+
+
+@settings(max_examples=5 * settings().max_examples)
+@given(worlds_and_indices())
+def test_what_is_read_and_written_has_the_same_values(case: tuple[World, Expr]) -> None:
+    check(*case)
+
+
+@settings(max_examples=5 * settings().max_examples)
+@given(worlds_and_digits())
+def test_digits_read_and_written_have_the_same_values(case: tuple[World, Expr]) -> None:
+    check(*case)
+
+
+def check(world: World, expr: Expr) -> None:
+    terms = Terms()
+    total = terms.linear(expr)
+    text = terms.expr(total)
+    note(f"{expr} is {total}, written {text}")
+    assert_same(world, text, world.at(expr))
+    assert terms.linear(text) == total
+    assert terms.expr(total) is text
+    again = Terms()
+    assert again.expr(again.linear(text), like=text) is text
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (i + j, j + i),
+    (i * 2 - j, i - j + i),
+    (i // 2 // 4, i // 8),
+    (i // 2 % 4, i % 8 // 2),
+    ((i + j) // 2 // 4, (j + i) // 8),
+    (i * j, j * i),
+    (i * 3 * j, j * i * 3),
+    ((i // 4) * j, j * (i // 4)),
+])
+def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
+    terms = Terms()
+    assert terms.key(one) == terms.key(other)
+    assert terms.linear(one) == terms.linear(other)
+
+
+@pytest.mark.parametrize("expr", [
+    i * 8 + j, i // 4 % 8, (i + j) // 4 % 8, (i // 4 + 3) % 8, i * 4 - j - 1, 5 - i * 2,
+    i * j * 4 + i % 4, binary(BinOp.MIN, i, j) // 4 * 4,
+])
+def test_what_is_written_so_stays_the_same_object(expr: Expr) -> None:
+    terms = Terms()
+    assert terms.expr(terms.linear(expr), like=expr) is expr
+
+
+def test_deep_expressions_are_read_without_recursion() -> None:
+    expr: Expr = i
+    for _ in range(20 * DEEPEST):
+        expr = (expr + j) // 3
+    terms = Terms()
+    total = terms.linear(expr)
+    assert total.depth <= DEEPEST
+    assert terms.expr(total, like=expr) is expr

@@ -1,0 +1,62 @@
+"""Index arithmetic on values from memory, which may be as large as an integer is and wrap around."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tests.strategies.draws import Draws
+
+DATA, OUT = Buffer("D", (2,), INT64), Buffer("O", (1,), INT64)
+LEAST, MOST = -(2**63), 2**63 - 1
+ENDS = (LEAST, LEAST + 1, LEAST + 7, -(2**62), -13, -1, 0, 1, 5, 2**62 + 3, MOST - 6, MOST)
+
+
+def expression(drawn: Draws, depth: int) -> Expr:
+    """Sums, products by numbers, quotients and remainders of two values."""
+    if depth == 0 or drawn.chance(10):
+        return BufferLoad(DATA, (index_value(drawn.number(0, 1)),))
+    inner = expression(drawn, depth - 1)
+    op = drawn.pick((BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD, BinOp.MOD))
+    if op in (BinOp.ADD, BinOp.SUB) and drawn.chance(50):
+        return binary(op, inner, expression(drawn, depth - 1))
+    return binary(op, inner, Const(drawn.pick((2, 3, 4, 8, 12)), INT64))
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> Expr:
+    """Up to four operations inside one another."""
+    drawn = Draws(draw)
+    return expression(drawn, drawn.number(1, 4))
+
+
+@settings(max_examples=5 * settings().max_examples)
+@given(expressions())
+def test_what_may_wrap_around_is_simplified_to_the_same_values(expr: Expr) -> None:
+    simple = simplify(expr)
+    note(f"{expr} is simplified to {simple}")
+    assert str(simplify(simple)) == str(simple)
+    for a in ENDS:
+        for b in ENDS:
+            assert value(simple, a, b) == value(expr, a, b), (a, b)
+
+
+def value(expr: Expr, a: int, b: int) -> int:
+    """What `expr` is where the memory has these values."""
+    data, out = np.array([a, b], np.int64), np.zeros(1, np.int64)
+    body = BufferStore(OUT, expr, (index_value(0),))
+    evaluate(PrimFunc("f", (DATA, OUT), body), [data, out])
+    return int(out[0])
+
+
+def test_a_remainder_of_what_wraps_around_is_not_opened() -> None:
+    x = BufferLoad(DATA, (index_value(0),))
+    simple = simplify((x * 4 + 1) % 12 // 2)
+    assert str(simple) == "(D[0] * 4 + 1) // 2 % 6"
+    assert value(simple, 2**62, 0) == 0
