@@ -7,14 +7,22 @@ row of each, and inside it squares of vectors are turned in registers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
-from tecomp import IndexMap, Target, te
+from tecomp import IndexMap, LayoutError, Target, te
 from tecomp.schedules.elementwise import inline_chain, reads_of_chain, run_length, stream
-from tecomp.schedules.tiles import lanes_of, stream_large, width_of
+from tecomp.schedules.tiles import ceil_div, core_of, lanes_of, stream_large, width_of
 
 _LINE_BYTES = 64
 _LINES = 4
 """Cache lines of a row of the result that a block fills; of a row of the source it reads one."""
+_STRETCH_BYTES = 1024
+"""Of either memory in a block of rows: enough for its pages to be opened once."""
+_ROW_VECTORS = 4
+"""Vectors of a row that are moved by one statement."""
+_SHARES = 8
+"""Iterations of shared loops for each core, so that none waits long for the last."""
 
 Mapping = Callable[..., Sequence[te.Expr]]
 
@@ -100,10 +108,8 @@ def pack(A: te.Tensor, mapping: Mapping, target: Target, *, name: str = "packed"
     places = list(s[copy].transform_layout(mapping))
     moving = _follows(mapping, len(A.shape))
     if moving == len(places) - 1:
-        lane = places[-1]
-        _, lane = s[copy].split(lane, factor=lanes_of(copy, lane, target))
-        s[copy].vectorize(lane)
-        s[copy].parallel(s[copy].fuse(*places[:-1]))
+        _move_rows(s, copy, places, _walked(mapping, A.shape), target)
+        stream_large(s, copy, target)
     else:
         _walk(s, copy, places, moving, target)
     return copy, s
@@ -115,6 +121,104 @@ def _follows(mapping: Mapping, rank: int) -> int:
     here = index_map.map_indices([0] * rank)
     there = index_map.map_indices([0] * (rank - 1) + [1])
     return max(k for k, (a, b) in enumerate(zip(here, there, strict=True)) if str(a) != str(b))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One axis of memory, for sizes that are known.
+
+    Attributes:
+        extent: how many places it has.
+        source: how far one step goes in the source, in elements.
+        result: the same in the result.
+        dims: the axes of the tensor along which it moves.
+    """
+
+    extent: int
+    source: int
+    result: int
+    dims: frozenset[int]
+
+
+def _walked(mapping: Mapping, shape: Sequence[te.Expr | int]) -> list[_Place] | None:
+    """The axes of memory; None where sizes are not known or the way back is no expression."""
+    sizes = [extent for extent in shape if isinstance(extent, int)]
+    if len(sizes) < len(shape):
+        return None
+    index_map = IndexMap.from_func(mapping, ndim=len(sizes))
+    try:
+        inverse, _ = index_map.non_surjective_inverse(sizes)
+    except LayoutError:
+        return None
+    extents = [int(str(extent)) for extent in index_map.map_shape(sizes)]
+
+    def element(*place: int) -> list[int]:
+        return [int(str(index)) for index in inverse.map_indices(place)]
+
+    first = element(*(0 for _ in extents))
+    found = []
+    for k, extent in enumerate(extents):
+        index = element(*(int(axis == k) for axis in range(len(extents))))
+        moved = [b - a for a, b in zip(first, index, strict=True)]
+        source = sum(step * prod(sizes[dim + 1 :]) for dim, step in enumerate(moved))
+        dims = frozenset(dim for dim, step in enumerate(moved) if step)
+        found.append(_Place(extent, abs(source), prod(extents[k + 1 :]), dims))
+    return found
+
+
+def _move_rows(
+    s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], places: list[_Place] | None,
+    target: Target,
+) -> None:
+    """Rows that are contiguous on both sides, in blocks of long stretches of both memories."""
+    stage, (*rest, row) = s[x], axes
+    lanes = lanes_of(x, row, target)
+    while lanes < _ROW_VECTORS * core_of(target).vector_bytes // width_of(x) and (
+        not isinstance(row.extent, int) or lanes < row.extent
+    ):
+        lanes *= 2
+    chunk, lane = stage.split(row, factor=lanes)
+    stage.vectorize(lane)
+    if places is None:
+        stage.parallel((*rest, chunk)[0])
+        return
+    outer: list[tuple[te.IterVar, _Place]] = []
+    inner: list[tuple[te.IterVar, _Place]] = []
+    for axis, place in zip(rest, places, strict=False):
+        count = max(
+            ceil_div(_STRETCH_BYTES, max(step, 1) * width_of(x))
+            for step in (place.source, place.result)
+        )
+        if count >= place.extent > 1:
+            inner.append((axis, place))
+        elif count == 1 or place.extent <= 1:
+            outer.append((axis, place))
+        else:
+            block, axis = stage.split(axis, factor=count)
+            outer.append((block, replace(place, extent=ceil_div(place.extent, count))))
+            inner.append((axis, place))
+    loops = [*outer, *inner]
+    stage.reorder(*(axis for axis, _ in loops), chunk, lane)
+    _share(stage, loops or [(chunk, places[-1])], target)
+
+
+def _share(
+    stage: te.Stage, loops: Sequence[tuple[te.IterVar, _Place]], target: Target
+) -> None:
+    """Share the outermost loops among cores: as many as give all of them work.
+
+    Loops that count the digits of one index stay apart: where it ends inside a block, their
+    iterations are no box.
+    """
+    count, used = 1, set[int]()
+    shared: list[te.IterVar] = []
+    for axis, place in loops:
+        if shared and (count >= _SHARES * core_of(target).count or used & place.dims):
+            break
+        shared.append(axis)
+        used |= place.dims
+        count *= place.extent
+    stage.parallel(stage.fuse(*shared) if len(shared) > 1 else shared[0])
 
 
 def _walk(
