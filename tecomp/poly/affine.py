@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from operator import is_
 from typing import TypeAlias
 
 import islpy
@@ -37,11 +38,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """The isl space of so many parameters and dimensions, and its coordinates as functions."""
+    """The isl space of so many parameters and dimensions, its coordinates as functions, its points.
+
+    isl's binding keeps some bytes of whatever it makes a set of: what is the same is made once.
+    """
 
     space: islpy.Space
     local: LocalSpace
     affs: tuple[Aff, ...]
+    universe: Set
 
 
 @cache
@@ -55,7 +60,8 @@ def _named(n_params: int, n_dims: int) -> _Named:
     local = LocalSpace.from_space(space)
     places = (*((dim_type.param, k) for k in range(n_params)),
               *((dim_type.set, k) for k in range(n_dims)))
-    return _Named(space, local, tuple(Aff.var_on_domain(local, *place) for place in places))
+    affs = tuple(Aff.var_on_domain(local, *place) for place in places)
+    return _Named(space, local, affs, Set.universe(space))
 
 
 @cache
@@ -138,7 +144,7 @@ class Space:
 
     def universe_set(self) -> Set:
         """All points."""
-        return Set.universe(self.isl)
+        return _named(len(self.params), len(self.dims)).universe
 
     def empty_set(self) -> Set:
         """No point."""
@@ -154,17 +160,34 @@ class Space:
         Raises:
             NotAffine: a bound is not affine.
         """
-        points = Set.universe(self.isl)
-        for k, (start, extent) in enumerate(ranges):
-            low = int(start.value) if isinstance(start, Const) else start
-            if isinstance(low, int) and isinstance(extent, int):
-                points = points.lower_bound_val(dim_type.set, k, low)
-                points = points.upper_bound_val(dim_type.set, k, low + extent - 1)
-                continue
-            first = number(low, self)
-            end = add(first, number(extent, self))
-            points = points.intersect(_between(self._affs[self.dims[k]], first, end))
+        plain = [(_plain(start), _plain(extent)) for start, extent in ranges]
+        numbers = tuple(
+            (low, extent) if isinstance(low, int) and isinstance(extent, int) else None
+            for low, extent in plain
+        )
+        points = _numbered(len(self.params), numbers)
+        for k, (low, extent) in enumerate(plain):
+            if numbers[k] is None:
+                first = number(low, self)
+                end = add(first, number(extent, self))
+                points = points.intersect(_between(self._affs[self.dims[k]], first, end))
         return points
+
+
+def _plain(extent: Extent) -> Extent:
+    return int(extent.value) if isinstance(extent, Const) else extent
+
+
+@lru_cache(maxsize=1024)
+def _numbered(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
+    """The points whose coordinates are in these ranges, (low, extent); anything for None."""
+    points = _named(n_params, len(ranges)).universe
+    for k, each in enumerate(ranges):
+        if each is not None:
+            low, extent = each
+            points = points.lower_bound_val(dim_type.set, k, low)
+            points = points.upper_bound_val(dim_type.set, k, low + extent - 1)
+    return points
 
 
 def _between(value: Aff, first: Function, end: Function) -> Set:
@@ -254,7 +277,23 @@ def index_relation(exprs: Sequence[Extent], space: Space) -> Map:
     Raises:
         NotAffine: one of `exprs` is not affine.
     """
+    return _relation([number(expr, space) for expr in exprs], space)
+
+
+def relation_unless_identity(exprs: Sequence[Extent], space: Space) -> Map | None:
+    """As `index_relation`; None if `exprs` are the dimensions of `space`, in order.
+
+    Raises:
+        NotAffine: one of `exprs` is not affine.
+    """
     values = [number(expr, space) for expr in exprs]
+    own = [space.var(dim) for dim in space.dims]
+    if len(values) == len(own) and all(map(is_, values, own)):
+        return None
+    return _relation(values, space)
+
+
+def _relation(values: Sequence[Function], space: Space) -> Map:
     both = space.isl.map_from_domain_and_range(_unnamed(len(space.params), len(values)))
     affs = [value for value in values if isinstance(value, Aff)]
     if len(affs) == len(values):

@@ -10,9 +10,9 @@ import islpy as isl
 
 from tecomp.ir.expr import Expr, Var
 from tecomp.ir.stmt import Extent
-from tecomp.poly.affine import NotAffine, Space, index_relation, pw_aff
+from tecomp.poly.affine import NotAffine, Space, pw_aff, relation_unless_identity
 from tecomp.poly.context import CONTEXT, within_share
-from tecomp.poly.scopes import Scope
+from tecomp.poly.scopes import Scope, without
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
@@ -36,12 +36,14 @@ def united(points: isl.Set, scope: Scope) -> isl.Set:
 
 def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     """The values of `exprs`, affine on `space`, at `points`."""
-    return points.apply(index_relation(exprs, space))
+    relation = relation_unless_identity(exprs, space)
+    return points if relation is None else points.apply(relation)
 
 
 def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     """Where in `space` the values of `exprs`, affine on it, are in `points`."""
-    return points.apply(index_relation(exprs, space).reverse())
+    relation = relation_unless_identity(exprs, space)
+    return points if relation is None else points.apply(relation.reverse())
 
 
 def without_gaps(points: isl.Set) -> isl.Set | None:
@@ -147,7 +149,7 @@ def is_inside(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
 def line_of(points: isl.Set, dim: int) -> isl.Set:
     """The values in one dimension."""
     after = points.dim(_DIM) - dim - 1
-    return points.project_out(_DIM, dim + 1, after).project_out(_DIM, 0, dim)
+    return without(without(points, dim + 1, after), 0, dim)
 
 
 def of_sizes(points: isl.Set, scope: Scope) -> isl.Set:

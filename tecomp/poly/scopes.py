@@ -85,6 +85,8 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
     for k, value in reversed([*enumerate(values)]):
         if isinstance(value, Const):
             points = points.fix_val(_DIM, k, int(value.value)).project_out(_DIM, k, 1)
+    if not fresh:
+        return points
     first = points.dim(_PARAM)
     points = points.move_dims(_PARAM, first, _DIM, 0, len(fresh))
     for k, name in enumerate(fresh, first):
@@ -94,7 +96,12 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
 
 def first_dims(points: isl.Set, count: int) -> isl.Set:
     """`points` without the coordinates after the first `count`."""
-    return points.project_out(_DIM, count, points.dim(_DIM) - count)
+    return without(points, count, points.dim(_DIM) - count)
+
+
+def without(points: isl.Set, first: int, count: int) -> isl.Set:
+    """`points` without `count` coordinates from `first` on."""
+    return points.project_out(_DIM, first, count) if count else points
 
 
 def without_first(points: isl.Set) -> isl.Set:

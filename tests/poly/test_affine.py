@@ -35,7 +35,7 @@ from tecomp.poly.affine import (
 )
 from tecomp.poly.context import CONTEXT, isl_work, within_share
 from tecomp.poly.hulls import box_around
-from tecomp.poly.regions import image
+from tecomp.poly.regions import image, preimage
 from tecomp.poly.scopes import Scope, first_dims, fix
 
 N = Var("n")
@@ -299,3 +299,12 @@ def test_our_errors_pass_through() -> None:
     with pytest.raises(KeyError), isl_work("there"):
         raise KeyError
     assert CONTEXT.get_max_operations() == 0
+
+
+def test_the_dimensions_themselves_need_no_relation() -> None:
+    points = PLAIN.box([(0, 4), (0, N)])
+
+    assert image(points, [x, y + 0], PLAIN) is points
+    assert preimage(points, [x, y], PLAIN) is points
+    assert not image(points, [y, x], PLAIN).plain_is_equal(points)
+    assert Space((x, y), (y,)).box([(0, 3), (1, 2)]) is not Space((x, y)).box([(0, 3), (1, 2)])
