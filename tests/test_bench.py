@@ -18,13 +18,14 @@ from llvmlite import binding
 
 from tests.bench import contender
 from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
-from tests.bench.cases import functions
+from tests.bench.cases import drawn, functions
 from tests.bench.catalogue import CASES, FAMILIES, choose, find
 from tests.bench.chart import chart
 from tests.bench.command import command_text, listing, main
 from tests.bench.contender import OURS, Contender, Peer, choose_peers
 from tests.bench.machine import blas_core_types
 from tests.bench.peers.limit import instruction, loop_text
+from tests.bench.random_command import summary
 from tests.bench.record import Record, Result, Row, duration, from_json, joined, misses, to_json
 from tests.bench.report import document
 from tests.bench.runner import Crew, crew, measure
@@ -54,6 +55,10 @@ BROKEN = Row(
     (Result("tecomp", note="a wrong result", failed=True), Result("torch", minimum=1e-6)),
 )
 ROWS = (PRODUCT, THREADS, BROKEN)
+TITLES = [
+    "matmul 127x38x25", "5x5 convolution of 2x49x73x32 to 32 channels, depthwise",
+    "sum over axis 0 of 736x15", "softmax of 7x191",
+]
 RECORD = Record(
     {
         "cpu": "A processor", "cores": 2, "vector_bytes": 32, "cache_bytes": [32768, 524288],
@@ -88,6 +93,27 @@ def test_cases_are_chosen_by_name_family_and_pattern() -> None:
     assert {case.family for case in choose(["blur", "matmul/51?"])} == {"blur", "matmul"}
     assert len({case.name for case in CASES}) == len(CASES)
     assert find("blur/3x3") in CASES
+
+
+def test_random_shapes_are_always_the_same() -> None:
+    assert len(drawn.CASES) == len({case.name for case in drawn.CASES}) == 160
+    assert all(min(shape) >= 1 for case in drawn.CASES for shape in case.shapes)
+    assert find("drawn/matmul-0") is drawn.CASES[0]
+    assert [case.title for case in drawn.CASES[::40]] == TITLES
+    assert not {case.name for case in drawn.CASES} & {case.name for case in CASES}
+
+
+def test_the_summary_of_random_shapes() -> None:
+    other = replace(PRODUCT, case="drawn/b", title="another", results=(
+        Result("tecomp", minimum=1e-6), Result("torch", minimum=9e-6)))
+    failed = replace(PRODUCT, case="drawn/c", results=(
+        Result("tecomp", note="a wrong result", failed=True), Result("torch", minimum=1e-6)))
+    assert summary([other, PRODUCT, failed]) == (
+        "drawn/c: tecomp: a wrong result\n"
+        "2 cases: 2.68 times as fast as torch at the geometric mean, 0.80 at least; the worst:\n"
+        "  0.80x  float32 8x8x8\n"
+        "  9.00x  another"
+    )
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

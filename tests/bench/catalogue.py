@@ -9,6 +9,7 @@ from tests.bench.case import BenchError, Case
 from tests.bench.cases import (
     attention,
     building,
+    drawn,
     images,
     layouts,
     machines,
@@ -42,8 +43,8 @@ def choose(names: Sequence[str]) -> list[Case]:
 
 
 def find(name: str) -> Case:
-    """The case of this name."""
-    return next(case for case in CASES if case.name == name)
+    """The case of this name, also of those that are drawn."""
+    return next(case for case in (*CASES, *drawn.CASES) if case.name == name)
 
 
 def _fits(case: Case, name: str) -> bool:

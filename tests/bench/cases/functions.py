@@ -65,12 +65,13 @@ def conv2d(x: Array, w: Array, *, stride: int, padding: int, groups: int) -> Arr
     return total
 
 
-def pool(x: Array, *, op: str) -> Array:
-    """Windows of 3x3, two pixels apart, with one pixel of padding; channels last."""
-    around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)),
+def pool(x: Array, *, op: str, window: int, stride: int, padding: int) -> Array:
+    """Square windows; channels last."""
+    around = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)),
                     constant_values=-np.inf if op == "max" else 0.0)
-    windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))[:, ::2, ::2]
-    return np.asarray(windows.max((-1, -2)) if op == "max" else windows.mean((-1, -2)))
+    views = np.lib.stride_tricks.sliding_window_view(around, (window, window), axis=(1, 2))
+    views = views[:, ::stride, ::stride]
+    return np.asarray(views.max((-1, -2)) if op == "max" else views.mean((-1, -2)))
 
 
 EPSILON = 1e-5

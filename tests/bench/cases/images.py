@@ -33,9 +33,10 @@ def convolution(
 def pooling(op: str) -> Case:
     """Windows of 3x3, two pixels apart, with padding."""
     size, channels, out = 112, 64, 56
+    options = {"op": op, "window": 3, "stride": 2, "padding": 1}
     return Case(
         f"pool/{op}", f"{op} of 3x3, {channels}x{size}x{size}, stride 2", "pool",
-        ((1, size, size, channels),), partial(pool, op=op), terms=9, options={"op": op},
+        ((1, size, size, channels),), partial(pool, **options), terms=9, options=options,
         flops=9 * out * out * channels, bytes=4 * channels * (size * size + out * out),
         limit="copy", goal=Goal(of_best=1.0),
     )

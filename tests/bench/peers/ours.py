@@ -23,6 +23,7 @@ from tecomp.schedules import (
     reduce,
     softmax,
     stencil,
+    transpose,
 )
 from tests.bench.case import Array, Case, NoFormError, numpy_dtype
 from tests.bench.cases.functions import EPSILON
@@ -58,7 +59,12 @@ def convolution(case: Case) -> Operator:
 
 def pooling(case: Case) -> Operator:
     """Channels last."""
-    return partial(pool.define, window=3, op=case.options["op"], stride=2, padding=1), pool.schedule
+    return partial(pool.define, **case.options), pool.schedule
+
+
+def transposition(case: Case) -> Operator:
+    """Axes in another order."""
+    return partial(transpose.define, axes=case.options["axes"]), transpose.schedule
 
 
 def gelu(_: Case) -> Operator:
@@ -99,7 +105,7 @@ def add(_: Case) -> Operator:
 
 OPERATORS: dict[str, Callable[[Case], Operator]] = {
     "matmul": product, "matmul_bias_gelu": finished_product, "conv2d": convolution,
-    "pool": pooling, "gelu": gelu,
+    "pool": pooling, "gelu": gelu, "transpose": transposition,
     "softmax": lambda _: (softmax.define, softmax.schedule),
     "layer_norm": lambda _: (partial(norm.layer_norm, epsilon=EPSILON), norm.schedule),
     "rms_norm": lambda _: (partial(norm.rms_norm, epsilon=EPSILON), norm.schedule),

@@ -51,7 +51,8 @@ def pooling(case: Case) -> Function:
     """Of channels-last images."""
     functional = torch.nn.functional
     function = functional.max_pool2d if case.options["op"] == "max" else functional.avg_pool2d
-    return lambda x: function(x, 3, stride=2, padding=1)
+    window, stride, padding = (case.options[name] for name in ("window", "stride", "padding"))
+    return lambda x: function(x, window, stride=stride, padding=padding)
 
 
 def reduction(case: Case) -> Function:
@@ -148,4 +149,4 @@ def eager(case: Case) -> Bind:
 
 
 if __name__ == "__main__":
-    serve_torch({**dict.fromkeys(FUNCTIONS, eager), "relayout": relayout})
+    serve_torch({**dict.fromkeys(FUNCTIONS, eager), "relayout": relayout, "transpose": relayout})

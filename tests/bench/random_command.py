@@ -1,0 +1,54 @@
+"""The command line of random shapes: how many times as fast as PyTorch they are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from statistics import geometric_mean
+
+from tests.bench.cases.drawn import CASES
+from tests.bench.contender import choose_peers
+from tests.bench.record import Row
+from tests.bench.runner import crew, measure_all
+from tests.bench.table import line
+
+_WORST = 10
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The geometric mean, the least, and the worst of all ratios, each with its case.
+
+    A case that somebody could not run has its note in place of a ratio.
+    """
+    ratios = {row: found for row in rows if (found := row.against("torch")) is not None}
+    lines = [f"{row.case}: {note}" for row in rows if row not in ratios for note in _notes(row)]
+    if ratios:
+        lines += [
+            f"{len(ratios)} cases: {geometric_mean(ratios.values()):.2f} times as fast as torch at "
+            f"the geometric mean, {min(ratios.values()):.2f} at least; the worst:",
+            *(f"{found:6.2f}x  {row.title}"
+              for row, found in sorted(ratios.items(), key=lambda item: item[1])[:_WORST]),
+        ]
+    return "\n".join(lines)
+
+
+def _notes(row: Row) -> list[str]:
+    return [f"{result.peer}: {result.note}" for result in row.results if result.note]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status: 0, or 1 where somebody could not run a case."""
+    parser = argparse.ArgumentParser(prog="python tests/bench/random_shapes.py")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each contender")
+    parser.add_argument("--time", type=float, default=0.02, help="seconds of a turn")
+    asked = parser.parse_args(arguments)
+    with crew(choose_peers(["torch"]), 1) as team:
+        rows = measure_all(CASES, team, asked.rounds, asked.time,
+                           lambda row: print(line(row, [row], ["torch"]), flush=True))
+    print(summary(rows))
+    return int(any(row.against("torch") is None for row in rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
