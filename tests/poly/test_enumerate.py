@@ -1,0 +1,137 @@
+"""Looking at every element with arrays finds what a loop over them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp import te
+from tecomp.errors import LayoutError
+from tecomp.ir.expr import Const, Not, Var
+from tecomp.poly.enumerate import (
+    LIMIT,
+    count_places,
+    few_enough,
+    first_collision,
+    is_small,
+    over_box,
+    unravel,
+)
+from tests.strategies.linear import Sum, box, sums
+
+X, Y = Var("i"), Var("j")
+Operation = Callable[[Any, Any], Any]
+OPERATIONS: dict[str, Operation] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // (b % 3 + 1),
+    "%": lambda a, b: a % (b % 5 + 1),
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << (b % 4),
+    ">>": lambda a, b: a >> (b % 4),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(sums(2), sums(2))
+def test_values(name: str, a: Sum, b: Sum) -> None:
+    def value(x: Any) -> Any:
+        return OPERATIONS[name](a(x) + x[0] * 0, b(x) + x[0] * 0)
+
+    (found,) = over_box([value((X, Y))], (X, Y), (4, 5))
+
+    assert found.tolist() == [value(at) for at in box((4, 5))]
+
+
+@given(sums(2), sums(2))
+def test_choices_and_comparisons(a: Sum, b: Sum) -> None:
+    x, y = a((X, Y)) + X * 0, b((X, Y)) + X * 0
+    exprs = [
+        te.if_then_else(te.all(x < y, Not(x == 1)), x, y), te.min(x, y), te.max(x, y),
+        te.abs(x), te.if_then_else(te.any(x != y, x >= 2), X, Const(7)),
+    ]
+
+    found = over_box(exprs, (X, Y), (4, 5))
+
+    for k, at in enumerate(box((4, 5))):
+        p, q = a(at), b(at)
+        expected = [
+            p if p < q and p != 1 else q, min(p, q), max(p, q), abs(p),
+            at[0] if p != q or p >= 2 else 7,
+        ]
+        assert [int(each[k]) for each in found] == expected
+
+
+def test_division_by_zero_gives_zero() -> None:
+    found = over_box([Const(7) // X, Const(7) % X], (X,), (3,))
+
+    assert [each.tolist() for each in found] == [[0, 7, 3], [0, 0, 1]]
+
+
+@given(st.lists(sums(2, digits=True), min_size=1, max_size=2), st.integers(0, 5), st.integers(1, 5))
+def test_collisions(places: list[Sum], rows: int, columns: int) -> None:
+    shape = rows, columns
+    index = (X, Y)
+    found = over_box([place(index) + X * 0 for place in places], index, shape)
+    first: dict[tuple[int, ...], tuple[int, ...]] = {}
+    pairs = []
+    for at in box(shape):
+        place = tuple(each(at) for each in places)
+        if place in first:
+            pairs.append((first[place], at))
+        first[place] = at
+
+    # The least first index, with the next one that has its place.
+    assert first_collision(found, shape) == min(pairs, default=None)
+    assert count_places(found, rows * columns) == len(first)
+
+
+def test_positions() -> None:
+    assert [unravel(k, (2, 3)) for k in range(6)] == list(box((2, 3)))
+    assert unravel(0, ()) == ()
+
+
+def test_what_is_looked_at() -> None:
+    n = te.var("n")
+
+    assert is_small([X + Y], (X, Y), (64, 64))
+    assert not is_small([X + Y], (X, Y), (64, 65))
+    assert not is_small([X + Y], (X, Y), (64, n))
+    assert not is_small([X + n], (X, Y), (4, 4))
+    assert few_enough([X ^ Y], (X, Y), (1 << 11, 1 << 11)) == (1 << 11, 1 << 11)
+
+
+@pytest.mark.parametrize(
+    ("expr", "shape", "said"),
+    [
+        (X ^ Var("k"), (4, 4), "`i ^ k` depends on the variable k; use a number instead, or // and "
+         "% only"),
+        (X ^ Y, (4, te.var("n")), "`j` has the extent n; give it a constant extent, or use // and "
+         "% only"),
+        (X ^ Y, (LIMIT, 2), f"there are {2 * LIMIT} of them for i, j, more than {LIMIT}; let fewer "
+         "or smaller axes meet, e.g. i ^ j % 8 for i ^ j"),
+    ],
+    ids=["variable", "extent", "many"],
+)
+def test_what_is_not(expr: Any, shape: Any, said: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        few_enough([expr], (X, Y), shape)
+
+    assert error.value.message == (
+        f"index map: bit operations are decided by looking at every element, but {said}"
+    )
+
+
+def test_arrays_are_64_bits_wide() -> None:
+    (found,) = over_box([X * (1 << 40)], (X,), (3,))
+
+    assert found.dtype == np.int64
+    assert found[2] == 1 << 41

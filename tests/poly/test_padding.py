@@ -1,0 +1,59 @@
+"""Loops over places without an element visit all of them once, in order, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.evaluate import evaluate
+from tecomp.ir.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.rewrite import walk
+from tecomp.ir.stmt import Buffer, BufferStore, IfThenElse, PrimFunc, Range, Stmt, seq
+from tecomp.poly.padding import padding_loops
+from tests.strategies.linear import Sum, box, sums
+from tests.strategies.reference import number
+
+ROW, COLUMN = Var("i"), Var("j")
+START, SHAPE = (1, 2), (4, 5)
+BOUNDS = [Range(Const(low), Const(n)) for low, n in zip(START, SHAPE, strict=True)]
+PLACES = [(START[0] + i, START[1] + j) for i, j in box(SHAPE)]
+VISITED, TIME = Buffer("visited", (8, 8), INT64), Buffer("time", (1,), INT64)
+
+
+def note(at: tuple[Expr, ...]) -> Stmt:
+    """The number of the visit, at the place."""
+    zero = (Const(0),)
+    later = BufferLoad(TIME, zero) + Const(1)
+    return seq(BufferStore(TIME, later, zero), BufferStore(VISITED, BufferLoad(TIME, zero), at))
+
+
+def visits(loops: Stmt) -> tuple[list[tuple[int, int]], int]:
+    """The places in the order of visits, and how many visits there were."""
+    visited, time = np.zeros((8, 8), np.int64), np.zeros(1, np.int64)
+    evaluate(PrimFunc("f", (VISITED, TIME), loops), [visited, time])
+    found = sorted((int(n), place) for place, n in np.ndenumerate(visited) if n)
+    return [(place[0], place[1]) for _, place in found], int(time[0])
+
+
+def expected(where: Expr) -> list[tuple[int, int]]:
+    return [at for at in PLACES if number(where, dict(zip((ROW, COLUMN), at, strict=True)))]
+
+
+@given(sums(2, digits=True), sums(2, digits=True))
+def test_places_where_a_condition_holds(a: Sum, b: Sum) -> None:
+    index = ROW, COLUMN
+    where = (a(index) + ROW * 0 >= 0) & (b(index) + ROW * 0 < 3)
+
+    loops = padding_loops(where, index, BOUNDS, note)
+
+    assert visits(loops) == (expected(where), len(expected(where)))
+
+
+@pytest.mark.parametrize("where", [(ROW ^ COLUMN) > 3, ROW * COLUMN > 7])
+def test_conditions_that_no_set_describes_are_asked(where: Expr) -> None:
+    loops = padding_loops(where, (ROW, COLUMN), BOUNDS, note)
+
+    assert any(isinstance(node, IfThenElse) for node in walk(loops))
+    assert visits(loops) == (expected(where), len(expected(where)))

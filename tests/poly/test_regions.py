@@ -1,0 +1,237 @@
+"""Sets on the way to loops: cut, filled, put around and moved as their points are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import islpy as isl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp.ir.expr import Const, Var
+from tecomp.poly.affine import Space, condition
+from tecomp.poly.full_tiles import free, full_tiles
+from tecomp.poly.hulls import box_around
+from tecomp.poly.points import first_point
+from tecomp.poly.regions import (
+    convex_around,
+    image,
+    of_earlier_iterations,
+    preimage,
+    rounded,
+    united,
+    where_equal,
+    without_gaps,
+)
+from tecomp.poly.scopes import Scope, first_dims, fix, without_first
+from tecomp.poly.shared import shared_point
+from tests.strategies.draws import Draw
+from tests.strategies.linear import Sum, box, sums
+
+X, Y, N = Var("i"), Var("j"), Var("n")
+SIZE = 6
+PLANE = Space((X, Y))
+NOWHERE = Scope.of_sizes(())
+Point = tuple[int, ...]
+
+
+class Region:
+    """Points of a square: those at which all sums of a case are not negative, for any case."""
+
+    def __init__(self, cases: Sequence[Sequence[Sum]]) -> None:
+        self.cases = cases
+
+    def as_set(self, space: Space = PLANE) -> isl.Set:
+        square = space.box([(0, SIZE)] * 2)
+        variables = (*space.params, *space.dims)[-2:] if len(self.cases[0][0].factors) == 2 else (
+            *space.dims, *space.params)
+        pieces = [
+            reduce(isl.Set.intersect, (
+                condition(each(variables) + X * 0 >= 0, space) for each in case), square)
+            for case in self.cases
+        ]
+        return reduce(isl.Set.union, pieces)
+
+    def points(self, *more: int) -> set[Point]:
+        return {
+            at for at in box((SIZE, SIZE))
+            if any(all(each((*at, *more)) >= 0 for each in case) for case in self.cases)
+        }
+
+    def __repr__(self) -> str:
+        return f"Region({self.cases})"
+
+
+@st.composite
+def areas(draw: Draw, variables: int = 2) -> Region:
+    """A few cases, some of them with steps."""
+    count = draw(st.integers(1, 3))
+    return Region([
+        draw(st.lists(sums(variables, digits=True), min_size=1, max_size=2)) for _ in range(count)
+    ])
+
+
+def points_of(points: isl.Set) -> set[Point]:
+    """What is in a set."""
+    found: list[isl.Point] = []
+    points.foreach_point(found.append)
+    rank = points.dim(isl.dim_type.set)
+    return {
+        tuple(int(p.get_coordinate_val(isl.dim_type.set, k).to_python()) for k in range(rank))
+        for p in found
+    }
+
+
+def ends(points: Iterable[Point]) -> list[tuple[int, int]]:
+    return [(min(line), max(line)) for line in zip(*points, strict=True)]
+
+
+@given(areas())
+def test_regions_are_what_they_say(region: Region) -> None:
+    assert points_of(region.as_set()) == region.points()
+
+
+@given(areas(), st.integers(0, SIZE))
+def test_one_coordinate_is_fixed(region: Region, value: int) -> None:
+    found = fix(region.as_set(), [Const(value)], NOWHERE)
+
+    assert points_of(found) == {(y,) for x, y in region.points() if x == value}
+
+
+@given(areas())
+def test_dimensions_come_and_go(region: Region) -> None:
+    points = region.points()
+
+    assert points_of(first_dims(region.as_set(), 1)) == {(x,) for x, _ in points}
+    assert points_of(without_first(region.as_set())) == {(y,) for _, y in points}
+    whole = free(region.as_set(), 1).intersect(PLANE.box([(0, SIZE)] * 2))
+    assert points_of(whole) == {(x, y) for x, _ in points for y in range(SIZE)}
+
+
+@given(areas(), st.lists(sums(2, digits=True), min_size=1, max_size=2))
+def test_images_and_preimages(region: Region, places: list[Sum]) -> None:
+    exprs = [place((X, Y)) + X * 0 for place in places]
+
+    found = image(region.as_set(), exprs, PLANE)
+
+    reached = {tuple(place(at) for place in places) for at in region.points()}
+    assert points_of(found) == reached
+    back = preimage(found, exprs, PLANE).intersect(PLANE.box([(0, SIZE)] * 2))
+    assert points_of(back) == {
+        at for at in box((SIZE, SIZE)) if tuple(place(at) for place in places) in reached
+    }
+
+
+@given(areas())
+def test_one_piece_around_others(region: Region) -> None:
+    points = region.points()
+    if not points:
+        return
+    one = united(region.as_set(), NOWHERE)
+    hull = convex_around(region.as_set())
+    filled = without_gaps(region.as_set())
+
+    assert points_of(one) == points
+    assert hull.n_basic_set() == 1
+    assert points <= points_of(hull.intersect(PLANE.box([(-SIZE, 3 * SIZE)] * 2)))
+    if filled is not None:
+        assert points <= points_of(filled)
+        if region.as_set().n_basic_set() > 1:
+            assert ends(points_of(filled)) == ends(points)
+
+
+@given(areas(), st.integers(0, 1), st.integers(1, 4))
+def test_values_of_a_block(region: Region, dim: int, size: int) -> None:
+    expected = set()
+    for at in region.points():
+        first = at[dim] // size * size
+        expected |= {(*at[:dim], value, *at[dim + 1 :]) for value in range(first, first + size)}
+
+    assert points_of(rounded(region.as_set(), dim, size)) == expected
+
+
+@given(areas(), st.sampled_from(([(1, SIZE)], [(0, SIZE)], [(0, SIZE), (1, SIZE)])))
+def test_full_tiles(region: Region, tiled: list[tuple[int, int]]) -> None:
+    """What is found is full, and nothing full is left out."""
+    points = region.points()
+    dims = [dim for dim, _ in tiled]
+    last = max(dims) + 1
+    inside = {at[:last] for at in points}
+
+    def is_full(at: Point) -> bool:
+        whole = product(*(range(SIZE) if k in dims else [at[k]] for k in range(last)))
+        return all(each in inside for each in whole)
+
+    found = full_tiles(region.as_set(), tiled)
+
+    full = {at for at in points if is_full(at)}
+    if found is not None:
+        assert points_of(found) == full
+        assert full
+        assert full != points
+
+
+@given(areas())
+def test_boxes_hold_their_points(region: Region) -> None:
+    points = region.points()
+    if not points:
+        return
+
+    found = box_around(region.as_set(), region.as_set(), NOWHERE, [Const(SIZE), Const(SIZE)])
+
+    for (start, extent), (low, high) in zip(found, ends(points), strict=True):
+        first, count = int(str(start)), int(str(extent))
+        assert first <= low
+        assert high < first + count
+
+
+@given(areas(3))
+def test_what_earlier_iterations_had(region: Region) -> None:
+    scope = NOWHERE.within(N, Const(4))
+    points = region.as_set(scope.space((X, Y)))
+
+    found = of_earlier_iterations(points, N, scope)
+
+    for now in range(4):
+        here = found.fix_val(isl.dim_type.param, 0, now)
+        expected: set[Point] = set()
+        for before in range(now):
+            expected |= region.points(before)
+        assert points_of(here) == expected
+
+
+@given(areas(3))
+def test_iterations_that_meet(region: Region) -> None:
+    """Two iterations with a point in common are found if there are any."""
+    scope = NOWHERE.within(N, Const(4))
+    points = region.as_set(scope.space((X, Y)))
+    each = [region.points(now) for now in range(4)]
+    meeting = {(a, b) for a in range(4) for b in range(a + 1, 4) if each[a] & each[b]}
+
+    found = shared_point(points, scope, N)
+
+    assert (found is None) == (not meeting)
+    if found is not None:
+        one, other, at = found
+        assert (one, other) in meeting
+        assert at == min(each[one] & each[other])
+
+
+@given(areas())
+def test_the_first_point(region: Region) -> None:
+    points = region.points()
+    if points:
+        found = first_point(region.as_set(), PLANE)
+        assert (found[X], found[Y]) == min(points)
+
+
+@given(areas(), sums(2), sums(2))
+def test_where_two_values_are_equal(region: Region, a: Sum, b: Sum) -> None:
+    pair: Any = a((X, Y)) + X * 0, b((X, Y)) + X * 0
+
+    found = where_equal(region.as_set(), PLANE, [pair, (X * Y, X)])
+
+    assert points_of(found) == {at for at in region.points() if a(at) == b(at)}
