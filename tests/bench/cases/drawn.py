@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ _MOST_FLOPS, _MOST_VALUES = 2_000_000_000, 4_000_000
 
 def _size(random: Random, least: int, most: int) -> int:
     """As many between 8 and 16 as between 64 and 128."""
-    return round(least * (most / least) ** random.random())
+    return round(least * math.pow(most / least, random.random()))
 
 
 def _images(random: Random) -> tuple[int, int, int, int]:
@@ -42,7 +44,7 @@ def _convolution(random: Random) -> Case:
     channels, stride = images[3], random.choice((1, 1, 2))
     is_depthwise = channels > 1 and random.random() < 0.2
     results, groups = (channels, channels) if is_depthwise else (_size(random, 1, 256), 1)
-    options = {"stride": stride, "padding": taps // 2, "groups": groups}
+    options: dict[str, Any] = {"stride": stride, "padding": taps // 2, "groups": groups}
     shapes = (images, (taps, taps, channels // groups, results))
     terms = taps * taps * channels // groups
     title = (f"{taps}x{taps} convolution of {'x'.join(map(str, images))} to {results} channels"
@@ -53,7 +55,7 @@ def _convolution(random: Random) -> Case:
 
 def _pooling(random: Random) -> Case:
     images, window = _images(random), random.choice((2, 3, 5))
-    options = {
+    options: dict[str, Any] = {
         "op": random.choice(("max", "mean")), "window": window,
         "stride": random.randint(1, window), "padding": random.randint(0, window // 2),
     }

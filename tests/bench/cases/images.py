@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from tests.bench.case import Case, Goal
 from tests.bench.cases.functions import blur, conv2d, pool
@@ -33,7 +34,7 @@ def convolution(
 def pooling(op: str) -> Case:
     """Windows of 3x3, two pixels apart, with padding."""
     size, channels, out = 112, 64, 56
-    options = {"op": op, "window": 3, "stride": 2, "padding": 1}
+    options: dict[str, Any] = {"op": op, "window": 3, "stride": 2, "padding": 1}
     return Case(
         f"pool/{op}", f"{op} of 3x3, {channels}x{size}x{size}, stride 2", "pool",
         ((1, size, size, channels),), partial(pool, **options), terms=9, options=options,
