@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
 from tecomp import IndexMap, LayoutError, Target, te
-from tecomp.schedules.elementwise import inline_chain, reads_of_chain, run_length, stream
+from tecomp.schedules.elementwise import Moved, inline_chain, reads_of_chain, run_length, stream
 from tecomp.schedules.tiles import ceil_div, core_of, lanes_of, stream_large, width_of
 
 _LINE_BYTES = 64
@@ -80,7 +81,8 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     inline_chain(s, output)
     column = describe(output)
     if column is not None:
-        _walk(s, output, list(s[output].op.axis), column, target)
+        axes = list(s[output].op.axis)
+        _walk(s, output, *_taken_together(s[output], axes, _neighbours(output), column), target)
     elif output.shape:
         stream(s, output, target, run_length(output))
         stream_large(s, output, target)
@@ -107,12 +109,51 @@ def pack(A: te.Tensor, mapping: Mapping, target: Target, *, name: str = "packed"
     s = te.create_schedule(copy)
     places = list(s[copy].transform_layout(mapping))
     moving = _follows(mapping, len(A.shape))
+    walked = _walked(mapping, A.shape)
     if moving == len(places) - 1:
-        _move_rows(s, copy, places, _walked(mapping, A.shape), target)
+        _move_rows(s, copy, places, walked, target)
         stream_large(s, copy, target)
     else:
-        _walk(s, copy, places, moving, target)
+        joined = [] if walked is None else [a.continues(b) for a, b in pairwise(walked)]
+        _walk(s, copy, *_taken_together(s[copy], places, joined, moving), target)
     return copy, s
+
+
+def _neighbours(output: te.Tensor) -> list[bool]:
+    """For each axis but the last whether it and the next are one axis of all that is read."""
+    return [
+        all(_are_one(read, k, int(extent)) for read in reads_of_chain(output))
+        if isinstance(extent, int) else False
+        for k, extent in enumerate(output.shape[1:])
+    ]
+
+
+def _are_one(read: Moved, axis: int, extent: int) -> bool:
+    """Whether axis number `axis` and the next, of such an extent, are neighbours in a tensor."""
+    pairs = zip(pairwise(read.dims), read.tensor.shape[1:], strict=True)
+    return any(dims == (axis, axis + 1) and size == extent for dims, size in pairs)
+
+
+def _taken_together(
+    stage: te.Stage, axes: Sequence[te.IterVar], joined: Sequence[bool], column: int
+) -> tuple[list[te.IterVar], int]:
+    """Axes, those fused that are one on both sides, and the new number of one of them.
+
+    Args:
+        stage: that has the axes.
+        axes: in the order of memory.
+        joined: for each whether the next is one with it.
+        column: the number of an axis.
+    """
+    found = [axes[0]]
+    now = 0
+    for k, axis in enumerate(axes[1:], 1):
+        if joined and joined[k - 1]:
+            found[-1] = stage.fuse(found[-1], axis)
+        else:
+            found.append(axis)
+        now = len(found) - 1 if k == column else now
+    return found, now
 
 
 def _follows(mapping: Mapping, rank: int) -> int:
@@ -138,6 +179,11 @@ class _Place:
     source: int
     result: int
     dims: frozenset[int]
+
+    def continues(self, other: _Place) -> bool:
+        """Whether this axis goes on where the next one ends, on both sides."""
+        is_box = not self.dims & other.dims
+        return is_box and self.source == other.extent * other.source > 0
 
 
 def _walked(mapping: Mapping, shape: Sequence[te.Expr | int]) -> list[_Place] | None:

@@ -98,13 +98,17 @@ PACKED: dict[str, tuple[tuple[int, ...], str, Any]] = {
     "channels": ((9, 11, 100), "float32", lambda h, w, k: [k // 16, h, w, k % 16]),
     "swizzle": ((16, 128), "float32", lambda i, j: [i, j // 8 ^ i % 8, j % 8]),
     "backwards": ((30, 40), "float32", lambda i, j: [29 - i, j]),
+    "columns": ((70, 90), "float32", lambda i, j: [j, i]),
+    "planes": ((2, 60, 7, 9), "float32", lambda n, c, h, w: [n, c // 16, h, w, c % 16]),
+    "turned": ((3, 4, 18, 5), "float32", lambda a, b, c, d: [d, a, b, c]),
+    "pairs": ((50, 37), "float32", lambda i, j: [i // 2, j, i % 2]),
     "one": ((1, 64), "float32", lambda i, j: [j // 64, i, j % 64]),
     "nothing": ((0, 64), "float32", lambda i, j: [j // 32, i, j % 32]),
 }
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_rows_to_any_places(name: str, target: tecomp.Target) -> None:
+def test_any_places(name: str, target: tecomp.Target) -> None:
     shape, dtype, mapping = PACKED[name]
     A = te.placeholder(shape, dtype, name="A")
     a = values(shape, dtype)
