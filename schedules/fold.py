@@ -9,6 +9,8 @@ ACCUMULATORS = 4
 """Vectors of partial results: a sum waits for the one before, so several are under way."""
 _VECTORS_EACH = 8
 """Vectors of a row from which on such a vector gains more than combining it costs."""
+LONG = ACCUMULATORS * _VECTORS_EACH
+"""Vectors of a row from which on all of them are used."""
 
 
 def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,

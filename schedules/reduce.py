@@ -11,7 +11,7 @@ from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules.elementwise import is_one, is_short
-from tecomp.schedules.fold import fold, one
+from tecomp.schedules.fold import LONG, fold, one
 from tecomp.schedules.reductions import Reduction, need_reduction
 from tecomp.schedules.tiles import (
     balanced,
@@ -193,12 +193,14 @@ def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:
 
 
 def _loops_of_reduction(s: te.Schedule, d: Reduction, target: Target) -> list[te.IterVar]:
-    """The loops of a reduction, the last along a row, or two short ones that make a longer."""
-    total, (*outer, last) = d.total, d.runs
+    """The loops of a reduction, the last along a row, or several that make a long one."""
+    total, outer, last = d.total, list(d.runs[:-1]), d.runs[-1]
     if any(a is not b for a, b in zip(d.runs, total.op.reduce_axis, strict=True)):
         s[total].reorder(*d.runs)
-    if outer and d.adjacent > 1 and is_short(last, lanes_of(total, last, target)):
-        return [*outer[:-1], s[total].fuse(outer[-1], last)]
+    lanes = lanes_of(total, last, target)
+    for _ in range(d.adjacent - 1):
+        if outer and is_short(last, lanes, LONG):
+            last = s[total].fuse(outer.pop(), last)
     return [*outer, last]
 
 
