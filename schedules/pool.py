@@ -10,6 +10,8 @@ from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules import reduce
+from tecomp.schedules.fold import one
+from tecomp.schedules.structure import is_own
 from tecomp.schedules.tiles import (
     Size,
     balanced,
@@ -20,6 +22,7 @@ from tecomp.schedules.tiles import (
     width_of,
 )
 from tecomp.schedules.types import wide_type
+from tecomp.schedules.windows import Windows, need_windows, windows_of
 
 Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]
@@ -103,8 +106,6 @@ def define(
         tuple(shape),
         lambda *i: te.cast(total(*i) * share(*i) if op == "mean" else total(*i), X.dtype),
         name=name,
-        # For the schedule: how the axes are ordered, and how much more is read than written.
-        attrs={"first": first == 2, "factor": steps[0] * steps[1]},
     )
 
 
@@ -153,52 +154,74 @@ def whole(
     return result
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
-    """A schedule for the result of `define` and of `whole`.
+def describe(output: te.Tensor) -> Windows:
+    """The roles of the axes of a reduction of windows, or of what is made of one.
+
+    Args:
+        output: the result of `define`, or any tensor that is such a reduction.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    return need_windows(output, "pool.describe")
+
+
+def schedule(op: te.Tensor | Windows, target: Target) -> te.Schedule:
+    """A schedule for a reduction of windows or of whole images, and for what is made of one.
 
     Vectors run along the last axis. Padding is added to a few rows at a time, which stay in cache.
+
+    Args:
+        op: the result of `define` or of `whole`, any other tensor that is such a reduction, or its
+            description.
+        target: for its vectors and caches.
+
+    Raises:
+        ScheduleError: `op` is no such reduction.
     """
-    s = te.create_schedule(output)
-    totals = [x.op.output(0) for x in s.stages if x.op.name == f"{output.name}_total"]
-    if not totals:
-        whole_images: te.Schedule = reduce.schedule(output, target)
+    if isinstance(op, te.Tensor) and windows_of(op) is None:
+        whole_images: te.Schedule = reduce.schedule(op, target)
         return whole_images
-    (total,) = totals
-    (image,) = total.op.input_tensors
+    d = need_windows(op, "pool.schedule")
+    s = te.create_schedule(d.output)
+    for x in d.between:
+        s[x].compute_inline()
+    output, image, total = d.output, d.image, d.total
+    if total is output:
+        total = one(s.cache_write(total, "local"))
     stage, lanes = s[output], lanes_of(output, output.op.axis[-1], target)
-    n, a, b, last = stage.op.axis
-    channels, row, between = ([a], b, []) if output.op.attrs["first"] else ([], a, [b])
-    block, y = stage.split(row, factor=_rows(output, target))
+    *axes, last = stage.op.axis
+    outer, row, between = axes[: d.row], axes[d.row], axes[d.row + 1 :]
+    block, y = stage.split(row, factor=_rows(d, target))
     vectors = _VECTORS
     if isinstance(last.extent, int):
         vectors = max(min(_VECTORS, ceil_div(last.extent, lanes)), 1)
     tile, inner = stage.split(last, factor=vectors * lanes)
     vector, lane = stage.split(inner, factor=lanes)
-    stage.reorder(n, *channels, block, y, *between, tile, vector, lane)
+    stage.reorder(*outer, block, y, *between, tile, vector, lane)
     stage.unroll(vector)
     stage.vectorize(lane)
-    shared = stage.fuse(n, *channels, block)
+    shared = stage.fuse(*outer, block)
     stage.parallel(shared)
     _hold(s, total, output, tile, vectors, lanes)
-    if image.op.input_tensors:
+    if is_own(s, image, total):
         s[image].compute_at(stage, shared)
         _, lane = s[image].split(s[image].op.axis[-1], factor=lanes)
         s[image].vectorize(lane)
     return s
 
 
-def _rows(output: te.Tensor, target: Target) -> int:
+def _rows(d: Windows, target: Target) -> int:
     """Rows whose part of the image stays in the second cache, if there are as many blocks as cores.
 
     Padding is made once more for rows that two blocks see.
     """
-    core, (_, a, b, c) = core_of(target), output.shape
+    core, output = core_of(target), d.output
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    height, values = (b, c) if output.op.attrs["first"] else (a, product((b, c)))
-    factor = int(str(output.op.attrs["factor"]))
+    height, values = output.shape[d.row], product(output.shape[d.row + 1 :])
     most = _ROWS
     if isinstance(values, int):
-        most = max(second // 4 // (max(values, 1) * factor * width_of(output)), 1)
+        most = max(second // 4 // (max(values, 1) * d.factor * width_of(output)), 1)
     if isinstance(height, int):
         most = min(most, max(ceil_div(height, core.count), 1))
     size: int = balanced(height, most, share=core.count)

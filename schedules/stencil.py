@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp import Target, te
+from tecomp import Target, accesses, te
 from tecomp.schedules.tiles import core_of, lanes_of
 
 _ROWS = 4
@@ -43,7 +43,7 @@ def define(
         return _weighted(terms)
 
     shape = _shape(A, len(weights), len(weights[0]))
-    return te.compute(shape, value, name=name, attrs={"height": len(weights)})
+    return te.compute(shape, value, name=name)
 
 
 def separable(
@@ -67,7 +67,7 @@ def separable(
         return _weighted([(weight, first(*outer, y + k, x)) for k, weight in enumerate(column)])
 
     shape = _shape(A, len(column), len(row))
-    return te.compute(shape, along_column, name=name, attrs={"height": len(column)})
+    return te.compute(shape, along_column, name=name)
 
 
 def _shape(A: te.Tensor, height: int, width: int) -> tuple[int | te.Expr, ...]:
@@ -119,7 +119,13 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
 def _width(output: te.Tensor, x: te.IterVar, target: Target) -> int:
     """Columns of a tile: two vectors, if those of the first step fit the registers."""
     lanes: int = lanes_of(output, x, target)
-    rows = _ROWS + int(str(output.op.attrs["height"])) - 1
+    rows = _ROWS + _height(output) - 1
     is_wide = 2 * rows <= core_of(target).vector_registers - _SPARE
     fits = not isinstance(x.extent, int) or 2 * lanes <= x.extent
     return 2 * lanes if is_wide and fits else lanes
+
+
+def _height(output: te.Tensor) -> int:
+    """Rows of the window that an element sees."""
+    rows = [read.index[-2].const for read in accesses(output).reads]
+    return max(rows) - min(rows) + 1
