@@ -168,7 +168,15 @@ def schedule(
     where = placement_of(target)
     if where is not None:
         on_cores.schedule(s, d.output, of_images(d), where)
-        return s
+    else:
+        convolution_at_root(s, d, target, plan)
+    return s
+
+
+def convolution_at_root(
+    s: te.Schedule, d: Convolution, target: Target, plan: Plan | None = None
+) -> None:
+    """Schedule a convolution and what is made of it on a processor, with loops of their own."""
     given = d.image
     d, moved = _by_dots(s, d, target)
     p = plan or image_tiles.plan(d, target)
@@ -196,7 +204,6 @@ def schedule(
             walk_squares(s[copy], row, lane, p.tile.lanes)
         else:
             s[copy].vectorize(s[copy].split(lane, factor=p.tile.lanes)[1])
-    return s
 
 
 def _by_dots(

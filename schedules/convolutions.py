@@ -56,8 +56,14 @@ class Convolution:
         return tuple(x.op.reduce_axis[k] for k in self.taps)
 
 
-def convolution_of(output: te.Tensor) -> Convolution | None:
+def convolution_of(
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None
+) -> Convolution | None:
     """The convolution that `output` is, or is made of element by element; None if it is none.
+
+    Args:
+        output: the tensor.
+        chain: the stages from it back to the reduction, if that is known.
 
     >>> X, W = te.placeholder((1, 9, 9, 4), name="X"), te.placeholder((3, 3, 4, 8), name="W")
     >>> r, s, c = (te.reduce_axis((0, n), name=name) for n, name in ((3, "r"), (3, "s"), (4, "c")))
@@ -67,7 +73,7 @@ def convolution_of(output: te.Tensor) -> Convolution | None:
     >>> found.steps, found.apart, found.groups, found.taps
     ((2, 1), (1, 1), 1, (2, 1, 0))
     """
-    steps = steps_to_reduction(output)
+    steps = chain or steps_to_reduction(output)
     if not steps:
         return None
     found = accesses(steps[-1])

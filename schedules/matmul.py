@@ -328,20 +328,27 @@ def schedule(
         ScheduleError: `op` is no product.
     """
     d = need_product(op, "matmul.schedule")
-    output = d.output
-    s = te.create_schedule(output)
+    s = te.create_schedule(d.output)
     for x in d.between:
         s[x].compute_inline()
     where = placement_of(target)
     if where is not None:
         _need_two(d)
-        on_cores.schedule(s, output, of_matrices(d), where)
-        return s
+        on_cores.schedule(s, d.output, of_matrices(d), where)
+    else:
+        product_at_root(s, d, target, plan)
+    return s
+
+
+def product_at_root(
+    s: te.Schedule, d: Product, target: Target, plan: Plan | None = None
+) -> None:
+    """Schedule a product and what is made of it on a processor, with loops of their own."""
     types = _dot_types(d, target)
     p = plan or _blocks(d, target, lanes_of_dots(types))
     if not p.pack_columns:
         stream(s, d, target)
-        return s
+        return
     moved = None
     if types is not None:
         order = (types[1], types[0]) if d.is_swapped else types
@@ -360,9 +367,8 @@ def schedule(
     if p.pack_rows and d.rows.tensor != d.columns.tensor:
         packed = _pack_rows(s, sums, d, p, depth)
         s[packed].compute_at(s[driver], block if part is None else part)
-    if driver is not output:
+    if driver is not d.output:
         _finish(s, driver, d, p)
-    return s
 
 
 def _need_two(d: Product) -> None:

@@ -186,6 +186,12 @@ def schedule(op: te.Tensor | Windows, target: Target) -> te.Schedule:
     s = te.create_schedule(d.output)
     for x in d.between:
         s[x].compute_inline()
+    windows_at_root(s, d, target)
+    return s
+
+
+def windows_at_root(s: te.Schedule, d: Windows, target: Target) -> None:
+    """Schedule a reduction of windows and what is made of it, with loops of their own."""
     output, image, total = d.output, d.image, d.total
     if total is output:
         total = one(s.cache_write(total, "local"))
@@ -208,7 +214,6 @@ def schedule(op: te.Tensor | Windows, target: Target) -> te.Schedule:
         s[image].compute_at(stage, shared)
         _, lane = s[image].split(s[image].op.axis[-1], factor=lanes)
         s[image].vectorize(lane)
-    return s
 
 
 def _rows(d: Windows, target: Target) -> int:

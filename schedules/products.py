@@ -133,8 +133,14 @@ class Product:
         )
 
 
-def product_of(output: te.Tensor) -> Product | None:
+def product_of(
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None
+) -> Product | None:
     """The product of matrices that `output` is, or is made of element by element; None if none.
+
+    Args:
+        output: the tensor.
+        chain: the stages from it back to the reduction, if that is known.
 
     >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((4, 16), name="B")
     >>> k = te.reduce_axis((0, 16), name="k")
@@ -143,7 +149,7 @@ def product_of(output: te.Tensor) -> Product | None:
     >>> found.rows.tensor.name, found.row.name, found.column.name, found.dots_rows
     ('A', 'i', 'j', True)
     """
-    steps = steps_to_reduction(output)
+    steps = chain or steps_to_reduction(output)
     return _roles(steps) if steps else None
 
 

@@ -31,15 +31,21 @@ class Reduction:
     kept: int
 
 
-def reduction_of(output: te.Tensor) -> Reduction | None:
+def reduction_of(
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None
+) -> Reduction | None:
     """The reduction that `output` is, or is made of element by element; None if it is none.
+
+    Args:
+        output: the tensor.
+        chain: the stages from it back to the reduction, if that is known.
 
     >>> A, k = te.placeholder((4, 8, 6), name="A"), te.reduce_axis((0, 8), name="k")
     >>> total = te.compute((4, 6), lambda i, j: te.max(A[i, k, j] * 2, axis=k), name="total")
     >>> reduction_of(total).kept
     1
     """
-    steps = steps_to_reduction(output)
+    steps = chain or steps_to_reduction(output)
     if not steps or accesses(steps[-1]).has_start:
         return None
     total = steps[-1]

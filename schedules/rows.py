@@ -6,6 +6,8 @@ fill few vectors are turned: a vector then has one element of each of several ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tecomp import Target, te
 from tecomp.schedules.fold import fold
 from tecomp.schedules.placement import placement_of
@@ -26,11 +28,28 @@ def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
     where = placement_of(target)
     if where is not None:
         schedule_blocks(s, output, where)
-    elif _are_short(output, target):
-        _side_by_side(s, output, target)
     else:
-        _one_by_one(s, output, target)
+        made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
+        rows_at_root(s, output, made, target)
     return s
+
+
+def rows_at_root(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
+    """Schedule rows, and stages on the way to them, with loops of their own.
+
+    Args:
+        s: the schedule.
+        output: the rows.
+        made: the stages that are computed for each of them, producers first; what they read beside
+            one another is there before.
+        target: for its vectors and caches.
+    """
+    if _are_short(output, target):
+        _side_by_side(s, output, made, target)
+    else:
+        _one_by_one(s, output, made, target)
 
 
 def _are_short(output: te.Tensor, target: Target) -> bool:
@@ -43,7 +62,9 @@ def _are_short(output: te.Tensor, target: Target) -> bool:
     return fits and isinstance(columns, int) and columns < _SHORT * lanes
 
 
-def _side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+def _side_by_side(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
     """Compute every stage for some rows of `output` at once, each row in a lane of its own."""
     stage = s[output]
     *outer, row, column = stage.op.axis
@@ -52,9 +73,8 @@ def _side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     walk_squares(stage, row, column, lanes)
     shared = stage.fuse(*outer, block)
     stage.parallel(shared)
-    copies = _copied(s, output)
-    made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
-    for x in reversed(made):
+    copies = _copied(s, output, made)
+    for x in reversed([*copies, *made]):
         part = s[x]
         part.compute_at(stage, shared)
         part.set_scope("local")
@@ -69,26 +89,25 @@ def _side_by_side(s: te.Schedule, output: te.Tensor, target: Target) -> None:
         part.vectorize(lane)
 
 
-def _copied(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
-    """Copies of the given rows, for those stages before the last that read them."""
+def _copied(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor]
+) -> list[te.Tensor]:
+    """Copies of the rows that are there before, for those stages before the last that read them."""
     copies: list[te.Tensor] = []
-    for source in s.stages:
-        x = source.op.output(0)
-        readers = [y.op.output(0) for y in s.stages
-                   if x in y.op.input_tensors and y.op is not output.op]
-        if readers and not source.op.input_tensors and len(x.shape) == len(output.shape):
-            copies.append(s.cache_read(x, "local", readers))
+    for source in dict.fromkeys(x for y in made for x in y.op.input_tensors):
+        if source not in made and len(source.shape) == len(output.shape):
+            readers = [y for y in made if source in y.op.input_tensors]
+            copies.append(s.cache_read(source, "local", readers))
     return copies
 
 
-def _one_by_one(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+def _one_by_one(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
     """Compute every stage for one row of `output` after another."""
     row = _walk_rows(s, output, target)
-    for stage in reversed(s.stages):
-        x = stage.op.output(0)
-        if stage.op is output.op or not stage.op.input_tensors:
-            continue
-        if stage.op.reduce_axis:
+    for x in reversed(made):
+        if x.op.reduce_axis:
             _reduce_row(s, x, output, row, target)
         elif len(x.shape) == len(output.shape):
             _keep_row(s, x, output, row, target)

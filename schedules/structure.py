@@ -85,4 +85,10 @@ def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:
 
 def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
     """Whether a formula of elements is there for some stages alone, to be computed as they like."""
-    return is_pointwise(x) and set(readers_of(s, x)) <= set(readers) and x.op not in s.outputs
+    is_free = x.op not in s.outputs and is_untouched(s, x)
+    return is_free and is_pointwise(x) and set(readers_of(s, x)) <= set(readers)
+
+
+def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
+    """Whether the loops of a stage are those that it began with."""
+    return is_same(s[x].leaf_iter_vars, (*x.op.axis, *x.op.reduce_axis))

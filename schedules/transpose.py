@@ -79,14 +79,20 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`, or for another formula of such elements."""
     s = te.create_schedule(output)
     inline_chain(s, output)
+    formula_at_root(s, output, target)
+    return s
+
+
+def formula_at_root(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Schedule a formula of elements in the order of memory, of its result or of both sides."""
     column = describe(output)
     if column is not None:
         axes = list(s[output].op.axis)
         _walk(s, output, *_taken_together(s[output], axes, _neighbours(output), column), target)
     elif output.shape:
         stream(s, output, target, run_length(output))
-        stream_large(s, output, target)
-    return s
+        if output.op in s.outputs:
+            stream_large(s, output, target)
 
 
 def pack(A: te.Tensor, mapping: Mapping, target: Target, *, name: str = "packed") -> tuple[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp import Access, ScheduleError, accesses, te
@@ -29,8 +30,14 @@ class Windows:
     factor: int
 
 
-def windows_of(output: te.Tensor) -> Windows | None:
+def windows_of(
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None
+) -> Windows | None:
     """The windows whose reduction `output` is, or is made of; None if it is no such thing.
+
+    Args:
+        output: the tensor.
+        chain: the stages from it back to the reduction, if that is known.
 
     >>> X, r = te.placeholder((9, 4), name="X"), te.reduce_axis((0, 3), name="r")
     >>> Y = te.compute((4, 4), lambda i, c: te.max(X[2 * i + r, c], axis=r), name="Y")
@@ -38,7 +45,7 @@ def windows_of(output: te.Tensor) -> Windows | None:
     >>> found.row, found.factor
     (0, 2)
     """
-    steps = steps_to_reduction(output)
+    steps = chain or steps_to_reduction(output)
     if not steps or accesses(steps[-1]).has_start:
         return None
     total = steps[-1]

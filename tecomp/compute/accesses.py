@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.ir.dtype import holds_every
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, is_const
-from tecomp.ir.rewrite import fold, walk
+from tecomp.ir.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
+from tecomp.ir.rewrite import children, fold, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
 
 _REDUCERS: dict[BinOp, Reducer] = {
     BinOp.ADD: "sum", BinOp.MUL: "prod", BinOp.MIN: "min", BinOp.MAX: "max",
 }
+
+
+_FUNCTION = 10
+"""Operations that a function takes, such as `exp`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +79,12 @@ class Access:
     Attributes:
         tensor: what is read.
         index: which element.
+        times: how often that is written.
     """
 
     tensor: Tensor
     index: tuple[Affine, ...]
+    times: int = 1
 
     @property
     def axes(self) -> tuple[IterVar | None, ...]:
@@ -98,6 +105,7 @@ class Accesses:
             product of elements of tensors alone, maybe converted to a wider type.
         is_plain: whether the reduction takes every element, and starts from its identity.
         has_start: whether it starts from something else.
+        work: operations for each element, or for each term of it; a function counts as ten.
     """
 
     axis: tuple[IterVar, ...]
@@ -107,6 +115,7 @@ class Accesses:
     factors: tuple[Access, ...]
     is_plain: bool
     has_start: bool = False
+    work: int = 0
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -126,13 +135,15 @@ def accesses(tensor: Tensor) -> Accesses:
         ('sum', [('A', ['i', 'k']), ('B', ['j', 'k'])])
     """
     op = tensor.op
-    if not isinstance(op, ComputeOp):
+    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp):
         return Accesses(op.axis, op.reduce_axis, None, (), (), True)
     body = op.body[tensor.value_index]
     loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
-    for found in map(_access, loads):
-        reads.setdefault((found.tensor, tuple(_key(index) for index in found.index)), found)
+    for read in map(_access, loads):
+        key = read.tensor, tuple(_key(index) for index in read.index)
+        times = reads[key].times + 1 if key in reads else 1
+        reads[key] = replace(read, times=times)
     reducer, value, is_plain, has_start = None, body, True, False
     if isinstance(body, Reduce):
         reducer = _kind(body.combiner)
@@ -141,7 +152,9 @@ def accesses(tensor: Tensor) -> Accesses:
         is_plain = is_const(body.condition, True) and not has_start
     factors = tuple(_access(load) for load in _factors(value))
     every = tuple(reads.values())
-    return Accesses(op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start)
+    return Accesses(
+        op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body)
+    )
 
 
 def _axes(term: Expr) -> dict[IterVar, None]:
@@ -156,6 +169,21 @@ def _divisor(term: Expr, axis: IterVar) -> int | None:
     if isinstance(term, Binary) and term.op is BinOp.FLOORDIV and term.a is axis:
         return int(term.b.value) if isinstance(term.b, Const) else None
     return None
+
+
+def _work(body: tuple[Expr, ...]) -> int:
+    """Operations on elements; those of indices are not counted."""
+    todo: list[Any] = list(body)
+    seen: set[int] = set()
+    work = 0
+    while todo:
+        node = todo.pop()
+        if id(node) in seen or isinstance(node, TensorLoad | Const | Var):
+            continue
+        seen.add(id(node))
+        work += _FUNCTION if isinstance(node, Call) else not isinstance(node, Reduce | Cast)
+        todo += children(node)
+    return work
 
 
 def _kind(combiner: CommReducer) -> Reducer | None:

@@ -20,6 +20,7 @@ from tecomp.driver.logical import logical_parameter, run_logical, stored_argumen
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.reporting import report_of
+from tecomp.driver.scheduler import is_program, scheduled
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.given import check_kind
 from tecomp.lowering.pipeline import Lowered
@@ -167,7 +168,7 @@ def _built(request: Build) -> ScheduledKernel:
 
 
 def build(
-    schedule: Schedule,
+    schedule: Schedule | Tensor | Sequence[Tensor],
     args: Sequence[object],
     target: str | Path | Target = "cpu",
     name: str = "main",
@@ -179,7 +180,8 @@ def build(
     """A kernel that computes what a schedule describes.
 
     Args:
-        schedule: from `te.create_schedule`.
+        schedule: from `te.create_schedule`; or the results alone, a tensor or several, for which
+            `tecomp.schedules.auto` makes one.
         args: tensors and size variables, in the order in which the kernel takes them.
         target: the machine: its name, a description, or a path to one.
         name: of the kernel.
@@ -206,11 +208,15 @@ def build(
     >>> kernel(a, b)
     >>> b
     array([1., 2., 3., 4.], dtype=float32)
+    >>> build(B, [A, B])(a, b)
     """
     machine = target if isinstance(target, Target) else Target.load(target)
+    if isinstance(schedule, Tensor | list | tuple) and is_program(schedule):
+        schedule = scheduled(schedule, machine)
     check_kind(
         schedule, Schedule, "build: the schedule", "make one with te.create_schedule", LowerError
     )
+    assert isinstance(schedule, Schedule)
     for flag in (check_bounds, fast_math, fp_contract):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
     asked = Build(

@@ -1,0 +1,149 @@
+"""A schedule for any program: what each stage is, its accesses say, and that decides how it runs.
+
+Stages are put together to groups. A formula of elements is computed where it is used, if that is no
+more work, or hardly any. Rows that follow from rows, as those of a softmax, are computed row by
+row. What follows a reduction element by element is computed with it. Each group has loops of its
+own: those that the library has for its kind, or plain ones along memory for what is of no kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+
+from tecomp import ScheduleError, Target, te
+from tecomp.schedules import matmul, on_cores
+from tecomp.schedules.contraction import of_images
+from tecomp.schedules.conv2d import convolution_at_root
+from tecomp.schedules.convolutions import Convolution, convolution_of
+from tecomp.schedules.groups import Group, groups_of, program_of
+from tecomp.schedules.loops import any_at_root
+from tecomp.schedules.placement import placement_of
+from tecomp.schedules.pool import windows_at_root
+from tecomp.schedules.products import Product, product_of
+from tecomp.schedules.reduce import reduce_at_root
+from tecomp.schedules.reductions import Reduction, reduction_of
+from tecomp.schedules.rows import rows_at_root
+from tecomp.schedules.structure import is_pointwise, is_untouched, unconverted
+from tecomp.schedules.transpose import formula_at_root
+from tecomp.schedules.windows import Windows, windows_of
+
+Walk = Callable[[te.Schedule, Target], None]
+
+
+def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedule:
+    """A schedule for a program that nobody scheduled.
+
+    Its `trace` prints as a schedule that can be taken over and changed.
+
+    Args:
+        outputs: the results: one tensor or several.
+        target: the machine. On one with scratchpads, products and convolutions use them; everything
+            else is computed where it is.
+
+    >>> A = te.placeholder((100, 200), name="A")
+    >>> k = te.reduce_axis((0, 200), name="k")
+    >>> total = te.compute((100,), lambda i: te.sum(te.exp(A[i, k]), axis=k), name="total")
+    >>> B = te.compute((100,), lambda i: te.log(total[i]), name="B")
+    >>> s = auto(B, Target.load("cpu"))
+    >>> s[total].leaf_iter_vars != total.op.axis
+    True
+    """
+    results = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
+    s = te.create_schedule(results)
+    where = placement_of(target)
+    if where is not None:
+        return _on_cores(results, target) or s
+    if target.core is None:
+        return s
+    groups, inlined = groups_of(program_of(s), target)
+    for x in inlined:
+        s[x].compute_inline()
+    for group in groups:
+        s = _scheduled(s, group, target)
+    return s
+
+
+def _on_cores(results: Sequence[te.Tensor], target: Target) -> te.Schedule | None:
+    """A schedule for scratchpads, if the program is one product or one convolution."""
+    if len(results) != 1:
+        return None
+    (output,) = results
+    s = te.create_schedule(output)
+    where = placement_of(target)
+    product, convolution = product_of(output), convolution_of(output)
+    assert where is not None
+    try:
+        if product is not None:
+            done: te.Schedule = matmul.schedule(product, target)
+            return done
+        if convolution is not None:
+            on_cores.schedule(s, output, of_images(convolution), where)
+            return s
+    except ScheduleError:
+        return None
+    return None
+
+
+def _scheduled(s: te.Schedule, group: Group, target: Target) -> te.Schedule:
+    """The schedule with the loops of a group, of the first kind that it is."""
+    for x in group.chain[1:-1]:
+        s[x].compute_inline()
+    for walk in _walks(group):
+        trial = copy(s)
+        try:
+            walk(trial, target)
+        except ScheduleError:
+            # A primitive refused: the stages around have another form than this kind expects.
+            continue
+        return trial
+    for x in group.rows:
+        s = _scheduled(s, Group(x, (x,)), target)
+    return _scheduled(s, Group(group.output, group.chain), target) if group.rows else s
+
+
+def _walks(group: Group) -> list[Walk]:
+    """What schedules a group, the best first."""
+    output, chain = group.output, group.chain
+    if group.rows:
+        return [lambda s, target: rows_at_root(s, output, group.rows, target)]
+    if not chain[-1].op.reduce_axis:
+        is_formula = is_pointwise(output) and bool(output.shape)
+        return [lambda s, target: formula_at_root(s, output, target)] if is_formula else []
+    found: list[Walk] = []
+    if (product := product_of(output, chain)) is not None:
+        found.append(partial(_product, product))
+    if (convolution := convolution_of(output, chain)) is not None:
+        found.append(partial(_convolution, convolution))
+    if (windows := windows_of(output, chain)) is not None:
+        found.append(partial(_windows, windows))
+    if (reduction := reduction_of(output, chain)) is not None:
+        found.append(partial(_reduction, reduction))
+    return [*found, lambda s, target: any_at_root(s, chain, target)]
+
+
+def _product(d: Product, s: te.Schedule, target: Target) -> None:
+    matmul.product_at_root(s, d, target)
+    _walk_operands(s, (d.rows.tensor, d.columns.tensor), target)
+
+
+def _convolution(d: Convolution, s: te.Schedule, target: Target) -> None:
+    convolution_at_root(s, d, target)
+    _walk_operands(s, (d.image, d.weights), target)
+
+
+def _windows(d: Windows, s: te.Schedule, target: Target) -> None:
+    windows_at_root(s, d, target)
+    _walk_operands(s, (d.image,), target)
+
+
+def _reduction(d: Reduction, s: te.Schedule, target: Target) -> None:
+    reduce_at_root(s, d, target)
+
+
+def _walk_operands(s: te.Schedule, operands: Sequence[te.Tensor], target: Target) -> None:
+    """Loops for operands that were to be laid out for their reader, and were taken as they are."""
+    for x in dict.fromkeys(operands):
+        if is_pointwise(x) and is_untouched(s, x) and unconverted(x) is x:
+            formula_at_root(s, x, target)

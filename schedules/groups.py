@@ -1,0 +1,225 @@
+"""Which stages of a program are computed together, and which where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from tecomp import Target, accesses, te
+from tecomp.schedules.convolutions import convolution_of
+from tecomp.schedules.elementwise import is_one, same_shape
+from tecomp.schedules.products import product_of
+from tecomp.schedules.structure import is_pointwise, is_same
+from tecomp.schedules.tiles import Size, core_of, width_of
+from tecomp.schedules.windows import windows_of
+
+_FREE = 4
+"""Operations for each element that are no more than storing and loading it."""
+_LONGEST = 256
+"""Operations of a formula with all that is computed inside of it."""
+_UNKNOWN = 1024
+"""What extents that only the call tells are counted as."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Stages that are computed in the same loops.
+
+    Attributes:
+        output: the stage whose loops they are.
+        chain: the stages from the output back to the reduction of which it is made, element by
+            element; the output alone if there is none.
+        rows: the stages that are computed for each row of the output, producers first; none if the
+            output is made of a chain.
+    """
+
+    output: te.Tensor
+    chain: tuple[te.Tensor, ...]
+    rows: tuple[te.Tensor, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """The stages of a schedule and who reads them.
+
+    Attributes:
+        stages: those that are computed, producers first.
+        readers: of each of them, those that read it.
+        results: those that are outputs.
+    """
+
+    stages: tuple[te.Tensor, ...]
+    readers: dict[te.Tensor, list[te.Tensor]]
+    results: frozenset[te.Tensor]
+
+
+def program_of(s: te.Schedule) -> Program:
+    """The stages of a schedule, of operations of several outputs the first."""
+    stages = tuple(x.op.output(0) for x in s.stages if x.op.input_tensors)
+    readers: dict[te.Tensor, list[te.Tensor]] = {x: [] for x in stages}
+    for y in stages:
+        for op in dict.fromkeys(x.op for x in y.op.input_tensors):
+            if op.output(0) in readers:
+                readers[op.output(0)].append(y)
+    return Program(stages, readers, frozenset(op.output(0) for op in s.outputs))
+
+
+def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]:
+    """The groups of a program in the order in which they are computed, and what is inlined."""
+    inlined = _inlined(p)
+    found: dict[te.Tensor, Group] = {}
+    taken = {x for x in p.stages if _is_absorbed(p, x) or _is_of_others(p, x)}
+    for x in reversed(p.stages):
+        if x not in taken and x not in inlined and is_pointwise(x):
+            members = _rows(p, x, taken, inlined, target)
+            if any(y.op.reduce_axis for y in members):
+                made = tuple(y for y in p.stages if y in members and y not in inlined)
+                found[x] = Group(x, (x,), made)
+                taken |= members | {x}
+    for x in p.stages:
+        if x.op.reduce_axis and x not in taken:
+            chain = _chain(p, x, taken)
+            found[chain[0]] = Group(chain[0], chain)
+            taken |= set(chain)
+            inlined.discard(chain[0])
+    for x in p.stages:
+        if x not in taken and x not in inlined:
+            found[x] = Group(x, (x,))
+    order = [found[x] for x in p.stages if x in found]
+    return order, [x for x in p.stages if x in inlined and x not in _between(order)]
+
+
+def _between(groups: Iterable[Group]) -> set[te.Tensor]:
+    """Stages on the way from a reduction to the output of its group, which inlines them."""
+    return {x for group in groups for x in group.chain[1:-1]}
+
+
+def _inlined(p: Program) -> set[te.Tensor]:
+    """Formulas that are computed where they are used: that takes no more work, or hardly any."""
+    found: set[te.Tensor] = set()
+    factors = {x for y in p.stages for x in _factors(y)}
+    times: dict[te.Tensor, float] = {}
+    for x in reversed(p.stages):
+        readers = p.readers[x]
+        times[x] = sum(
+            (times[y] if y in found else _points(y)) * read.times
+            for y in readers for read in accesses(y).reads if read.tensor == x
+        )
+        is_free = x not in p.results and x not in factors and x.op.num_outputs == 1
+        if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
+            continue
+        repeats = times[x] / max(_count(x.shape), 1)
+        if accesses(x).work * (repeats - 1) <= _FREE:
+            found.add(x)
+    return _short(p, found)
+
+
+def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
+    """Of stages to inline those that make no formula too long."""
+    size: dict[te.Tensor, int] = {}
+    kept = set(inlined)
+    for x in p.stages:
+        found = accesses(x)
+        parts = {read.tensor: 0 for read in found.reads if read.tensor in kept}
+        for read in found.reads:
+            if read.tensor in parts:
+                parts[read.tensor] += read.times * (size[read.tensor] + 1)
+        while parts and found.work + sum(parts.values()) > _LONGEST:
+            longest = max(parts, key=lambda y: parts[y])
+            kept.discard(longest)
+            del parts[longest]
+        size[x] = found.work + sum(parts.values())
+    return kept
+
+
+def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
+    """What a stage reads in an order of its own, so that it is no use to compute it there."""
+    if not y.op.reduce_axis:
+        return ()
+    if (product := product_of(y, [y])) is not None:
+        return product.rows.tensor, product.columns.tensor
+    if (convolution := convolution_of(y, [y])) is not None:
+        return convolution.image, convolution.weights
+    if (windows := windows_of(y, [y])) is not None:
+        return (windows.image,)
+    return ()
+
+
+def _is_absorbed(p: Program, x: te.Tensor) -> bool:
+    """Whether a formula is computed while it is laid out for the one stage that reads it."""
+    is_free = is_pointwise(x) and x not in p.results and len(p.readers[x]) == 1
+    return is_free and x in _factors(p.readers[x][0])
+
+
+def _is_of_others(p: Program, x: te.Tensor) -> bool:
+    """Whether a stage that is no formula, as a scan, has it as a part."""
+    return any(not accesses(y).reads for y in p.readers[x])
+
+
+def _points(y: te.Tensor) -> int:
+    return _count(axis.extent for axis in (*y.op.axis, *y.op.reduce_axis))
+
+
+def _count(sizes: Iterable[Size]) -> int:
+    return prod(size if isinstance(size, int) else _UNKNOWN for size in sizes)
+
+
+def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tensor, ...]:
+    """The stages that follow a reduction element by element, the last first."""
+    chain = [total]
+    while True:
+        x = chain[0]
+        if x in p.results or len(p.readers[x]) != 1 or x.op.num_outputs > 1:
+            return tuple(chain)
+        (y,) = p.readers[x]
+        reads = [read for read in accesses(y).reads if read.tensor == x]
+        is_same_place = all(is_same(read.axes, y.op.axis) for read in reads)
+        if y in taken or not (reads and is_pointwise(y) and is_same_place):
+            return tuple(chain)
+        if not same_shape(x.shape, y.shape) or y.op.num_outputs > 1:
+            return tuple(chain)
+        chain.insert(0, y)
+
+
+def _rows(
+    p: Program, output: te.Tensor, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target
+) -> set[te.Tensor]:
+    """The stages that can be computed row by row of `output`: nobody else reads them."""
+    if len(output.shape) < 2 or not _fits(output, target):
+        return set()
+    members: set[te.Tensor] = {output}
+    for x in reversed(p.stages[: p.stages.index(output)]):
+        readers = p.readers[x]
+        is_free = x not in taken and x not in p.results and x.op.num_outputs == 1
+        if not is_free or not readers or not all(y in members for y in readers):
+            continue
+        if _is_part_of_row(x, output) and all(_stays_in_row(x, y, output) for y in readers):
+            members.add(x)
+    return members - {output}
+
+
+def _fits(output: te.Tensor, target: Target) -> bool:
+    """Whether several rows stay in the second cache, and there are rows for all cores."""
+    core, (*rows, columns) = core_of(target), output.shape
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    is_small = isinstance(columns, int) and 8 * columns * width_of(output) <= second
+    return is_small and _count(rows) >= core.count
+
+
+def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
+    """Whether a stage is a row, or a value of one: a formula, or a reduction of one row."""
+    lead = len(output.shape) - 1
+    if not same_shape(x.shape[:lead], output.shape[:lead]):
+        return False
+    is_value = len(x.shape) == lead or (len(x.shape) == lead + 1 and is_one(x.shape[-1]))
+    if x.op.reduce_axis:
+        return is_value and len(x.op.reduce_axis) == 1 and not accesses(x).has_start
+    return is_pointwise(x) and (is_value or same_shape(x.shape, output.shape))
+
+
+def _stays_in_row(x: te.Tensor, y: te.Tensor, output: te.Tensor) -> bool:
+    """Whether `y` reads of `x` only what belongs to the same row."""
+    lead = len(output.shape) - 1
+    reads = [read for read in accesses(y).reads if read.tensor == x]
+    return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)

@@ -1,0 +1,29 @@
+"""Who schedules programs that nobody scheduled.
+
+The library of schedules lies above the driver and uses nothing but what `import tecomp` offers. So
+the driver imports nothing of it: it knows the name of one function, as an entry point has it, and
+loads that when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint
+
+from tecomp.compute.tensor import Tensor
+from tecomp.machine.descriptor import Target
+from tecomp.scheduling.schedule import Schedule
+
+_SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers")
+
+
+def is_program(value: object) -> bool:
+    """Whether it is a tensor, or are tensors, that a schedule can be made for."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return bool(values) and all(isinstance(each, Tensor) for each in values)
+
+
+def scheduled(outputs: Tensor | Sequence[Tensor], target: Target) -> Schedule:
+    """The schedule for results that come without one."""
+    made: Schedule = _SCHEDULER.load()(outputs, target)
+    return made

@@ -1,0 +1,113 @@
+"""Programs that nobody scheduled: which stages go together, and what runs them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import auto, conv2d, matmul, reduce, softmax, transpose
+
+CPU = tecomp.Target.load("cpu")
+
+
+def product(A: te.Tensor, B: te.Tensor, name: str) -> te.Tensor:
+    k = te.reduce_axis((0, A.shape[1]), name="k")
+    return te.compute(
+        (A.shape[0], B.shape[1]), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name=name
+    )
+
+
+def test_build_takes_tensors_in_place_of_a_schedule() -> None:
+    A, B = te.placeholder((30, 40), name="A"), te.placeholder((40, 50), name="B")
+    C = product(A, B, "C")
+    D = te.compute((30,), lambda i: C[i, 0] * 2.0, name="D")
+    a, b = np.ones((30, 40), np.float32), np.ones((40, 50), np.float32)
+    c, d = np.empty((30, 50), np.float32), np.empty(30, np.float32)
+
+    tecomp.build([C, D], [A, B, C, D])(a, b, c, d)
+
+    assert (c == 40).all()
+    assert (d == 80).all()
+
+
+@pytest.mark.parametrize("name", ["product", "sum", "turned", "softmax", "convolution"])
+def test_one_operation_is_scheduled_as_that_of_the_library(name: str) -> None:
+    A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
+    X, W = te.placeholder((1, 9, 9, 16), name="X"), te.placeholder((3, 3, 16, 32), name="W")
+    output, own = {
+        "product": (matmul.define(A, B), matmul.schedule),
+        "sum": (reduce.define(A, 0), reduce.schedule),
+        "turned": (transpose.define(A), transpose.schedule),
+        "softmax": (softmax.define(A), softmax.schedule),
+        "convolution": (conv2d.define(X, W), conv2d.schedule),
+    }[name]
+
+    assert auto(output, CPU).trace.to_json() == own(output, CPU).trace.to_json()
+
+
+def test_what_follows_a_product_is_computed_with_it() -> None:
+    A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
+    bias = te.placeholder((200,), name="bias")
+    C = product(A, B, "C")
+    shifted = te.compute(C.shape, lambda i, j: C[i, j] + bias[j], name="shifted")
+    D = te.compute(C.shape, lambda i, j: te.tanh(shifted[i, j]), name="D")
+
+    text = str(tecomp.lower(auto(D, CPU), [A, B, bias, D]))
+
+    assert text.count("parallel(") == 2  # a copy of the columns, and blocks of rows
+    assert "shifted" not in text
+
+
+def test_what_is_read_often_is_computed_once() -> None:
+    A, B = te.placeholder((64, 320), name="A"), te.placeholder((320, 200), name="B")
+    E = te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="E")
+    C = product(E, B, "C")
+    k = te.reduce_axis((0, 320), name="k")
+    total = te.compute((64,), lambda i: te.sum(E[i, k], axis=k), name="total")
+    D = te.compute(C.shape, lambda i, j: C[i, j] / total[i], name="D")
+
+    text = str(tecomp.lower(auto(D, CPU), [A, B, D]))
+
+    assert text.count("exp(") == 1
+
+
+def test_the_trace_can_be_taken_over() -> None:
+    A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
+    C = product(A, B, "C")
+    D = te.compute((64, 200), lambda i, j: C[i, j] + 1.0, name="D")
+    s = auto(D, CPU)
+
+    again = tecomp.replay(s.trace.to_json(), D)
+
+    assert str(tecomp.lower(again, [A, B, D])) == str(tecomp.lower(s, [A, B, D]))
+
+
+def test_scans_and_statements_of_the_user_stay_as_they_are() -> None:
+    A = te.placeholder((20, 8), name="A")
+    state = te.placeholder((20, 8), name="state")
+    start = te.compute((1, 8), lambda _, i: A[0, i], name="start")
+    step = te.compute((20, 8), lambda t, i: state[t - 1, i] + A[t, i], name="step")
+    S = te.scan(start, step, state, [A], name="S")
+    B = te.compute((20, 8), lambda t, i: S[t, i] * 2.0, name="B")
+    a = np.random.default_rng(0).random((20, 8), np.float32)
+    b = np.empty((20, 8), np.float32)
+
+    tecomp.build(B, [A, B])(a, b)
+
+    np.testing.assert_allclose(b, 2 * np.cumsum(a, 0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d", "texture2d"])
+def test_machines_with_scratchpads(name: str) -> None:
+    machine = tecomp.Target.load(name)
+    A, B = te.placeholder((40, 70), name="A"), te.placeholder((70, 50), name="B")
+    C = product(A, B, "C")
+    kernel = tecomp.build(C, [A, B, C], machine)
+    a, b = np.ones((40, 70), np.float32), np.ones((70, 50), np.float32)
+    c = kernel.empty(C)
+
+    kernel(kernel.pack(A, a), kernel.pack(B, b), c)
+
+    assert (kernel.unpack(C, c) == 70).all()
