@@ -15,7 +15,8 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
-from tecomp.ir.expr import Const, Expr, Var, const
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.operators import holds
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent, Range
 
@@ -93,7 +94,8 @@ def compute(
     Raises:
         DefinitionError: the function does not fit the shape, or the element is no element-wise
             expression and no reduction, or has too many operations.
-        TypeMismatchError: the function gives something else than expressions.
+        TypeMismatchError: the function gives something else than expressions, or a literal that its
+            type cannot hold.
 
     Example:
         >>> from tecomp import te
@@ -112,6 +114,7 @@ def compute(
     _check_size(body, where)
     _check_reductions(body, where)
     _check_axes(body, axis, where)
+    _check_literals(body, where)
     values = MappingProxyType(dict(attrs or {}))
     outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
     return outputs[0] if len(outputs) == 1 else outputs
@@ -238,8 +241,7 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
                 f"{where}: the index function gives {value!r} ({type(value).__name__}); "
                 "it returns an expression, a number, or a tuple of them"
             )
-        made = value_of(value)
-        body.append(const(made.value, made.dtype) if isinstance(made, Const) else made)
+        body.append(value_of(value))
     return tuple(body)
 
 
@@ -312,3 +314,17 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
             f"{where}: {node.name} is an axis of another te.compute; "
             "use the variables that this index function is called with"
         )
+
+
+def _check_literals(body: tuple[Expr, ...], where: str) -> None:
+    """What has met nothing of a wider type is a number of its own.
+
+    Raises:
+        TypeMismatchError: it is none.
+    """
+    for node in walk(*body):
+        if isinstance(node, Const) and not holds(node.dtype, node.value):
+            raise TypeMismatchError(
+                f"{where}: the literal {node.value} becomes {node.dtype}, which cannot hold it; "
+                f'write te.const({node.value}, "float64")'
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -126,7 +127,17 @@ def test_messages() -> None:
         "layout: pad_value='zero' is no number; give a number or None"
     )
     assert message_of(lambda: te.const(2, "bool")) == "2 is no bool"
-    assert message_of(lambda: te.compute((4,), lambda i: 1e39)) == "1e+39 does not fit into float32"
+    literal = (
+        "te.compute C: the literal 1e+39 becomes float32, which cannot hold it; write "
+        'te.const(1e+39, "float64")'
+    )
+    k = te.reduce_axis((0, 3), name="k")
+    bodies: tuple[Callable[..., Any], ...] = (
+        lambda i: 1e39, lambda i: te.exp(1e39), lambda i: te.max(1e39, 1.0),
+        lambda i: te.if_then_else(i > 1, 1e39, 1.0), lambda i: te.sum(te.power(1e39, 2.0), axis=k),
+    )
+    for body in bodies:
+        assert message_of(partial(te.compute, (4,), body, "C")) == literal
 
 
 def test_functions_of_other_types_for_padding() -> None:
