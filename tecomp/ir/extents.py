@@ -18,6 +18,11 @@ def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
     return numbers if len(numbers) == len(shape) else None
 
 
+def are_equal(a: Extent, b: Extent) -> bool:
+    """Whether both are numbers, and the same."""
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
 def is_empty(shape: Sequence[Extent]) -> bool:
     """Whether an extent is the number 0."""
     return any(isinstance(n, int) and n == 0 for n in shape)

@@ -102,42 +102,72 @@ def into_dots(
     where = f"s.into_dots({stage.name}, {getattr(axis, 'name', axis)})"
     reduce = _checked_sum(stage, axis, where)
     factors = _factors(state, reduce, axis, (first, second), where)
-    words = tuple(_words(factor, axis) for factor in factors)
-    compute_op = stage.compute
-    every = (*compute_op.axis, *reduce.axis)
-
-    def products(axes: Mapping[IterVar, IterVar], pair: Sequence[Expr | None]) -> Expr:
-        """The sum at given axes; of a factor that is given, with that in its place."""
-        terms = [
-            reinterpret(str(f.kind), _read(f, word, axis, axes) if given is None else given)
-            for f, word, given in zip(factors, words, pair, strict=True)
-        ]
-        return sum_of(dot(*terms), axis=[axes[each] for each in reduce.axis])
-
-    axes = _fresh(every, axis, factors[0].kind.lanes)
-    own = tuple(axes[each] for each in compute_op.axis)
-    body = (products(axes, (None, None)),)
-    attrs, place = compute_op.attrs, compute_op.location
-    sums = ComputeOp(f"{stage.name}_dots", own, body, compute_op.tag, attrs, place).output(0)
-    made = [*words, sums]
-    value: Expr = TensorLoad(sums, compute_op.axis, place)
+    sums = _Sums(stage, reduce, axis, factors, tuple(_words(factor, axis) for factor in factors))
+    made = [*sums.words, sums.of_dots()]
+    value: Expr = TensorLoad(made[-1], stage.compute.axis, stage.compute.location)
     if any(factor.is_moved for factor in factors):
-        moved = next(k for k in (0, 1) if factors[k].is_moved)
-        other = factors[1 - moved]
-        seen = {node for index in other.load.indices for node in walk(index)}
-        kept = tuple(each for each in compute_op.axis if each in seen)
-        axes = _fresh((*kept, *reduce.axis), axis, other.kind.lanes)
-        constant = const(_MOVED, "int32")
-        body = (products(axes, (constant, None) if moved == 0 else (None, constant)),)
-        name = f"{stage.name}_moved"
-        total = ComputeOp(name, tuple(axes[each] for each in kept), body, location=place).output(0)
+        total, kept = sums.of_what_is_moved()
         made.append(total)
-        value = binary(BinOp.SUB, value, TensorLoad(total, kept, place))
+        value = binary(BinOp.SUB, value, TensorLoad(total, kept, stage.compute.location))
     for each in made:
         state = state.insert(initial_stage(each.op, is_output=False), before=stage.key)
     leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
     rest = unmarked(replace(stage, leaves=leaves), *reduce.axis)
-    return state.redefine(rest, redefined(compute_op, (value,))), (sums, *words, *made[3:])
+    left, right, dots, *more = made
+    return state.redefine(rest, redefined(stage.compute, (value,))), (dots, left, right, *more)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The sums that take the place of one.
+
+    Attributes:
+        stage: what the sum is of.
+        reduce: the sum.
+        axis: along which terms are put together.
+        factors: of a term.
+        words: the tensors of their vectors.
+    """
+
+    stage: StageState
+    reduce: Reduce
+    axis: IterVar
+    factors: tuple[_Factor, _Factor]
+    words: tuple[Tensor, ...]
+
+    def of_dots(self) -> Tensor:
+        """The sum of the dot products of vectors."""
+        op = self.stage.compute
+        axes = _fresh((*op.axis, *self.reduce.axis), self.axis, self.factors[0].kind.lanes)
+        own = tuple(axes[each] for each in op.axis)
+        body = (self._products(axes, (None, None)),)
+        name = f"{self.stage.name}_dots"
+        return ComputeOp(name, own, body, op.tag, op.attrs, op.location).output(0)
+
+    def of_what_is_moved(self) -> tuple[Tensor, tuple[IterVar, ...]]:
+        """What the sum is too much because a factor was moved, and the axes that it depends on."""
+        op = self.stage.compute
+        moved = next(k for k in (0, 1) if self.factors[k].is_moved)
+        other = self.factors[1 - moved]
+        seen = {node for index in other.load.indices for node in walk(index)}
+        kept = tuple(each for each in op.axis if each in seen)
+        axes = _fresh((*kept, *self.reduce.axis), self.axis, other.kind.lanes)
+        constant = const(_MOVED, "int32")
+        pair = (constant, None) if moved == 0 else (None, constant)
+        body = (self._products(axes, pair),)
+        own = tuple(axes[each] for each in kept)
+        name = f"{self.stage.name}_moved"
+        return ComputeOp(name, own, body, location=op.location).output(0), kept
+
+    def _products(
+        self, axes: Mapping[IterVar, IterVar], pair: Sequence[Expr | None]
+    ) -> Expr:
+        """The sum at given axes; of a factor that is given, with that in its place."""
+        terms = [
+            reinterpret(str(f.kind), _read(f, word, self.axis, axes) if given is None else given)
+            for f, word, given in zip(self.factors, self.words, pair, strict=True)
+        ]
+        return sum_of(dot(*terms), axis=[axes[each] for each in self.reduce.axis])
 
 
 def _fresh(axes: Sequence[IterVar], along: IterVar, group: int) -> dict[IterVar, IterVar]:

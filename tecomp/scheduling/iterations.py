@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tecomp.compute.axis import IterVar
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Cast, Const, Expr, cast, index_value
-from tecomp.ir.extents import product
+from tecomp.ir.extents import are_equal, product
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
 from tecomp.poly.index_map import IndexMap
@@ -80,16 +80,12 @@ def _exceeded(relation: Relation, frames: Frames) -> Sequence[IterVar]:
         case Split(parent, outer):
             factor = split_factor(relation, frames[parent].extent)
             whole = product((frames[outer].extent, factor))
-            return () if _is(whole, frames[parent].extent) else (parent,)
+            return () if are_equal(whole, frames[parent].extent) else (parent,)
         case Transform(before, after):
             places, elements = (product([frames[axis].extent for axis in part])
                                 for part in (after, before))
-            return () if _is(places, elements) else before
+            return () if are_equal(places, elements) else before
     return ()
-
-
-def _is(a: Extent, b: Extent) -> bool:
-    return isinstance(a, int) and isinstance(b, int) and a == b
 
 
 def _within(value: Expr, extent: Extent, is_counted: bool) -> list[Expr]:

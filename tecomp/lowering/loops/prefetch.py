@@ -15,7 +15,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
 from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
-from tecomp.ir.extents import ceil_div, simplified
+from tecomp.ir.extents import are_equal, ceil_div, simplified
 from tecomp.ir.rewrite import substitute
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
@@ -75,7 +75,7 @@ def fetch_ahead(
     whole = space.box([(index_value(0), extent) for extent in shape])
     box = box_around(region.intersect(whole), region, scope, shape)
     later = _iterations_later(ahead, work.loop_variables(values))
-    if later is None or any(_is(extent, 0) for _, extent in (*box, *memory)):
+    if later is None or any(are_equal(extent, 0) for _, extent in (*box, *memory)):
         return seq()
     buffer = program.buffer_of(ahead.tensor)
     steps = _elements_a_line(program, key, buffer)
@@ -144,21 +144,17 @@ def _requests(
     """Loops over the lines of a box, kept inside of what `memory` has."""
     loops = [Var("line") for _ in starts]
     indices = [
-        _within(start + (0 if _is(count, 1) else loop * step), *held)
+        _within(start + (0 if are_equal(count, 1) else loop * step), *held)
         for start, loop, count, step, held in zip(starts, loops, counts, steps, memory, strict=True)
     ]
     statement: Stmt = Prefetch(BufferLoad(buffer, tuple(indices)))
     for loop, count in reversed([*zip(loops, counts, strict=True)]):
-        if not _is(count, 1):
+        if not are_equal(count, 1):
             statement = For(loop, Const(0), index_value(count), ForKind.SERIAL, statement)
     for _, extent in memory:
         if isinstance(extent, Expr):
             statement = IfThenElse(extent > 0, statement)
     return statement
-
-
-def _is(extent: Extent, number: int) -> bool:
-    return isinstance(extent, int) and extent == number
 
 
 def _within(index: Expr, start: Expr, extent: Extent) -> Expr:
