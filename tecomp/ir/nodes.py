@@ -16,7 +16,7 @@ import numpy as np
 
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
-from tecomp.ir.numpy_calls import called, is_subscript
+from tecomp.ir.numpy_calls import called, indexes_array, refused_number
 from tecomp.ir.operators import (
     BITS,
     LEVELS,
@@ -60,26 +60,28 @@ class Expr(Printed):
         """
         if isinstance(self, Const) and self.dtype.is_integer:
             return int(self.value)
-        raise self._has_no_value()
+        refused_number(self, sys._getframe(1))
+        raise DefinitionError(
+            f"`{self}` has a value only when the kernel runs, and cannot count or index things "
+            "before; make what it indexes an input, X = te.placeholder(...), and write X[...]; "
+            "make what it counts an axis, such as te.reduce_axis"
+        )
 
     def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray[Any, Any]:
         """An array of this one object, as for any that NumPy does not know.
 
         Raises:
-            DefinitionError: an array is indexed with it. NumPy hides errors of `__index__`.
+            DefinitionError: an array is indexed with it.
         """
-        if is_subscript(sys._getframe(1)):
-            raise self._has_no_value()
+        if indexes_array(self, sys._getframe(1)):
+            raise DefinitionError(
+                f"`{self}` has a value only when the kernel runs, and cannot index an array "
+                "before; make the array an input, X = te.placeholder(array.shape, "
+                "str(array.dtype)), and write X[...]"
+            )
         array = np.empty((), object)
         array[()] = self
         return array
-
-    def _has_no_value(self) -> DefinitionError:
-        return DefinitionError(
-            f"`{self}` has a value only when the kernel runs, and cannot count or index things "
-            "before; to read an array at it, make the array an input: X = te.placeholder("
-            "array.shape, str(array.dtype)), and write X[...]"
-        )
 
     def __add__(self, other: Like) -> Expr:
         return binary(BinOp.ADD, self, other)

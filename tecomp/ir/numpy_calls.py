@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dis
 import operator
 from collections.abc import Callable, Mapping
+from threading import local
 from types import FrameType
 from typing import Any
 
@@ -64,6 +64,25 @@ def called(
     )
 
 
-def is_subscript(frame: FrameType) -> bool:
-    """Whether what runs in a frame is `array[...]`: NumPy does not say what it makes arrays for."""
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("BINARY_SUBSCR")
+class _Refused(local):
+    """The last value of this thread that was asked for its number in vain, and where."""
+
+    at: tuple[int, int, int] | None = None
+
+
+_REFUSED = _Refused()
+
+
+def refused_number(value: object, frame: FrameType) -> None:
+    """Note that what runs in a frame asked `value` for a number, and got an error."""
+    _REFUSED.at = (id(value), id(frame), frame.f_lasti)
+
+
+def indexes_array(value: object, frame: FrameType) -> bool:
+    """Whether what runs in a frame and asks for `value` as an array is an array that it indexes.
+
+    NumPy does not say what it makes arrays for. It asks what stands in brackets, and nothing else,
+    for a number first, and hides the error.
+    """
+    at, _REFUSED.at = _REFUSED.at, None
+    return at == (id(value), id(frame), frame.f_lasti)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,23 @@ from tecomp.errors import TecompError
 A = te.placeholder((4, 4), name="A")
 S = te.placeholder((), "int16", name="S")
 i, j = te.var("i"), te.var("j")
+at: Any = i
 X: Any = A[i, j]
 LATER = ("NumPy computes with numbers that are there, and this has a value only when the kernel "
          "runs")
 NO_INDEX = (
-    "`i` has a value only when the kernel runs, and cannot count or index things before; to read an "
-    "array at it, make the array an input: X = te.placeholder(array.shape, str(array.dtype)), and "
-    "write X[...]"
+    "`i` has a value only when the kernel runs, and cannot index an array before; make the array an "
+    "input, X = te.placeholder(array.shape, str(array.dtype)), and write X[...]"
 )
+NO_NUMBER = (
+    "`i` has a value only when the kernel runs, and cannot count or index things before; make what "
+    "it indexes an input, X = te.placeholder(...), and write X[...]; make what it counts an axis, "
+    "such as te.reduce_axis"
+)
+
+
+def write_at(index: Any) -> None:
+    np.zeros((3, 4))[index] = 1.0
 
 
 @pytest.mark.parametrize(
@@ -62,8 +72,13 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
          'te.placeholder((3,), "int64"), and write X[...]'),
         (lambda: np.arange(64)[i], NO_INDEX),
         (lambda: np.zeros((3, 4))[0, i], NO_INDEX),
-        (lambda: [1, 2][i], NO_INDEX),
-        (lambda: range(i), NO_INDEX),
+        (lambda: operator.getitem(np.arange(64), at), NO_INDEX),
+        (lambda: np.zeros(3).flat[at], NO_INDEX),
+        (lambda: write_at(i), NO_INDEX),
+        (lambda: write_at((slice(None), i)), NO_INDEX),
+        (lambda: np.zeros(3)[at:], NO_NUMBER),
+        (lambda: [1, 2][i], NO_NUMBER),
+        (lambda: range(i), NO_NUMBER),
     ],
 )
 def test_what_says_what_to_write(made: Callable[[], Any], message: str) -> None:
@@ -79,6 +94,15 @@ def test_literals_count_and_arrays_hold_expressions() -> None:
     assert held.dtype == object
     assert held[0] is i
     assert held[1] is X
+
+
+def test_an_array_is_made_of_what_was_refused_to_be_a_number_before() -> None:
+    with pytest.raises(TecompError):
+        [1, 2][i]
+    assert np.array(i).dtype == object
+    with contextlib.suppress(TecompError):
+        np.arange(3)[i]
+    assert np.array(i).item() is i
 
 
 @pytest.mark.parametrize("name", [n for n in dir(np) if isinstance(getattr(np, n), np.ufunc)])
