@@ -1,13 +1,11 @@
-"""What all tests share: golden files, running programs at every stage, and budgets."""
+"""What all tests share: running programs at every stage, what is kept between runs, and budgets."""
 
 from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,15 +23,11 @@ from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
 from tecomp.lowering import pipeline
 from tecomp.lowering.storage.place_buffers import place_buffers
+from tests import goldens
 from tests.strategies.machine_code import MOST_BYTES, remembered
-
-TESTS = Path(__file__).parent
-GOLDEN = TESTS / "golden"
 
 # What is tested is the compiler, and not what it made in another run, unless somebody asks for that.
 os.environ.setdefault("TECOMP_CACHE", "off")
-
-COLLECTED = pytest.StashKey[dict[Path, set[str]]]()
 
 # `ci` draws the same examples in every run; `long` is the search that is run by hand:
 #     pytest --hypothesis-profile=long tests/properties
@@ -54,62 +48,15 @@ settings.register_profile(
 settings.load_profile("ci")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden")
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    del parser
+    pluginmanager.register(goldens, "goldens")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the time limit is read
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--update-golden") and os.environ.get("CI", "").lower() in ("1", "true"):
-        raise pytest.UsageError(
-            "--update-golden: refused where CI=true; "
-            "run it on your machine, read the difference, and commit it"
-        )
     if config.getoption("--hypothesis-profile") == "long":
         config.option.timeout = 0
-
-
-def golden_path(test_file: Path, test_name: str) -> Path:
-    """Where the golden file of a test lies: `tests/golden/<room>/<test file>/<test>.txt`."""
-    name = re.sub(r"[^\w.=]+", "-", test_name).rstrip("-")
-    return GOLDEN / test_file.relative_to(TESTS).with_suffix("") / f"{name}.txt"
-
-
-@pytest.hookimpl(tryfirst=True)  # before -k takes items away
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note which golden files each collected test file uses."""
-    collected: dict[Path, set[str]] = {}
-    for item in items:
-        names = collected.setdefault(item.path, set())
-        if "golden" in getattr(item, "fixturenames", ()):
-            names.add(golden_path(item.path, item.name).name)
-    config.stash[COLLECTED] = collected
-
-
-@pytest.fixture
-def collected_goldens(request: pytest.FixtureRequest) -> dict[Path, set[str]]:
-    """Names of the golden files that are in use, for each test file of this run."""
-    return request.config.stash[COLLECTED]
-
-
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
-    """Compare a printed form with this test's golden file, once per test."""
-    path = golden_path(request.path, request.node.name)
-
-    def check(actual: object) -> None:
-        text = f"{actual}".rstrip("\n") + "\n"
-        if request.config.getoption("--update-golden"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        if not path.exists():
-            pytest.fail(
-                f"no golden file {path.relative_to(TESTS.parent)}; "
-                f"read this, then run pytest --update-golden:\n{text}"
-            )
-        assert text == path.read_text(encoding="utf-8")
-
-    return check
 
 
 @pytest.fixture(scope="session", autouse=True)

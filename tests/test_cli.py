@@ -7,12 +7,14 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, demo
 from tecomp.codegen.llvm.store import Store
+from tecomp.demo import images, main
 
 
 def test_version() -> None:
@@ -137,7 +139,12 @@ def test_demo_runs_and_writes_its_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d"])
-def test_demo_runs_on_machines(target: str, tmp_path: Path) -> None:
+def test_demo_runs_on_machines(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a part of the photograph; `tests/test_demo.py` counts what all of it would take."""
+    part = np.ascontiguousarray(images.photograph()[:, 100:237, 200:361])
+    monkeypatch.setattr(main, "photograph", lambda: part)
     output, timeline = tmp_path / "demo.png", tmp_path / "timeline.json"
     done = CliRunner().invoke(cli.main, [
         "demo", "--target", target, "--output", str(output), "--timeline", str(timeline),

@@ -21,8 +21,8 @@ def test_printed(golden):
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    """A directory with one golden test and this project's conftest."""
-    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text(encoding="utf-8"))
+    """A directory with one golden test and this project's golden files."""
+    (tmp_path / "conftest.py").write_text((TESTS / "goldens.py").read_text(encoding="utf-8"))
     (tmp_path / "test_sample.py").write_text(SAMPLE)
     return tmp_path
 
@@ -31,7 +31,7 @@ def run(where: Path, *options: str, ci: str = "") -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(where)],
         cwd=where,
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(TESTS.parent)},
+        env={**os.environ, "CI": ci},
         capture_output=True,
         text=True,
         check=False,

@@ -24,6 +24,7 @@ COUNTING = '''def f(O: Buffer("int64", (n,)), first: "int64", *, n: "int64"):
         O[i] = O[i] + 1
 '''
 KERNEL = Kernel(parse(COUNTING))
+Run = Callable[[str, str], tuple[str, str, int]]
 
 
 @pytest.fixture
@@ -196,12 +197,19 @@ def test_number_of_threads_follows_the_environment(monkeypatch: pytest.MonkeyPat
         assert len(ranges_of(0, int(count))) == int(count)
 
 
-def run(program: str, **environment: str) -> tuple[str, str, int]:
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + program],
-        capture_output=True, text=True, check=False, timeout=120, env={**os.environ, **environment},
-    )
-    return done.stdout, done.stderr, done.returncode
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run a program in a process of its own; the first one compiles, and the others find its code."""
+    kept = {"TECOMP_CACHE": "on", "TECOMP_CACHE_DIR": str(tmp_path_factory.mktemp("code"))}
+
+    def run_program(program: str, threads: str) -> tuple[str, str, int]:
+        done = subprocess.run(
+            [sys.executable, "-c", PRELUDE + program], capture_output=True, text=True, check=False,
+            timeout=120, env={**os.environ, **kept, "TECOMP_NUM_THREADS": threads},
+        )
+        return done.stdout, done.stderr, done.returncode
+
+    return run_program
 
 
 PRELUDE = f"""
@@ -289,8 +297,8 @@ def test_first_calls_at_the_same_time() -> None:
 @pytest.mark.parametrize(
     ("program", "said"), [(FORKING, "True\n"), (FORKED_WHILE_BUSY, "done\n")]
 )
-def test_forks(program: str, said: str) -> None:
-    assert run(program, TECOMP_NUM_THREADS="3") == (said, "", 0)
+def test_forks(run: Run, program: str, said: str) -> None:
+    assert run(program, "3") == (said, "", 0)
 
 
 @pytest.mark.parametrize(
@@ -307,8 +315,8 @@ def test_forks(program: str, said: str) -> None:
     ids=["at-once", "asleep", "inside", "atexit", "collected", "sys-exit"],
 )
 @pytest.mark.parametrize("count", ["2", "9"])
-def test_clean_exit(program: str, count: str) -> None:
-    assert run(program, TECOMP_NUM_THREADS=count) == ("", "", 0)
+def test_clean_exit(run: Run, program: str, count: str) -> None:
+    assert run(program, count) == ("", "", 0)
 
 
 def test_workers_leave_the_callers_processor_alone() -> None:

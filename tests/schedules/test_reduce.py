@@ -101,19 +101,16 @@ def test_types(axis: int, target: tecomp.Target) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (65, 9)])
-def test_sizes_known_at_the_call(
-    axis: int | None, shape: tuple[int, int], target: tecomp.Target
-) -> None:
+def test_sizes_known_at_the_call(axis: int | None, target: tecomp.Target) -> None:
     A = te.placeholder((te.var("n"), te.var("m")), name="A")
     B = reduce.define(A, axis, "mean")
     kernel = tecomp.build(reduce.schedule(B, target), [A, B])
-    a = values(shape)
-    expected = np.asarray(a.mean(axis))
-    result = np.full(expected.shape, np.nan, np.float32)
-    call_fenced(kernel, a, result)
-
-    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    for shape in ((1, 1), (3, 700), (65, 9)):
+        a = values(shape)
+        expected = np.asarray(a.mean(axis))
+        result = np.full(expected.shape, np.nan, np.float32)
+        call_fenced(kernel, a, result)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_nan_propagates(target: tecomp.Target) -> None:
