@@ -7,6 +7,7 @@ taken apart again, so that `j - 4*floor(j/4)` is written `j % 4`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import gcd
 
 import islpy as isl
 
@@ -24,7 +25,9 @@ from tecomp.ir.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.poly.sums import Sum, Sums
+from tecomp.ir.intervals import UNKNOWN
+from tecomp.ir.quasi_affine import Digit, QuasiAffine
+from tecomp.poly.reader import Reader, expr_of
 
 
 def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
@@ -35,14 +38,14 @@ def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
         names: what `d0, d1, ...` (by position, whatever isl calls them) and the parameters (by
             their names in isl) stand for.
     """
-    sums = Sums()
+    sums = _Sums(names)
     if isinstance(value, isl.Aff) or value.isa_aff():
         aff = value if isinstance(value, isl.Aff) else value.as_aff()
-        return sums.expr(_sum_of(aff, names, sums))
+        return sums.expr(sums.of(aff))
     pieces = _distinct_pieces(value.coalesce())
     if len(pieces) == 1:
-        return sums.expr(_sum_of(pieces[0][1], names, sums))
-    texts = [sums.expr(_sum_of(aff, names, sums)) for _, aff in pieces]
+        return sums.expr(sums.of(pieces[0][1]))
+    texts = [sums.expr(sums.of(aff)) for _, aff in pieces]
     for op, smaller in ((BinOp.MIN, True), (BinOp.MAX, False)):
         if _is_extremum(pieces, smaller):
             chain = texts[0]
@@ -60,7 +63,7 @@ def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
 def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
     """Whether a point is in `points`, as a bool expression; `names` as for `to_expr`."""
     known = points.detect_equalities().coalesce().compute_divs().remove_redundancies()
-    sums = Sums()
+    sums = _Sums(names)
     if known.is_empty():
         return Const(False, BOOL)
     parts = []
@@ -68,7 +71,7 @@ def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
         conditions = []
         for constraint in basic.get_constraints():
             if not constraint.is_div_constraint():
-                left = sums.tidy(_sum_of(constraint.get_aff(), names, sums))
+                left = sums.of(constraint.get_aff())
                 conditions.append(_comparison(left, constraint.is_equality(), sums))
         parts.append(logical_and(*conditions))
     return logical_or(*parts)
@@ -183,44 +186,128 @@ def _is_extremum(pieces: Sequence[tuple[isl.Set, isl.Aff]], smaller: bool) -> bo
     return True
 
 
-def _sum_of(aff: isl.Aff, names: Mapping[str, Expr], sums: Sums) -> Sum:
-    """`aff` with its integer divisions as atoms; one with a denominator is rounded down."""
-    floors: list[Sum] = []
-    for k in range(aff.dim(isl.dim_type.div)):
-        floors.append(_one_sum(aff.get_div(k), names, floors, sums))
-    return _one_sum(aff, names, floors, sums)
+class _Sums:
+    """Affine functions of isl as quasi-affine sums of what its names stand for."""
+
+    def __init__(self, names: Mapping[str, Expr]) -> None:
+        self._texts: list[Expr] = []
+        self._leaves: dict[str, QuasiAffine] = {}
+        numbers: dict[int, int] = {}
+        for name, expr in names.items():
+            if isinstance(expr, Const):
+                self._leaves[name] = QuasiAffine({}, int(expr.value))
+                continue
+            number = numbers.setdefault(id(expr), len(numbers))
+            if number == len(self._texts):
+                self._texts.append(index_value(expr))
+            self._leaves[name] = QuasiAffine({Digit(number): 1})
+        self._reader = Reader({}, [UNKNOWN] * len(self._texts))
+        self._quotients: dict[Digit, None] = {}
+
+    def expr(self, total: QuasiAffine) -> Expr:
+        """A sum as an expression."""
+        return expr_of(total, self._texts)
+
+    def of(self, aff: isl.Aff) -> QuasiAffine:
+        """A function; one with a denominator is rounded down."""
+        floors: list[QuasiAffine] = []
+        for k in range(aff.dim(isl.dim_type.div)):
+            floors.append(self._one(aff.get_div(k), floors))
+        return self._one(aff, floors)
+
+    def _one(self, aff: isl.Aff, floors: Sequence[QuasiAffine]) -> QuasiAffine:
+        denominator = aff.get_denominator_val().to_python()
+        whole = aff.scale_val(denominator) if denominator != 1 else aff
+        parts = [(QuasiAffine({}, whole.get_constant_val().to_python()), 1)]
+        for kind in (isl.dim_type.in_, isl.dim_type.param):
+            for k in range(whole.dim(kind)):
+                if factor := whole.get_coefficient_val(kind, k).to_python():
+                    name = f"d{k}" if kind == isl.dim_type.in_ else whole.get_dim_name(kind, k)
+                    parts.append((self._leaves[str(name)], factor))
+        for k, floor in enumerate(floors):
+            if factor := whole.get_coefficient_val(isl.dim_type.div, k).to_python():
+                parts.append((floor, factor))
+        total = self._tidy(self._reader.normal(QuasiAffine.added(parts)))
+        return total if denominator == 1 else self._quotient(total, denominator)
+
+    def _quotient(self, total: QuasiAffine, d: int) -> QuasiAffine:
+        whole, rest = total.split(d)
+        common = gcd(d, rest.factor())
+        rest, d = rest.split(common)[0], d // common
+        if rest.terms and all(d < 2 * n < 2 * d for n in rest.terms.values()):
+            # (d*x - n*x + c) // d == x - (n*x - c + d - 1) // d, which isl makes of (n*x) // d
+            less = QuasiAffine({t: d - n for t, n in rest.terms.items()}, d - 1 - rest.const)
+            outside = whole.plus(QuasiAffine(dict.fromkeys(rest.terms, 1)))
+            return self._reader.plus(outside, self._quotient(less, d), -1)
+        found = self._reader.floordiv(*self._nested(rest, d))
+        for term in found.terms:
+            if isinstance(term, Digit) and _is_quotient(term):
+                self._quotients[term] = None
+        return self._reader.plus(whole, found)
+
+    def _tidy(self, total: QuasiAffine) -> QuasiAffine:
+        """`total` with quotients written as remainders where that is shorter."""
+        quotients = [t for t in total.terms if isinstance(t, Digit) and _is_quotient(t)]
+        for digit in sorted(quotients, key=lambda digit: -digit.low):
+            if digit in total.terms:
+                total = self._as_remainder(total, digit)
+        return total
+
+    def _as_remainder(self, total: QuasiAffine, digit: Digit) -> QuasiAffine:
+        """`total` with `x // m` replaced by means of `x % m`, or of `(x // k) % (m / k)`.
+
+        `m * (x // m) == x - x % m`, and `x // m == (x // k) // (m / k)` for a k that divides m.
+        """
+        count = total.terms[digit]
+        for other in total.terms:
+            if not isinstance(other, Digit) or not _is_quotient(other) or other.of != digit.of:
+                continue
+            step, rest = divmod(digit.low, other.low)
+            if not rest and step > 1 and count % step == 0:
+                return self._swap(total, digit, QuasiAffine({other: 1}), step)
+        if count % digit.low:
+            return total
+        swapped = self._swap(total, digit, digit.whole, digit.low)
+        return swapped if len(swapped.terms) < len(total.terms) else total
+
+    def _swap(self, total: QuasiAffine, digit: Digit, x: QuasiAffine, m: int) -> QuasiAffine:
+        """`total` with `x - x % m` for `m` times the digit."""
+        count = total.terms[digit]
+        remainder = self._reader.mod(x, m)
+        changed = [(QuasiAffine({digit: 1}), -count), (x, count // m), (remainder, -count // m)]
+        return QuasiAffine.added([(total, 1), *changed])
+
+    def _nested(self, rest: QuasiAffine, d: int) -> tuple[QuasiAffine, int]:
+        """`(k*x + y) // (k*m)` as `(x + y//k) // m` where `y // k` is there already."""
+        for digit in self._quotients:
+            if d % digit.low == 0 and digit.low < d:
+                outer, inner = rest.plus(digit.whole, -1).split(digit.low)
+                if outer.terms and not inner.terms and not inner.const:
+                    return outer.plus(QuasiAffine({digit: 1})), d // digit.low
+        return rest, d
 
 
-def _one_sum(aff: isl.Aff, names: Mapping[str, Expr], floors: list[Sum], sums: Sums) -> Sum:
-    denominator = aff.get_denominator_val().to_python()
-    whole = aff.scale_val(denominator) if denominator != 1 else aff
-    total = Sum(whole.get_constant_val().to_python())
-    for kind in (isl.dim_type.in_, isl.dim_type.param):
-        for k in range(whole.dim(kind)):
-            if factor := whole.get_coefficient_val(kind, k).to_python():
-                name = f"d{k}" if kind == isl.dim_type.in_ else whole.get_dim_name(kind, k)
-                total = total.plus(sums.leaf(names[str(name)]), factor)
-    for k, floor in enumerate(floors):
-        if factor := whole.get_coefficient_val(isl.dim_type.div, k).to_python():
-            total = total.plus(floor, factor)
-    return sums.floordiv(total, denominator)
+def _is_quotient(digit: Digit) -> bool:
+    return digit.low > 1 and digit.high is None
 
 
-def _comparison(value: Sum, is_equality: bool, sums: Sums) -> Expr:
-    """`value == 0` or `value >= 0`, without negative factors."""
-    up, down = value.positive(), value.negative()
+def _comparison(total: QuasiAffine, is_equality: bool, sums: _Sums) -> Expr:
+    """`total == 0` or `total >= 0`, without negative factors."""
+    up = QuasiAffine({term: n for term, n in total.terms.items() if n > 0})
+    down = QuasiAffine({term: -n for term, n in total.terms.items() if n < 0})
     if not up.terms:
         op = CmpOp.EQ if is_equality else CmpOp.LT
-        bound = value.const + (0 if is_equality else 1)
+        bound = total.const + (0 if is_equality else 1)
         return Compare(op, sums.expr(down), Const(bound, INT64))
     if not down.terms:
         op = CmpOp.EQ if is_equality else CmpOp.GE
-        return Compare(op, sums.expr(up), Const(-value.const, INT64))
+        return Compare(op, sums.expr(up), Const(-total.const, INT64))
     if is_equality:
-        left, right = (down, up) if value.const > 0 else (up, down)
-        return Compare(CmpOp.EQ, sums.expr(left), sums.expr(right.plus(Sum(abs(value.const)))))
-    if value.const == -1:
+        left, right = (down, up) if total.const > 0 else (up, down)
+        right = right.shifted(abs(total.const))
+        return Compare(CmpOp.EQ, sums.expr(left), sums.expr(right))
+    if total.const == -1:
         return Compare(CmpOp.LT, sums.expr(down), sums.expr(up))
-    if value.const < 0:
-        return Compare(CmpOp.LE, sums.expr(down.plus(Sum(-value.const))), sums.expr(up))
-    return Compare(CmpOp.LE, sums.expr(down), sums.expr(up.plus(Sum(value.const))))
+    if total.const < 0:
+        return Compare(CmpOp.LE, sums.expr(down.shifted(-total.const)), sums.expr(up))
+    return Compare(CmpOp.LE, sums.expr(down), sums.expr(up.shifted(total.const)))

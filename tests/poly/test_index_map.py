@@ -46,7 +46,7 @@ INJECTIVE: dict[str, tuple[Function, Shape, Shape, int, str]] = {
     "strides 5 and 2": (lambda x, y: [5 * x + 2 * y], (4, 3), (20,), 8,
                         "lambda p0: [p0 // 5, p0 % 5 // 2]"),
     "strides that overlap": (lambda x, y: [5 * x + 2 * y], (4, 5), (24,), 4,
-                             "lambda p0: [p0 - 2 * ((2 * p0 + 4) // 5), 4 - (2 * p0 + 4) % 5]"),
+                             "lambda p0: [p0 - 2 * ((2 * p0 + 4) // 5), 4 - (2 * p0 - 1) % 5]"),
     "strides 19, 3, 1": (lambda x, y, z: [z * 19 + y * 3 + x], (3, 5, 2), (34,), 4,
                          "lambda p0: [p0 % 19 % 3, p0 % 19 // 3, p0 // 19]"),
     "remainders that share": (lambda i: [i % 3, i % 2], (4,), (3, 2), 2,
