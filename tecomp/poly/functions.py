@@ -22,16 +22,13 @@ from tecomp.ir.expr import (
     Var,
     integer_range,
 )
+from tecomp.ir.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.rewrite import fold
 from tecomp.ir.stmt import Extent
 
 # An Aff where one piece is enough: it is ten times as fast.
 Function: TypeAlias = "Aff | PwAff"
-_Value: TypeAlias = "Function | Set"
-
-# In a sum of more, the same terms may come again and again: each is evaluated once then.
-_MOST_STEPS = 256
-_SIGNS = {BinOp.ADD: 1, BinOp.SUB: -1}
+_Value: TypeAlias = "QuasiAffine | Set"
 
 AND = (BinOp.AND, BinOp.BITAND, BinOp.MIN)
 OR = (BinOp.OR, BinOp.BITOR, BinOp.MAX)
@@ -72,10 +69,11 @@ def number(expr: Extent, space: Space) -> Function:
     """
     if isinstance(expr, int):
         return space.const(expr)
-    value = _evaluate(expr, space) if isinstance(expr, Compare) else _sum(expr, space)
+    scope = _Scope(space)
+    value = scope.evaluate(expr)
     if isinstance(value, Set):
         raise NotAffine(expr)
-    return value
+    return scope.function(value)
 
 
 def truth(cond: Expr, space: Space) -> Set:
@@ -84,7 +82,7 @@ def truth(cond: Expr, space: Space) -> Set:
     Raises:
         NotAffine: it is not affine, or a number.
     """
-    holds = _evaluate(cond, space)
+    holds = _Scope(space).evaluate(cond)
     if not isinstance(holds, Set):
         raise NotAffine(cond)
     return holds
@@ -102,52 +100,6 @@ def add(a: Function, b: Function) -> Function:
     return piecewise(a).add(piecewise(b))
 
 
-def _sum(root: Expr, space: Space) -> _Value:
-    """As `_evaluate`, but a sum counts its variables first: isl takes long for each step."""
-    const, factors, others = _terms(root)
-    if others and others[0][0] is root:
-        return _evaluate(root, space)
-    total: Function = space.sum(const, factors)
-    for node, factor in others:
-        term = _evaluate(node, space)
-        if isinstance(term, Set):
-            raise NotAffine(node)
-        total = add(total, term if factor == 1 else term.scale_val(factor))
-    return total
-
-
-def _terms(root: Expr) -> tuple[int, dict[Var, int], list[tuple[Expr, int]]]:
-    """A sum as a number, variables with their factors, and what else is added with its factor."""
-    const = 0
-    factors: dict[Var, int] = {}
-    others: list[tuple[Expr, int]] = []
-    todo: list[tuple[Expr, int]] = [(root, 1)]
-    for _ in range(_MOST_STEPS):
-        if not todo:
-            return const, factors, others
-        node, factor = todo.pop()
-        match node:
-            case _ if not _is_exact(node.dtype):
-                others.append((node, factor))
-            case Var():
-                factors[node] = factors.get(node, 0) + factor
-            case Const(number):
-                const += factor * int(number)
-            case Cast(_, inner) if _is_exact(inner.dtype):
-                todo.append((inner, factor))
-            case Binary(op, a, b) if op in _SIGNS:
-                todo += [(b, factor * _SIGNS[op]), (a, factor)]
-            case Binary(BinOp.MUL, a, Const(c)):
-                todo.append((a, factor * int(c)))
-            case _:
-                others.append((node, factor))
-    return 0, {}, [(root, 1)]
-
-
-def _evaluate(root: Expr, space: Space) -> _Value:
-    return fold(root, lambda node, operands: _value(node, operands, space), _operands)
-
-
 def _operands(node: Expr) -> tuple[Expr, ...]:
     match node:
         case Binary() | Compare():
@@ -163,43 +115,163 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def _value(node: Expr, operands: list[Any], space: Space) -> _Value:
-    match node:
-        case Var() if node.dtype.is_integer:
-            return space.var(node)
-        case Const(value, dtype) if dtype.is_bool:
-            return space.universe_set() if value else space.empty_set()
-        case Const(int() as value, dtype) if dtype.is_integer:
-            return space.const(value)
-        case Cast(dtype, inner):
-            return _cast(node, dtype, inner.dtype, operands[0], space)
-        case Not():
-            return cast(Set, operands[0]).complement()
-        case Compare(op):
-            return _compare(op, *operands)
-        case Binary(op) if node.dtype.is_bool:
-            return _logic(node, op, *operands)
-        case Binary(op) if _is_exact(node.dtype):
-            return _arithmetic(node, op, *operands)
-    return _value_of_call(node, operands)
+class _Scope:
+    """Values on one space: numbers as sums, which isl is told when they are complete.
 
+    isl takes long for each step, so a sum counts its variables first.
+    """
 
-def _value_of_call(node: Expr, operands: list[Any]) -> _Value:
-    match node:
-        case Select() | Call("if_then_else"):
-            return _choice(*operands)
-        case Call("abs") if _is_exact(node.dtype):
-            value = piecewise(operands[0])
-            return value.max(value.neg())
-    raise NotAffine(node)
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._numbers: dict[Var, int] = {}
+        self._unknowns: list[Var | Function] = []
 
+    def evaluate(self, root: Expr) -> _Value:
+        """What an expression is."""
+        value: _Value = fold(root, self._value, _operands)
+        return value
 
-def _compare(op: CmpOp, a: _Value, b: _Value) -> Set:
-    left, right = (
-        value.indicator_function() if isinstance(value, Set) else piecewise(value)
-        for value in (a, b)
-    )
-    return _COMPARE[op](left, right)
+    def function(self, total: QuasiAffine) -> Function:
+        """A sum as isl has it."""
+        factors: dict[Var, int] = {}
+        others: list[tuple[Function, int]] = []
+        for term, factor in total.terms.items():
+            assert term.unknown is not None  # quotients are isl's own here
+            known = self._unknowns[term.unknown]
+            if isinstance(known, Var):
+                factors[known] = factor
+            else:
+                others.append((known, factor))
+        result: Function = self.space.sum(total.const, factors)
+        for known, factor in others:
+            result = add(result, known if factor == 1 else known.scale_val(factor))
+        return result
+
+    def piecewise(self, value: _Value) -> PwAff:
+        """A number, or a condition as 0 and 1."""
+        if isinstance(value, Set):
+            return value.indicator_function()
+        return piecewise(self.function(value))
+
+    def _unknown(self, known: Var | Function) -> QuasiAffine:
+        self._unknowns.append(known)
+        return QuasiAffine({Digit(len(self._unknowns) - 1): 1})
+
+    def _variable(self, var: Var) -> QuasiAffine:
+        self.space.var(var)
+        if var not in self._numbers:
+            self._numbers[var] = len(self._unknowns)
+            self._unknowns.append(var)
+        return QuasiAffine({Digit(self._numbers[var]): 1})
+
+    def _value(self, node: Expr, operands: list[Any]) -> _Value:
+        match node:
+            case Var() if node.dtype.is_integer:
+                return self._variable(node)
+            case Const(value, dtype) if dtype.is_bool:
+                return self.space.universe_set() if value else self.space.empty_set()
+            case Const(int() as value, dtype) if dtype.is_integer:
+                return QuasiAffine({}, int(value))
+            case Cast(dtype, inner):
+                return self._cast(node, dtype, inner.dtype, operands[0])
+            case Not():
+                return cast(Set, operands[0]).complement()
+            case Compare(op):
+                return _COMPARE[op](*map(self.piecewise, operands))
+            case Binary(op) if node.dtype.is_bool:
+                return _logic(node, op, *operands)
+            case Binary(op) if _is_exact(node.dtype):
+                return self._arithmetic(node, op, *operands)
+        return self._value_of_call(node, operands)
+
+    def _value_of_call(self, node: Expr, operands: list[Any]) -> _Value:
+        match node:
+            case Select() | Call("if_then_else"):
+                return self._choice(*operands)
+            case Call("abs") if _is_exact(node.dtype):
+                value = self.piecewise(operands[0])
+                return self._unknown(value.max(value.neg()))
+        raise NotAffine(node)
+
+    def _choice(self, holds: Set, a: _Value, b: _Value) -> _Value:
+        if isinstance(a, Set) and isinstance(b, Set):
+            return a.intersect(holds).union(b.subtract(holds))
+        first, second = self.piecewise(a), self.piecewise(b)
+        chosen = first.intersect_domain(holds).union_add(second.subtract_domain(holds))
+        return self._unknown(chosen)
+
+    def _arithmetic(self, node: Expr, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
+        match op:
+            case BinOp.ADD:
+                return a.plus(b)
+            case BinOp.SUB:
+                return a.plus(b, -1)
+            case BinOp.MIN:
+                return self._unknown(self.piecewise(a).min(self.piecewise(b)))
+            case BinOp.MAX:
+                return self._unknown(self.piecewise(a).max(self.piecewise(b)))
+        factor = self._constant(b)
+        if factor is None and op in (BinOp.MUL, BinOp.BITAND, BinOp.BITXOR):
+            a, factor = b, self._constant(a)
+        result = None if factor is None else self._by_constant(op, a, factor, node.dtype.bits)
+        if result is None:
+            raise NotAffine(node)
+        return result
+
+    def _by_constant(
+        self, op: BinOp, a: QuasiAffine, factor: int, width: int
+    ) -> QuasiAffine | None:
+        match op:
+            case BinOp.MUL:
+                return a.times(factor)
+            case BinOp.FLOORDIV:
+                return self._floordiv(a, factor)
+            case BinOp.MOD:
+                return self._mod(a, factor)
+            case BinOp.SHL if 0 <= factor < width:
+                return a.times(2**factor)
+            case BinOp.SHR if 0 <= factor < width:
+                return self._floordiv(a, 2**factor)
+            case BinOp.BITXOR if factor == -1:
+                return a.times(-1).shifted(-1)
+            case BinOp.BITAND:
+                return self._masked(a, factor)
+        return None
+
+    def _masked(self, a: QuasiAffine, mask: int) -> QuasiAffine | None:
+        if mask >= 0 and mask & (mask + 1) == 0:
+            return self._mod(a, mask + 1)
+        if mask < 0 and -mask & (-mask - 1) == 0:
+            return a.plus(self._mod(a, -mask), -1)
+        return None
+
+    def _floordiv(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
+        if divisor == 0:
+            return QuasiAffine()
+        dividend = self.function(a if divisor > 0 else a.times(-1))
+        return self._unknown(dividend.scale_down_val(abs(divisor)).floor())
+
+    def _mod(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
+        return a.times(0) if divisor == 0 else a.plus(self._floordiv(a, divisor), -divisor)
+
+    def _cast(self, node: Expr, target: DType, source: DType, value: _Value) -> _Value:
+        if isinstance(value, Set):
+            if target.is_bool:
+                return value
+            if target.is_integer:
+                return self._unknown(value.indicator_function())
+        elif target.is_bool:
+            return self.piecewise(value).ne_set(piecewise(self.space.const(0)))
+        elif target.is_integer:
+            low, high = integer_range(target)
+            lowest, highest = integer_range(source)
+            if _is_exact(target) or low <= lowest <= highest <= high:
+                return value
+        raise NotAffine(node)
+
+    def _constant(self, total: QuasiAffine) -> int | None:
+        """The number that a sum is everywhere, None if it is none or has several."""
+        return total.const if not total.terms else _constant(self.function(total))
 
 
 def _logic(node: Expr, op: BinOp, a: Set, b: Set) -> Set:
@@ -209,87 +281,6 @@ def _logic(node: Expr, op: BinOp, a: Set, b: Set) -> Set:
         return a.union(b)
     if op is BinOp.BITXOR:
         return a.subtract(b).union(b.subtract(a))
-    raise NotAffine(node)
-
-
-def _arithmetic(node: Expr, op: BinOp, a: Function, b: Function) -> Function:
-    match op:
-        case BinOp.ADD:
-            return add(a, b)
-        case BinOp.SUB:
-            return add(a, b.neg())
-        case BinOp.MIN:
-            return piecewise(a).min(piecewise(b))
-        case BinOp.MAX:
-            return piecewise(a).max(piecewise(b))
-    factor = _constant(b)
-    if factor is None and op in (BinOp.MUL, BinOp.BITAND, BinOp.BITXOR):
-        a, factor = b, _constant(a)
-    result = None if factor is None else _by_constant(op, a, factor, node.dtype.bits)
-    if result is None:
-        raise NotAffine(node)
-    return result
-
-
-def _by_constant(op: BinOp, a: Function, factor: int, width: int) -> Function | None:
-    match op:
-        case BinOp.MUL:
-            return a.scale_val(factor)
-        case BinOp.FLOORDIV:
-            return _floordiv(a, factor)
-        case BinOp.MOD:
-            return _mod(a, factor)
-        case BinOp.SHL if 0 <= factor < width:
-            return a.scale_val(2**factor)
-        case BinOp.SHR if 0 <= factor < width:
-            return _floordiv(a, 2**factor)
-        case BinOp.BITXOR if factor == -1:
-            return a.neg().add_constant_val(-1)
-        case BinOp.BITAND:
-            return _masked(a, factor)
-    return None
-
-
-def _masked(a: Function, mask: int) -> Function | None:
-    if mask >= 0 and mask & (mask + 1) == 0:
-        return _mod(a, mask + 1)
-    if mask < 0 and -mask & (-mask - 1) == 0:
-        return add(a, _mod(a, -mask).neg())
-    return None
-
-
-def _floordiv(a: Function, divisor: int) -> Function:
-    if divisor == 0:
-        return a.scale_val(0)
-    dividend = a if divisor > 0 else a.neg()
-    return dividend.scale_down_val(abs(divisor)).floor()
-
-
-def _mod(a: Function, divisor: int) -> Function:
-    if divisor == 0:
-        return a.scale_val(0)
-    return add(a, _floordiv(a, divisor).scale_val(-divisor))
-
-
-def _choice(holds: Set, a: Any, b: Any) -> PwAff | Set:
-    if isinstance(a, Set):
-        return a.intersect(holds).union(b.subtract(holds))
-    return piecewise(a).intersect_domain(holds).union_add(piecewise(b).subtract_domain(holds))
-
-
-def _cast(node: Expr, target: DType, source: DType, value: _Value, space: Space) -> _Value:
-    if isinstance(value, Set):
-        if target.is_bool:
-            return value
-        if target.is_integer:
-            return value.indicator_function()
-    elif target.is_bool:
-        return piecewise(value).ne_set(piecewise(space.const(0)))
-    elif target.is_integer:
-        low, high = integer_range(target)
-        lowest, highest = integer_range(source)
-        if _is_exact(target) or low <= lowest <= highest <= high:
-            return value
     raise NotAffine(node)
 
 
