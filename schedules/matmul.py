@@ -133,6 +133,7 @@ class Plan:
         pack_rows: whether A is packed.
         steps: steps of the depth that lie side by side in each packed row of A.
         pack_columns: whether B is packed; if not, its rows stream past the few rows of A.
+        read_columns: whether tiles read B where it is all the same: little of it, in whole vectors.
     """
 
     tile: RegisterTile
@@ -143,6 +144,7 @@ class Plan:
     pack_rows: bool
     steps: int
     pack_columns: bool
+    read_columns: bool = False
 
 
 def describe(output: te.Tensor) -> Product:
@@ -218,7 +220,19 @@ def _blocks(d: Product, target: Target, each: int) -> Plan:
         pack_rows=pack_rows,
         steps=steps,
         pack_columns=not is_one(n) and (not isinstance(m, int) or m >= pays),
+        read_columns=each == 1 and _are_at_hand(d, tile, target),
     )
+
+
+def _are_at_hand(d: Product, tile: RegisterTile, target: Target) -> bool:
+    """Whether the columns lie in the first cache as tiles need them."""
+    columns = d.columns.tensor
+    own = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
+    size = product((*own, columns.dtype.bytes))
+    if is_computed(columns) or d.across or not d.columns.ends_in(d.column):
+        return False
+    is_small = isinstance(size, int) and 2 * size <= core_of(target).cache_bytes[0]
+    return is_small and isinstance(d.n, int) and _used_columns(d.n, tile) == 1.0
 
 
 def _packed_rows_pay(d: Product, target: Target) -> bool:
@@ -358,11 +372,13 @@ def product_at_root(
     block, part, tile = _walk(s, driver, d, p)
     depth = _fill(s, sums, d, p)
     s[sums].compute_at(s[driver], tile)
-    packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
+    packed = None
+    if not p.read_columns:
+        packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
     if moved is not None:
         # It needs all columns before the first block.
         sum_in_vectors(s, moved, p.tile.columns)
-    elif any(d.columns.has(axis) for axis in d.batch):
+    elif packed is not None and any(d.columns.has(axis) for axis in d.batch):
         s[packed].compute_at(s[driver], block)
     if p.pack_rows and d.rows.tensor != d.columns.tensor:
         packed = _pack_rows(s, sums, d, p, depth)

@@ -196,6 +196,21 @@ def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("batch", "k", "n", "options", "is_read"),
+    [((), 64, 64, {}, True), ((3,), 64, 64, {}, True), ((), 50, 48, {}, True),
+     ((), 64, 60, {}, False), ((), 256, 64, {}, False), ((), 64, 64, {"transpose_b": True}, False)],
+)
+def test_few_whole_columns_are_read_where_they_are(
+    batch: tuple[int, ...], k: int, n: int, options: dict[str, bool], *, is_read: bool
+) -> None:
+    target = replace(CPU, core=tecomp.Core(1, 64, 32, (32768, 1 << 20)))
+    b = (*batch, n, k) if options else (*batch, k, n)
+    A, B = te.placeholder((*batch, 33, k), name="A"), te.placeholder(b, name="B")
+    assert matmul.plan(matmul.define(A, B, **options), target).read_columns == is_read
+    run((*batch, 33, k), b, target, **options)
+
+
+@pytest.mark.parametrize(
     ("depth", "rows"), [(1024, 8), (1025, 8), (1040, 13), (512, 13), (1016, 13), (1072, 13)]
 )
 def test_rows_that_are_read_where_they_are_find_room_in_the_first_cache(
