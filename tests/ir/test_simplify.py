@@ -234,6 +234,19 @@ def test_extents_of_memory_follow_their_variables() -> None:
     assert result == wanted
 
 
+def test_products_of_what_is_loaded_know_the_simpler_extents() -> None:
+    """Conditions look at a product before it is simplified, which is not what becomes of it."""
+    table = Buffer("table", ((n + 3) * 4,), INT64)
+    product = BufferLoad(table, (j,)) * n + i
+    inside = logical_and(i >= 1, product < n * n)
+    body = IfThenElse(inside, BufferStore(A, const(0.0), (product,)))
+
+    result = simplify(Allocate(table, seq(BufferStore(table, n, (j,)), body)))
+
+    shapes = {str(node.buffer.shape) for node in walk(result) if isinstance(node, BufferLoad)}
+    assert shapes == {"(n * 4 + 12,)"}
+
+
 def test_predicates_that_always_or_never_hold() -> None:
     lanes = Ramp(i * 4, index_value(1), 4)
     inside = Compare(CmpOp.LT, lanes, Broadcast(index_value(64), 4))

@@ -467,6 +467,23 @@ def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
     check(s, [given, R], [x], expected.cumsum(0))
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0), (7, 5)])
+def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> None:
+    """The parts are as long as follows from the call, so no set says which loops run."""
+    m, n = te.var("m"), te.var("n")
+    given, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
+    start = te.compute((1, n), lambda _, i: given[0, i] * 2.0, name="start")
+    step = te.compute((m, n), lambda t, i: own[t - 1, i] + given[t, i], name="step")
+    R = te.scan(start, step, own, name="R")
+    s = te.create_schedule(R)
+    s[R].split(R.op.axis[1], nparts=2)
+    x = whole_numbers(*shape)
+    expected = x.copy()
+    expected[:1] *= 2
+
+    check(s, [given, R], [x], expected.cumsum(0))
+
+
 def test_what_others_read_too_is_computed_as_a_whole() -> None:
     m = te.var("m")
     given, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")

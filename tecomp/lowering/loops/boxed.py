@@ -29,6 +29,21 @@ Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]
 
 
 @dataclass(frozen=True)
+class Elements:
+    """Elements to compute.
+
+    Attributes:
+        points: values of the axes.
+        axes: of the definition, all or some.
+        is_box: whether these are all that the start and extent of each axis enclose.
+    """
+
+    points: Points
+    axes: tuple[IterVar, ...]
+    is_box: bool
+
+
+@dataclass(frozen=True)
 class BoxedLoops:
     """The loops of one stage.
 
@@ -38,7 +53,7 @@ class BoxedLoops:
         frame: its axes and loops.
         body: makes its innermost statements.
         region: the elements to compute.
-        is_box: whether these are all that the start and extent of each axis enclose.
+        start: those that get a first value; of a scan, the places that have first steps.
         kinds: how loops run.
         threads: the axes of the grid of cores that loops are bound to.
         producers: puts the stages that are computed after a number of loops before a statement.
@@ -48,8 +63,8 @@ class BoxedLoops:
     definition: Definition
     frame: StageFrame
     body: StageBody
-    region: Points
-    is_box: bool
+    region: Elements
+    start: Elements
     kinds: Mapping[IterVar, ForKind]
     threads: Mapping[IterVar, str]
     producers: Producers
@@ -84,7 +99,7 @@ class BoxedLoops:
         if position == len(leaves):
             roots = self.frame.root_values(values)
             statement = self.body.update(roots)
-            rest = guarded(self._wanted(roots, values, scope), statement)
+            rest = guarded(self._wanted(self.region, roots, values, scope), statement)
         else:
             leaf = leaves[position]
             var = Var(leaf.name)
@@ -109,15 +124,15 @@ class BoxedLoops:
         ]
         if self.frame.data_loops_suffice:
             roots = self.frame.root_values({**values, **dict(loops)})
-            conditions = self._wanted(roots, {**values, **dict(loops)}, scope)
+            conditions = self._wanted(self.start, roots, {**values, **dict(loops)}, scope)
             extents = {leaf: self.frame.frames[leaf].extent for leaf, _ in loops}
         else:
             # A loop over data and reduction at once does not say which element is meant: visit
             # all elements whose data loops have the values that are known.
-            loops = [(axis, Var(axis.name)) for axis in self.definition.axis]
+            loops = [(axis, Var(axis.name)) for axis in self.start.axes]
             roots = {axis: var + self.frame.frames[axis].base for axis, var in loops}
             conditions = [
-                *self._wanted(roots, values, scope),
+                *self._wanted(self.start, roots, values, scope),
                 *(compare(CmpOp.EQ, index_of(value, roots), values[leaf])
                   for leaf, value in self.frame.values_of_data(tuple(values))),
             ]
@@ -130,12 +145,16 @@ class BoxedLoops:
         return statement
 
     def _wanted(
-        self, roots: Mapping[IterVar, Expr], values: Mapping[IterVar, Expr], scope: Scope
+        self,
+        wanted: Elements,
+        roots: Mapping[IterVar, Expr],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
     ) -> list[Expr]:
-        """What says that the element `roots` is to be computed, at the given loops."""
+        """What says that the element `roots` is among the `wanted` ones, at the given loops."""
         axes = self.frame.axis_values(values)
         conditions: list[Expr] = []
-        needs_region = not self.is_box
+        needs_region = not wanted.is_box
         for relation in self.frame.relations:
             match relation:
                 case Split(parent) if parent in axes:
@@ -150,15 +169,15 @@ class BoxedLoops:
                         needs_region = True
                         conditions += self._places_hold(relation, axes)
         if needs_region:
-            names = {f"d{k}": roots[axis] for k, axis in enumerate(self.definition.axis)}
+            names = {f"d{k}": roots[axis] for k, axis in enumerate(wanted.axes)}
             names.update(scope.space(()).names)
-            conditions.append(set_to_condition(self.region, names))
+            conditions.append(set_to_condition(wanted.points, names))
         return conditions
 
     def _is_whole(self) -> bool:
         """Whether all elements of the tensor are computed, as far as starts and extents tell."""
         shape = self.program.shape(self.definition)
-        return self.is_box and all(
+        return self.region.is_box and all(
             same(frame.base, Const(0)) and same(index_value(frame.extent), index_value(extent))
             for axis, extent in zip(self.definition.axis, shape, strict=True)
             if (frame := self.frame.frames[axis])

@@ -26,7 +26,7 @@ from tecomp.ir.stmt import (
 from tecomp.lowering.loops.arguments import check_written
 from tecomp.lowering.loops.attached import Attached
 from tecomp.lowering.loops.body import StageBody
-from tecomp.lowering.loops.boxed import BoxedLoops
+from tecomp.lowering.loops.boxed import BoxedLoops, Elements
 from tecomp.lowering.loops.frame import StageFrame, frame_of
 from tecomp.lowering.loops.fused import parts_of
 from tecomp.lowering.loops.initial import initialise
@@ -182,7 +182,7 @@ class _Nests:
                 raise operation.not_affine() from None
             if groups:
                 return self._as_scheduled(definition, region, memory, scope)
-            return self._boxed(work, looped, scope)
+            return self._boxed(work, (looped, definition.axis), start, scope)
         if not (are_boxes(groups, frame, stage.leaves, all_leaves, scope)
                 and are_boxes(groups, frame, data, data_leaves, scope)):
             return self._as_scheduled(definition, region, memory, scope)
@@ -221,7 +221,13 @@ class _Nests:
         check_order(self.program, definition, frame, later, scope)
         return frame, later, (without_first(points), axes[1:])
 
-    def _boxed(self, work: StageWork, looped: Points, scope: Scope) -> Stmt:
+    def _boxed(
+        self,
+        work: StageWork,
+        looped: tuple[Points, tuple[IterVar, ...]],
+        start: tuple[Points, tuple[IterVar, ...]],
+        scope: Scope,
+    ) -> Stmt:
         """The loops of a stage whose loops are no affine functions of its axes."""
 
         def producers(
@@ -232,9 +238,13 @@ class _Nests:
             done = seq(requests, self._with_producers(work, made, values, inside, statement))
             return unrolled_within(done, work.most_steps(position))
 
+        def elements(part: tuple[Points, tuple[IterVar, ...]]) -> Elements:
+            points, axes = part
+            frames = [work.frame.frames[axis] for axis in axes]
+            return Elements(points, axes, is_box(points, frames, scope))
+
         loops = BoxedLoops(
-            self.program, work.definition, work.frame, work.body, looped,
-            is_box(looped, [work.frame.frames[a] for a in work.definition.axis], scope),
+            self.program, work.definition, work.frame, work.body, elements(looped), elements(start),
             self._kinds(work), grid_axes(work.definition.stage), producers,
         )
         return loops.build(scope, work.first_reduction)
