@@ -90,7 +90,7 @@ class Attached:
             if definition.is_argument:
                 check_computed_inside(self.program, definition, region, scope)
             elif definition.stage.is_rolling:
-                region = window.computed(definition, region)
+                region = window.new(definition, region)
             else:
                 own = needed(self.program, definition, new, scope)
                 region = whole_tiles(

@@ -109,31 +109,32 @@ class Window:
 
     def computed(self, definition: Definition, region: Region) -> Region:
         """The elements of `needed` that are not there from iterations before."""
-        window = self.needed(definition, region)
+        return self.new(definition, self.needed(definition, region))
+
+    def new(self, definition: Definition, window: Region) -> Region:
+        """The elements of a `window`, as from `needed`, that are not there from before."""
         loop = self._loop(definition)
         if loop is None:
             return window
         there = of_earlier_iterations(window.points, loop, self.scope)
         return Region(window.points.subtract(there).coalesce(), window.unclipped)
 
-    def kept(self, definition: Definition, region: Region) -> Var | None:
-        """The loop whose iterations keep some of `region` for later ones."""
+    def kept(self, definition: Definition, window: Region) -> Var | None:
+        """The loop whose iterations keep some of a `window` for later ones."""
         loop = self._loop(definition)
         if loop is None or not definition.stage.is_rolling:
             return None
-        window = self.needed(definition, region).points
-        there = of_earlier_iterations(window, loop, self.scope)
-        return None if window.intersect(there).is_empty() else loop
+        there = of_earlier_iterations(window.points, loop, self.scope)
+        return None if window.points.intersect(there).is_empty() else loop
 
-    def bounds(self, definition: Definition, region: Region, bounds: Bounds) -> Bounds:
-        """`bounds`, or narrower ones where those cannot turn with the loop."""
-        loop = self.kept(definition, region)
+    def bounds(self, definition: Definition, window: Region, bounds: Bounds) -> Bounds:
+        """`bounds` of a `window`, or narrower ones where those cannot turn with the loop."""
+        loop = self.kept(definition, window)
         if loop is None:
             return bounds
-        points = self.needed(definition, region).points
         shape = self.program.shape(definition)
         return tuple(
-            self._turning(points, k, loop, interval, extent)
+            self._turning(window.points, k, loop, interval, extent)
             for k, (interval, extent) in enumerate(zip(bounds, shape, strict=True))
         )
 

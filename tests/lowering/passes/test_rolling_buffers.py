@@ -464,3 +464,25 @@ def test_windows_with_many_corners_become_one_piece(m: int) -> None:
     back = np.where(at >= 1, y[at - 1, m - 1 - at, at], 0)
 
     check(s, [X, Z], [x], y[at + 2, at, m - 1 - at] - back + y[at, at % 3 % m, at])
+
+
+@pytest.mark.parametrize("m", [1, 3, 6])
+def test_loops_and_memory_are_those_of_one_window(m: int) -> None:
+    """What the window is cut by has two cases, so that the window of a window would be larger."""
+    n = te.var("n")
+    size = te.min(n, 4)
+    X = te.placeholder((2, 7, size * 3), name="X")
+    Y = te.compute((2, 7, size * 3), lambda i, j, k: X[i, j, k] + 1.0, name="Y")
+    k = te.reduce_axis((0, size), name="k")
+    Z = te.compute((2, 2), lambda i, j: te.sum(Y[j, i * 2 + j * 3, k * 3], k), name="Z")
+    s = te.create_schedule(Z)
+    i, j = Z.op.axis
+    _, _, _, inner = s[Z].tile(i, s[Z].fuse(j, k), 4, 1)
+    s[Y].compute_at(s[Z], inner)
+    s[Y].rolling_buffer()
+    _, rows_of, columns = Y.op.axis
+    s[Y].tile(rows_of, columns, 3, 5)
+    x = whole_numbers(2, 7, min(m, 4) * 3)
+    rows = [[(x[j, i * 2 + j * 3, ::3] + 1).sum() for j in range(2)] for i in range(2)]
+
+    check(s, [n, X, Z], [m, x], np.array(rows, "float32"))
