@@ -6,10 +6,12 @@ row of each, and inside it squares of vectors are turned in registers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 from tecomp import IndexMap, LayoutError, Target, te
 from tecomp.schedules.elementwise import Moved, inline_chain, reads_of_chain, run_length, stream
@@ -26,6 +28,8 @@ _SHARES = 8
 """Iterations of shared loops for each core, so that none waits long for the last."""
 
 Mapping = Callable[..., Sequence[te.Expr]]
+_Loop: TypeAlias = "tuple[te.IterVar, frozenset[int]]"
+"""A loop, and the axes of the tensor along which it moves."""
 
 
 def define(
@@ -88,7 +92,8 @@ def formula_at_root(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     column = describe(output)
     if column is not None:
         axes = list(s[output].op.axis)
-        _walk(s, output, *_taken_together(s[output], axes, _neighbours(output), column), target)
+        loops = [(axis, frozenset({k})) for k, axis in enumerate(axes)]
+        _walk(s, output, *_taken_together(s[output], loops, _neighbours(output), column), target)
     elif output.shape:
         stream(s, output, target, run_length(output))
         if output.op in s.outputs:
@@ -115,13 +120,20 @@ def pack(A: te.Tensor, mapping: Mapping, target: Target, *, name: str = "packed"
     s = te.create_schedule(copy)
     places = list(s[copy].transform_layout(mapping))
     moving = _follows(mapping, len(A.shape))
-    walked = _walked(mapping, A.shape)
+    loops = list(zip(places, _dims(mapping, len(A.shape)), strict=True))
+    steps = _steps(mapping, A.shape)
+    if steps is not None:
+        # An axis of one place is no row.
+        order = sorted(range(len(steps)), key=[step.extent > 1 for step in steps].__getitem__)
+        loops, steps, moving = (
+            [loops[k] for k in order], [steps[k] for k in order], order.index(moving)
+        )
     if moving == len(places) - 1:
-        _move_rows(s, copy, places, walked, target)
+        _move_rows(s, copy, loops, steps, target)
         stream_large(s, copy, target)
     else:
-        joined = [] if walked is None else [a.continues(b) for a, b in pairwise(walked)]
-        _walk(s, copy, *_taken_together(s[copy], places, joined, moving), target)
+        joined = [] if steps is None else [a.continues(b) for a, b in pairwise(steps)]
+        _walk(s, copy, *_taken_together(s[copy], loops, joined, moving), target)
     return copy, s
 
 
@@ -141,59 +153,67 @@ def _are_one(read: Moved, axis: int, extent: int) -> bool:
 
 
 def _taken_together(
-    stage: te.Stage, axes: Sequence[te.IterVar], joined: Sequence[bool], column: int
-) -> tuple[list[te.IterVar], int]:
-    """Axes, those fused that are one on both sides, and the new number of one of them.
+    stage: te.Stage, loops: Sequence[_Loop], joined: Sequence[bool], column: int
+) -> tuple[list[_Loop], int]:
+    """The loops, those fused that are one on both sides, and the new number of one of them.
 
     Args:
-        stage: that has the axes.
-        axes: in the order of memory.
-        joined: for each whether the next is one with it.
-        column: the number of an axis.
+        stage: that has the loops.
+        loops: in the order of memory.
+        joined: for each whether the next is one with it; none is if it is empty.
+        column: the number of a loop.
     """
-    found = [axes[0]]
+    found = [loops[0]]
     now = 0
-    for k, axis in enumerate(axes[1:], 1):
-        if joined and joined[k - 1]:
-            found[-1] = stage.fuse(found[-1], axis)
+    for k, (axis, dims) in enumerate(loops[1:], 1):
+        before, along = found[-1]
+        # Digits of one index are no box where it ends inside a block.
+        if joined and joined[k - 1] and k - 1 != column and not dims & along:
+            found[-1] = (stage.fuse(before, axis), dims | along)
         else:
-            found.append(axis)
+            found.append((axis, dims))
         now = len(found) - 1 if k == column else now
     return found, now
 
 
 def _follows(mapping: Mapping, rank: int) -> int:
-    """The place in memory that moves on when the last index does."""
+    """The place in memory that moves on when the last index does; the last if none does."""
     index_map = IndexMap.from_func(mapping, ndim=rank)
-    here = index_map.map_indices([0] * rank)
-    there = index_map.map_indices([0] * (rank - 1) + [1])
-    return max(k for k, (a, b) in enumerate(zip(here, there, strict=True)) if str(a) != str(b))
+    here, there = (
+        index_map.map_indices([int(n == last) for n in range(rank)]) for last in (rank, rank - 1)
+    )
+    moved = (k for k, (a, b) in enumerate(zip(here, there, strict=True)) if str(a) != str(b))
+    return max(moved, default=len(here) - 1)
+
+
+def _dims(mapping: Mapping, rank: int) -> list[frozenset[int]]:
+    """The axes of the tensor along which each axis of memory moves."""
+    named = [te.var(f"i{k}") for k in range(rank)]
+    places = IndexMap.from_func(mapping, ndim=rank).map_indices(named)
+    return [frozenset(int(name) for name in re.findall(r"\bi(\d+)\b", str(p))) for p in places]
 
 
 @dataclass(frozen=True)
-class _Place:
-    """One axis of memory, for sizes that are known.
+class _Step:
+    """How far one step along an axis of memory goes, in elements.
 
     Attributes:
-        extent: how many places it has.
-        source: how far one step goes in the source, in elements.
+        extent: how many places the axis has.
+        source: how far it goes in the source.
         result: the same in the result.
-        dims: the axes of the tensor along which it moves.
     """
 
     extent: int
     source: int
     result: int
-    dims: frozenset[int]
 
-    def continues(self, other: _Place) -> bool:
+    def continues(self, other: _Step) -> bool:
         """Whether this axis goes on where the next one ends, on both sides."""
-        is_box = not self.dims & other.dims
-        return is_box and self.source == other.extent * other.source > 0
+        return self.source == other.extent * other.source > 0
 
 
-def _walked(mapping: Mapping, shape: Sequence[te.Expr | int]) -> list[_Place] | None:
-    """The axes of memory; None where sizes are not known or the way back is no expression."""
+def _steps(mapping: Mapping, shape: Sequence[te.Expr | int]) -> list[_Step] | None:
+    """Those of all axes; None where sizes are not known or the way back is no expression."""
     sizes = [extent for extent in shape if isinstance(extent, int)]
     if len(sizes) < len(shape):
         return None
@@ -204,26 +224,23 @@ def _walked(mapping: Mapping, shape: Sequence[te.Expr | int]) -> list[_Place] | 
         return None
     extents = [int(str(extent)) for extent in index_map.map_shape(sizes)]
 
-    def element(*place: int) -> list[int]:
-        return [int(str(index)) for index in inverse.map_indices(place)]
+    def offset(*place: int) -> int:
+        index = [int(str(number)) for number in inverse.map_indices(place)]
+        return sum(n * prod(sizes[dim + 1 :]) for dim, n in enumerate(index))
 
-    first = element(*(0 for _ in extents))
-    found = []
-    for k, extent in enumerate(extents):
-        index = element(*(int(axis == k) for axis in range(len(extents))))
-        moved = [b - a for a, b in zip(first, index, strict=True)]
-        source = sum(step * prod(sizes[dim + 1 :]) for dim, step in enumerate(moved))
-        dims = frozenset(dim for dim, step in enumerate(moved) if step)
-        found.append(_Place(extent, abs(source), prod(extents[k + 1 :]), dims))
-    return found
+    first = offset(*(0 for _ in extents))
+    return [
+        _Step(extent, abs(offset(*(int(axis == k) for axis in range(len(extents)))) - first),
+              prod(extents[k + 1 :]))
+        for k, extent in enumerate(extents)
+    ]
 
 
 def _move_rows(
-    s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], places: list[_Place] | None,
-    target: Target,
+    s: te.Schedule, x: te.Tensor, loops: list[_Loop], steps: list[_Step] | None, target: Target
 ) -> None:
     """Rows that are contiguous on both sides, in blocks of long stretches of both memories."""
-    stage, (*rest, row) = s[x], axes
+    stage, (*rest, (row, dims)) = s[x], loops
     lanes = lanes_of(x, row, target)
     while lanes < _ROW_VECTORS * core_of(target).vector_bytes // width_of(x) and (
         not isinstance(row.extent, int) or lanes < row.extent
@@ -231,61 +248,71 @@ def _move_rows(
         lanes *= 2
     chunk, lane = stage.split(row, factor=lanes)
     stage.vectorize(lane)
-    if places is None:
-        stage.parallel((*rest, chunk)[0])
-        return
-    outer: list[tuple[te.IterVar, _Place]] = []
-    inner: list[tuple[te.IterVar, _Place]] = []
-    for axis, place in zip(rest, places, strict=False):
-        count = max(
-            ceil_div(_STRETCH_BYTES, max(step, 1) * width_of(x))
-            for step in (place.source, place.result)
+    if steps is not None:
+        rest = _blocks(stage, rest, steps, width_of(x))
+    stage.reorder(*(axis for axis, _ in rest), chunk, lane)
+    _share(stage, [*rest, (chunk, dims)], target)
+
+
+def _blocks(
+    stage: te.Stage, loops: Sequence[_Loop], steps: Sequence[_Step], width: int
+) -> list[_Loop]:
+    """The loops over blocks, and then those inside of a block."""
+    outer: list[_Loop] = []
+    inner: list[_Loop] = []
+    for (axis, dims), step in zip(loops, steps, strict=False):
+        size = max(
+            ceil_div(_STRETCH_BYTES, max(each, 1) * width) for each in (step.source, step.result)
         )
-        if count >= place.extent > 1:
-            inner.append((axis, place))
-        elif count == 1 or place.extent <= 1:
-            outer.append((axis, place))
+        if size >= step.extent > 1:
+            inner.append((axis, dims))
+        elif size == 1 or step.extent <= 1:
+            outer.append((axis, dims))
         else:
-            block, axis = stage.split(axis, factor=count)
-            outer.append((block, replace(place, extent=ceil_div(place.extent, count))))
-            inner.append((axis, place))
-    loops = [*outer, *inner]
-    stage.reorder(*(axis for axis, _ in loops), chunk, lane)
-    _share(stage, loops or [(chunk, places[-1])], target)
+            block, axis = stage.split(axis, factor=size)
+            outer.append((block, dims))
+            inner.append((axis, dims))
+    return [*outer, *inner]
 
 
-def _share(
-    stage: te.Stage, loops: Sequence[tuple[te.IterVar, _Place]], target: Target
-) -> None:
+def _share(stage: te.Stage, loops: Sequence[_Loop], target: Target) -> None:
     """Share the outermost loops among cores: as many as give all of them work.
 
     Loops that count the digits of one index stay apart: where it ends inside a block, their
     iterations are no box.
     """
-    count, used = 1, set[int]()
-    shared: list[te.IterVar] = []
-    for axis, place in loops:
-        if shared and (count >= _SHARES * core_of(target).count or used & place.dims):
+    (first, used), *rest = loops
+    shared = [first]
+    for axis, dims in rest:
+        known = [each.extent for each in shared if isinstance(each.extent, int)]
+        is_enough = prod(known) >= _SHARES * core_of(target).count
+        if used & dims or (is_enough and len(known) == len(shared)):
             break
         shared.append(axis)
-        used |= place.dims
-        count *= place.extent
-    stage.parallel(stage.fuse(*shared) if len(shared) > 1 else shared[0])
+        used |= dims
+    stage.parallel(stage.fuse(*shared) if len(shared) > 1 else first)
 
 
 def _walk(
-    s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], column: int, target: Target
+    s: te.Schedule, x: te.Tensor, loops: Sequence[_Loop], column: int, target: Target
 ) -> None:
-    """Blocks of the last axis and of that along which the source is contiguous, in squares."""
-    stage, row = s[x], axes[-1]
+    """Blocks of the last axis and of that along which the source is contiguous, in squares.
+
+    Args:
+        s: the schedule.
+        x: what is copied.
+        loops: over its memory, in order.
+        column: the number of the loop along which the source is contiguous.
+        target: for its vectors.
+    """
+    stage, (*rest, (row, dims)) = s[x], loops
     lanes = lanes_of(x, row, target)
     line = max(_LINE_BYTES // width_of(x), lanes)
     rows, row = stage.split(row, factor=_LINES * line)
     across, row = stage.split(row, factor=lanes)
-    columns, number = stage.split(axes[column], factor=line)
+    columns, number = stage.split(rest.pop(column)[0], factor=line)
     down, number = stage.split(number, factor=lanes)
-    outer = [axis for k, axis in enumerate(axes[:-1]) if k != column]
-    stage.reorder(*outer, rows, columns, across, down, number, row)
+    stage.reorder(*(axis for axis, _ in rest), rows, columns, across, down, number, row)
     stage.unroll(number)
     stage.vectorize(row)
-    stage.parallel(stage.fuse(*outer, rows))
+    _share(stage, [*rest, (rows, dims)], target)

@@ -102,6 +102,7 @@ PACKED: dict[str, tuple[tuple[int, ...], str, Any]] = {
     "planes": ((2, 60, 7, 9), "float32", lambda n, c, h, w: [n, c // 16, h, w, c % 16]),
     "turned": ((3, 4, 18, 5), "float32", lambda a, b, c, d: [d, a, b, c]),
     "pairs": ((50, 37), "float32", lambda i, j: [i // 2, j, i % 2]),
+    "a row of one": ((13, 17, 7), "float32", lambda i, j, k: [i, j, k, j % 1]),
     "one": ((1, 64), "float32", lambda i, j: [j // 64, i, j % 64]),
     "nothing": ((0, 64), "float32", lambda i, j: [j // 32, i, j % 32]),
 }
