@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp import Target, accesses, te
+from tecomp import Access, Target, accesses, te
 from tecomp.schedules.elementwise import is_one
 from tecomp.schedules.fold import one
-from tecomp.schedules.tiles import lanes_of
+from tecomp.schedules.tiles import balanced, lanes_of
 from tecomp.schedules.transpose import formula_at_root
+
+_TILE = 8
+"""Vectors of a tile of results: as many sums as multipliers have under way."""
 
 
 def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
@@ -28,25 +31,62 @@ def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> N
     along = _along(total)
     if along is None:
         return
-    stage = s[total]
-    held = one(s.cache_write(total, "local")) if total.op.num_outputs == 1 else None
-    lanes = lanes_of(total, along, target)
-    outer, lane = stage.split(along, factor=lanes)
-    others = [axis for axis in total.op.axis if axis is not along]
-    if held is None:
-        stage.reorder(*others, outer, *total.op.reduce_axis, lane)
+    if total.op.num_outputs > 1:
+        _in_memory(s, total, along, target)
     else:
-        stage.reorder(*others, outer, lane)
-    shared = stage.fuse(*others, outer)
-    stage.parallel(shared)
+        _in_registers(s, total, along, target)
+
+
+def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
+    """Vectors of a reduction of several values, which combine with those in memory."""
+    stage = s[total]
+    outer, lane = stage.split(along, factor=lanes_of(total, along, target))
+    others = [axis for axis in total.op.axis if axis is not along]
+    stage.reorder(*others, outer, *total.op.reduce_axis, lane)
+    stage.parallel(stage.fuse(*others, outer))
     stage.vectorize(lane)
-    if held is not None:
-        dim = next(k for k, axis in enumerate(total.op.axis) if axis is along)
-        part, own = s[held], held.op.axis[dim]
-        part.compute_at(stage, shared)
-        rest = [axis for axis in held.op.axis if axis is not own]
-        part.reorder(*rest, *held.op.reduce_axis, own)
-        part.vectorize(own)
+
+
+def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
+    """A tile of results in registers: what one reads, another in the tile needs too."""
+    stage, held = s[total], one(s.cache_write(total, "local"))
+    outer, lane = stage.split(along, factor=lanes_of(total, along, target))
+    others = [axis for axis in total.op.axis if axis is not along]
+    inside = [lane]
+    if (shared := _sharing(total, along)) is not None:
+        tiles, row = stage.split(shared, factor=balanced(shared.extent, _TILE))
+        others = [tiles if axis is shared else axis for axis in others]
+        inside.insert(0, row)
+        stage.unroll(row)
+    stage.reorder(*others, outer, *inside)
+    place = stage.fuse(*others, outer)
+    stage.parallel(place)
+    stage.vectorize(lane)
+    part, own = s[held], dict(zip(total.op.axis, held.op.axis, strict=True))
+    part.compute_at(stage, place)
+    last = [own[axis] for axis in (shared, along) if axis is not None]
+    rest = [axis for axis in held.op.axis if not any(axis is each for each in last)]
+    part.reorder(*rest, *held.op.reduce_axis, *last)
+    for axis in last[:-1]:
+        part.unroll(axis)
+    part.vectorize(last[-1])
+
+
+def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
+    """The axis, beside that of vectors, along which most of what is read stays the same."""
+    reads = [read for read in accesses(total).reads if along in _axes_of(read)]
+
+    def same(axis: te.IterVar) -> int:
+        return sum(axis not in _axes_of(read) for read in reads)
+
+    axes = [axis for axis in total.op.axis if axis is not along and not is_one(axis.extent)]
+    best = max(axes, key=same, default=None)
+    return best if best is not None and same(best) else None
+
+
+def _axes_of(read: Access) -> set[te.IterVar]:
+    """The axes that move a read."""
+    return {axis for index in read.index for axis in index.axes}
 
 
 def _along(total: te.Tensor) -> te.IterVar | None:

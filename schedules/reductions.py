@@ -50,10 +50,9 @@ def reduction_of(
         return None
     total = steps[-1]
     found = accesses(total)
-    reads = [read for read in found.reads if read.axes and read.axes[-1] is not None]
-    if not reads:
+    main = max((read for read in found.reads if read.axes), key=_axes_of, default=None)
+    if main is None:
         return None
-    main = max(reads, key=_axes_of)
     own = [axis for axis in main.axes if any(axis is run for run in found.reduce_axis)]
     others = [run for run in found.reduce_axis if not any(run is axis for axis in own)]
     runs = (*others, *dict.fromkeys(axis for axis in own if axis is not None))
