@@ -16,6 +16,8 @@ from tecomp.schedules.windows import windows_of
 
 _FREE = 4
 """Operations for each element that are no more than storing and loading it."""
+_FIND = 8
+"""Operations to find an element whose neighbours are nowhere near, a vector of them at a time."""
 _LONGEST = 256
 """Operations of a formula with all that is computed inside of it."""
 _UNKNOWN = 1024
@@ -110,9 +112,16 @@ def _inlined(p: Program) -> set[te.Tensor]:
         if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
             continue
         repeats = times[x] / max(_count(x.shape), 1)
-        if accesses(x).work * (repeats - 1) <= _FREE:
+        if _work(x) * (repeats - 1) <= _FREE:
             found.add(x)
     return _short(p, found)
+
+
+def _work(x: te.Tensor) -> int:
+    """Operations for each element; to find it by quotients and remainders takes some too."""
+    found = accesses(x)
+    far = sum(not read.index[-1].is_affine for read in found.reads if read.index)
+    return found.work + _FIND * far
 
 
 def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
