@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tecomp import Target, te
+from tecomp import Target, accesses, te
 from tecomp.schedules.fold import fold
 from tecomp.schedules.reduce import across_rows
+from tecomp.schedules.reductions import need_reduction
+from tecomp.schedules.structure import is_own
 from tecomp.schedules.tiles import Size, core_of, lanes_of, product
+from tecomp.schedules.transpose import describe
 from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
 
 Operation = Literal["argmax", "argmin"]
@@ -62,8 +65,7 @@ def define(
         rows = A.shape[:-1]
         place = _across(turned(A, A.dtype, f"{name}_turned"), 0, op, name)
         return te.compute(
-            rows, lambda *i: te.cast(place(number_of(i, rows)), "int64"), name=name,
-            attrs={"is_turned": True},
+            rows, lambda *i: te.cast(place(number_of(i, rows)), "int64"), name=name
         )
     find = _along if axis == rank - 1 else _across
     place = find(A, axis, op, name)
@@ -85,7 +87,7 @@ def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     place, _ = te.compute(
         shape,
         lambda *i: _first(A.dtype, op)((index, A(*i[:axis], k, *i[axis:])), axis=k),
-        name=f"{name}_found", attrs={"last_kept": len(A.shape) - 1 - axis},
+        name=f"{name}_found",
     )
     assert isinstance(place, te.Tensor)
     return place
@@ -166,14 +168,15 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
-    found = s.tensor(f"{output.name}_found")
-    if output.op.attrs.get("is_turned"):
-        _side_by_side(s, output, found, target)
+    (found,) = output.op.input_tensors
+    if found.op.num_outputs > 1:
+        (values,) = {read.tensor for read in accesses(found).reads}
+        if is_own(s, values, found.op.output(0)) and describe(values) is not None:
+            _side_by_side(s, output, found, values, target)
+        else:
+            across_rows(s, output, found, need_reduction(found, "argreduce.schedule").kept, target)
         return s
-    if "last_kept" in found.op.attrs:
-        across_rows(s, output, found, int(str(found.op.attrs["last_kept"])), target)
-        return s
-    peaks, most, begin = (s.tensor(f"{output.name}_{x}") for x in ("peaks", "most", "begin"))
+    peaks, most, begin = _of_blocks(found)
     row = s[output].fuse(*output.op.axis)
     s[output].parallel(row)
     rows = product(output.shape)
@@ -188,8 +191,17 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     return s
 
 
+def _of_blocks(found: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """The extremes of blocks, that of a row, and where the block begins that has it."""
+    begin = next(x for x in found.op.input_tensors if x.op.reduce_axis and any(
+        x is not y and y in x.op.input_tensors for y in found.op.input_tensors))
+    most = next(x for x in found.op.input_tensors if x in begin.op.input_tensors)
+    (peaks,) = most.op.input_tensors
+    return peaks, most, begin
+
+
 def _side_by_side(
-    s: te.Schedule, output: te.Tensor, found: te.Tensor, target: Target
+    s: te.Schedule, output: te.Tensor, found: te.Tensor, values: te.Tensor, target: Target
 ) -> None:
     """Each row has a lane of its own, in which its extreme and the index are carried along."""
     stage, (row,) = s[found], found.op.axis
@@ -201,4 +213,4 @@ def _side_by_side(
     stage.set_scope("local")
     stage.reorder(*stage.op.reduce_axis, row)
     stage.vectorize(row)
-    turn_where_used(s, s.tensor(f"{output.name}_turned"), output, block, lanes)
+    turn_where_used(s, values, output, block, lanes)

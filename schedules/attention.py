@@ -157,12 +157,7 @@ def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> t
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
-    queries, products, scores, most, powers, sums, weights, totals = (
-        s.tensor(f"{output.name}_{part}")
-        for part in (
-            *("queries", "products", "scores", "most"), *("powers", "sums", "weights", "totals"),
-        )
-    )
+    queries, products, scores, most, powers, sums, weights, totals = _stages(output)
     lanes = core_of(target).lanes(sums.dtype)
     tile = register_tile(target, sums.dtype, vectors=max(_GROUP // lanes, 1))
     *batch, i, c = s[output].op.axis
@@ -181,6 +176,18 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     _multiply_keys(s, products, scores, tile)
     walk_squares(s[queries], *s[queries].op.axis[-2:], lanes)
     return s
+
+
+def _stages(output: te.Tensor) -> tuple[te.Tensor, ...]:
+    """The stages in the order in which they are computed, each found as what another one reads."""
+    (totals,) = output.op.input_tensors
+    # Sums have a value for each column of the values, weights one for all.
+    weights, sums = sorted(totals.op.input_tensors, key=lambda x: len(x.shape))
+    (powers,) = weights.op.input_tensors
+    most, scores = sorted(powers.op.input_tensors, key=lambda x: len(x.shape))
+    (products,) = scores.op.input_tensors
+    (queries,) = (x for x in products.op.input_tensors if x.op.input_tensors)
+    return queries, products, scores, most, powers, sums, weights, totals
 
 
 def _multiply_keys(

@@ -19,9 +19,8 @@ their sums follow from one another, and are turned back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tecomp import Target, te
+from tecomp import Target, accesses, te
+from tecomp.schedules.structure import is_own, is_scan, scanned
 from tecomp.schedules.tiles import (
     Size,
     ceil_div,
@@ -81,8 +80,7 @@ def define(
     dtype = out_dtype or A.dtype
     wide = wide_type(dtype)
     if axis == 0 and rank > 1 and dtype == wide:
-        attrs = {"axis": 0, "by": "steps"}
-        return _by_steps(A, exclusive, dtype, name, attrs)
+        return _by_steps(A, exclusive, dtype, name)
     if axis == rank - 1 and are_long_rows_turned(A):
         return _by_rows(A, exclusive, dtype, wide, name)
     extent = A.shape[axis]
@@ -119,32 +117,31 @@ def _by_groups(
         (_SIDE, *rows, whole // _SIDE),
         lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), wide), name=f"{name}_turned",
     )
-    sums = _by_steps(columns, False, wide, f"{name}_sums", {})
+    sums = _by_steps(columns, False, wide, f"{name}_sums")
     totals = te.compute(
         (whole // _SIDE, *rows), lambda group, *i: sums(_SIDE - 1, *i, group), name=f"{name}_totals"
     )
-    before = _by_steps(totals, True, wide, f"{name}_before", {})
+    before = _by_steps(totals, True, wide, f"{name}_before")
 
     def finish(*i: te.Expr) -> te.Expr:
         *row, place = i
         group = place // _SIDE
         return te.cast(before(group, *row) + sums(place % _SIDE, *row, group), dtype)
 
-    return te.compute(A.shape, finish, name=name, attrs={"by": "groups"})
+    return te.compute(A.shape, finish, name=name)
 
 
 def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
     """Sums of rows that are turned, turned back."""
     *rows, _ = A.shape
-    sums = _by_steps(turned(A, wide, f"{name}_turned"), exclusive, wide, f"{name}_sums", {})
+    sums = _by_steps(turned(A, wide, f"{name}_turned"), exclusive, wide, f"{name}_sums")
     return te.compute(
-        A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name,
-        attrs={"by": "rows"},
+        A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name
     )
 
 
 def _by_steps(
-    A: te.Tensor, exclusive: bool, dtype: str, name: str, attrs: Mapping[str, object]
+    A: te.Tensor, exclusive: bool, dtype: str, name: str
 ) -> te.Tensor:
     """Each row of sums from the row before."""
     steps = A.shape[0]
@@ -159,7 +156,7 @@ def _by_steps(
         return state(t - 1, *i) + te.cast(A(t - 1 if exclusive else t, *i), dtype)
 
     step = te.compute(A.shape, rule, name=f"{name}_step")
-    return te.scan(start, step, state, [A], name=name, attrs=attrs)
+    return te.scan(start, step, state, [A], name=name)
 
 
 def _group(A: te.Tensor, axis: int) -> int:
@@ -225,16 +222,19 @@ def _running(
             value = before(*_at(i, axis, i[axis] // length)) + value
         return te.cast(value, dtype)
 
-    return te.compute(A.shape, finish, name=name, attrs={"axis": axis})
+    return te.compute(A.shape, finish, name=name)
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     s = te.create_schedule(output)
-    if "by" in output.op.attrs:
-        _WALKS[str(output.op.attrs["by"])](s, output, target)
+    scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
+    if scans:
+        # One that is the result, one that is turned, or one inside of groups and one before them.
+        walks = (_walk_steps,) if scans[0] is output else (_walk_rows, _walk_groups)
+        walks[len(scans) - 1](s, output, target)
         return s
-    axis = int(str(output.op.attrs["axis"]))
+    axis = _axis_of(output)
     is_last = axis == len(output.shape) - 1
     stage, axes = s[output], list(s[output].op.axis)
     if is_last:
@@ -247,26 +247,45 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     stage.parallel(place)
     walk = _along if is_last else _across
     walk(s, output, axes, axis, target)
-    names = {x.op.name for x in s.stages}
-    for level in range(1, len(names)):
-        for part in ("groups", "before"):
-            if f"{output.name}_{part}{level}" not in names:
-                continue
-            x = s.tensor(f"{output.name}_{part}{level}")
+    for groups, before in _levels(output):
+        for x in (groups, before):
             s[x].compute_at(stage, place)
-            if part == "before":
-                walk(s, x, list(s[x].op.axis), axis, target)
-            else:
-                _add_groups(s, x, is_last, target)
+        _add_groups(s, groups, is_last, target)
+        walk(s, before, list(s[before].op.axis), axis, target)
     return s
+
+
+def _axis_of(output: te.Tensor) -> int:
+    """The axis along which sums run: that of the index in which the sums inside of a group move."""
+    within, _ = _parts(output)
+    (t,) = within.op.reduce_axis
+    (read,) = accesses(within).reads
+    return next(k for k, index in enumerate(read.index) if index.coefficient(t))
+
+
+def _parts(x: te.Tensor) -> tuple[te.Tensor, te.Tensor | None]:
+    """What running sums are made of: the sums inside of groups, and what comes before a group."""
+    (within,) = (y for y in x.op.input_tensors if y.op.reduce_axis)
+    return within, next((y for y in x.op.input_tensors if y is not within), None)
+
+
+def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
+    """For each level the sums of groups, and what comes before each of them."""
+    found: list[tuple[te.Tensor, te.Tensor]] = []
+    _, before = _parts(output)
+    while before is not None:
+        within, next_ = _parts(before)
+        found.append((within.op.input_tensors[0], before))
+        before = next_
+    return found
 
 
 def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     """A row at a time: its groups turned, a vector of them after the other, and turned back."""
-    made = {x.op.name.removeprefix(f"{output.name}_"): x.op.output(0) for x in s.stages}
-    sums, columns, before = made["sums"], made["turned"], made["before"]
-    for name in ("sums_start", "sums_step", "before_start", "before_step", "totals"):
-        s[made[name]].compute_inline()
+    before, sums = output.op.input_tensors
+    columns, totals = scanned(sums), scanned(before)
+    for x in (*sums.op.input_tensors, *before.op.input_tensors, totals):
+        s[x].compute_inline()
     stage, lanes = s[output], min(core_of(target).lanes(sums.dtype), _SIDE)
     *rows, last = output.op.axis
     whole, last = stage.split(last, nparts=1)
@@ -288,8 +307,8 @@ def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     s[columns].reorder(*columns.op.axis[1:-1], step, lane)
     s[columns].unroll(step)
     s[columns].vectorize(lane)
-    if "padded" in made:
-        padded = made["padded"]
+    (padded,) = columns.op.input_tensors
+    if is_own(s, padded, columns):
         s[padded].compute_at(stage, row)
         last = padded.op.axis[-1]
         _, lane = s[padded].split(last, factor=lanes_of(padded, last, target))
@@ -301,9 +320,9 @@ def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
 
 def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     """Each row of a block in a lane of its own."""
-    sums, stage = s.tensor(f"{output.name}_sums"), s[output]
-    for part in ("start", "step"):
-        s[s.tensor(f"{sums.name}_{part}")].compute_inline()
+    (sums,), stage = output.op.input_tensors, s[output]
+    for part in sums.op.input_tensors:
+        s[part].compute_inline()
     *rows, column = output.op.axis
     row = sums.op.axis[-1]
     lanes = lanes_of(sums, row, target)
@@ -315,7 +334,7 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     _, step = s[sums].split(sums.op.axis[0], factor=_STEPS)
     s[sums].unroll(step)
     s[sums].vectorize(row)
-    turn_where_used(s, s.tensor(f"{output.name}_turned"), output, block, lanes)
+    turn_where_used(s, scanned(sums), output, block, lanes)
 
 
 def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:
@@ -323,8 +342,8 @@ def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:
 
     Axes of known extent are one for that, so that short rows are no short strips.
     """
-    for part in ("start", "step"):
-        s[s.tensor(f"{output.name}_{part}")].compute_inline()
+    for part in output.op.input_tensors:
+        s[part].compute_inline()
     stage, (steps, *axes) = s[output], list(output.op.axis)
     if all(isinstance(axis.extent, int) for axis in axes):
         axes = [stage.fuse(*axes)]
@@ -371,7 +390,7 @@ def _along(
     """A group is a vector."""
     groups, lane = s[x].split(axes[axis], factor=_ALONG)
     s[x].vectorize(lane)
-    within = s.tensor(f"{x.name}_within")
+    within, _ = _parts(x)
     s[within].compute_at(s[x], groups)
     s[within].set_scope("local")
     (t,) = s[within].op.reduce_axis
@@ -389,7 +408,7 @@ def _across(
     s[x].reorder(groups, vectors, row, lane)
     s[x].unroll(row)
     s[x].vectorize(lane)
-    within = s.tensor(f"{x.name}_within")
+    within, _ = _parts(x)
     s[within].compute_at(s[x], vectors)
     s[within].set_scope("local")
     own, lane = s[within].op.axis[axis], s[within].op.axis[-1]
@@ -399,6 +418,3 @@ def _across(
     s[within].unroll(t)
     s[within].vectorize(lane)
 
-
-_WALKS = {"rows": _walk_rows, "steps": _walk_steps, "groups": _walk_groups}
-"""By what the sums follow from one another."""

@@ -92,3 +92,14 @@ def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
 def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
     """Whether the loops of a stage are those that it began with."""
     return is_same(s[x].leaf_iter_vars, (*x.op.axis, *x.op.reduce_axis))
+
+
+def is_scan(x: te.Tensor) -> bool:
+    """Whether its rows follow from one another: it is made of others, by no formula."""
+    return is_computed(x) and not accesses(x).reads and bool(x.op.axis)
+
+
+def scanned(x: te.Tensor) -> te.Tensor:
+    """What the steps of a scan read beside their state, where that is computed."""
+    *_, step = x.op.input_tensors
+    return next(read.tensor for read in accesses(step).reads if is_computed(read.tensor))
