@@ -7,6 +7,7 @@ alone; `str(error)` adds the user's own line and the expression in it that was r
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,6 +103,10 @@ def _is_ours(frame: FrameType) -> bool:
     return top == "tecomp" or top in sys.stdlib_module_names
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
+"""Where in memory an object without a text of its own is: another place in each process."""
+
+
 class TecompError(Exception):
     """Base of all errors raised on purpose by tecomp.
 
@@ -111,6 +116,7 @@ class TecompError(Exception):
     """
 
     def __init__(self, message: str, location: Location | Described | None = None) -> None:
+        message = _ADDRESS.sub("", message)
         super().__init__(message)
         self.message = message
         self.location: Location | Described | None = location or user_location()

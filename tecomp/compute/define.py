@@ -16,6 +16,7 @@ from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.given import check_kind, check_list
 from tecomp.ir.operators import holds
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent, Range
@@ -115,7 +116,7 @@ def compute(
     _check_reductions(body, where)
     _check_axes(body, axis, where)
     _check_literals(body, where)
-    values = MappingProxyType(dict(attrs or {}))
+    values = MappingProxyType(_attributes(attrs, where))
     outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -221,6 +222,9 @@ def _axis_names(
             f"{where}: the shape has {axes}, and the index function takes {len(names)} "
             f"({', '.join(names) or 'none'}); give it one parameter for each axis, or *indices"
         )
+    if varargs_names is not None:
+        check_list(varargs_names, str, f"{where}: varargs_names", "give the names of the axes that "
+                   "*indices takes", DefinitionError)
     free = range(len(names), rank)
     if varargs_names is not None and len(varargs_names) != len(free):
         raise DefinitionError(
@@ -243,6 +247,12 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
             )
         body.append(value_of(value))
     return tuple(body)
+
+
+def _attributes(attrs: Any, where: str) -> dict[str, Any]:
+    given = {} if attrs is None else attrs
+    check_kind(given, Mapping, f"{where}: attrs", "give a dictionary", DefinitionError)
+    return dict(given)
 
 
 def _check_size(body: tuple[Expr, ...], where: str) -> None:

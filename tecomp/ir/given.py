@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from types import UnionType
 from typing import Any
 
@@ -38,6 +39,16 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
     for each in given:
         if not isinstance(each, kind):
             raise error(f"{where} is {given!r}; {cure}")
+
+
+def whole_number(given: Any) -> int | None:
+    """An integer, of Python or of NumPy; None for all else: truths, texts, arrays of several."""
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        return None
+    try:
+        return index(given)
+    except (TypeError, TecompError):
+        return None
 
 
 def is_one_of(name: Any, names: Any) -> bool:

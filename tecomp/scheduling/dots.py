@@ -198,7 +198,7 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
             f"{where}: {stage.name} is no te.sum without where= and init=; only the terms of a sum "
             "are put together"
         )
-    if axis not in set(reduce.axis) or not is_const(axis.dom.min, 0):
+    if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
         axes = ", ".join(each.name for each in reduce.axis)
         raise ScheduleError(
             f"{where}: expected an axis of the sum, from 0 on; {stage.name} adds up over {axes}"

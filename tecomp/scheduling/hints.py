@@ -10,6 +10,7 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Expr
+from tecomp.ir.given import whole_number
 from tecomp.scheduling.place import consumers_below
 from tecomp.scheduling.pragma import check_pragma
 from tecomp.scheduling.state import Ahead, State, leaf_position
@@ -40,8 +41,8 @@ def prefetch(
         raise ScheduleError(
             f"{where}: {stage.name} does not read {tensor.name}; what it reads is {read}"
         )
-    is_count = hasattr(offset, "__index__") and not isinstance(offset, bool | Expr)
-    if not is_count or offset.__index__() < 0:
+    count = None if isinstance(offset, Expr) else whole_number(offset)
+    if count is None or count < 0:
         raise ScheduleError(
             f"{where}: the offset is a number of iterations, 0 or more, got {offset!r}"
         )
@@ -50,7 +51,7 @@ def prefetch(
         if old.axis is not axis or state.find(old.tensor.op) is not source
         or old.tensor.value_index != tensor.value_index
     )
-    ahead = Ahead(tensor, axis, int(offset.__index__()))
+    ahead = Ahead(tensor, axis, count)
     return state.update(replace(stage, prefetches=(*kept, ahead))), None
 
 

@@ -18,6 +18,7 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
 from tecomp.ir.dtype import DType, promote
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.given import is_one_of
 from tecomp.ir.operators import holds
 from tecomp.ir.rewrite import free_variables, substitute, walk
 from tecomp.ir.stmt import Extent, PadValue, Range
@@ -97,7 +98,7 @@ def transform_layout(
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].transform_layout"
-    if loops not in LOOPS:
+    if not is_one_of(loops, LOOPS):
         raise ScheduleError(f"{where}: loops is 'physical' or 'logical', not {loops!r}")
     shape = stored_shape(stage)
     _check_described(mapping, stage, shape, where)
@@ -275,7 +276,7 @@ def _expression(value: Any, where: str) -> Expr:
 def _called(function: Callable[..., object], indices: tuple[Var, ...], where: str) -> object:
     try:
         signature(function).bind(*indices)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ScheduleError(
             f"{where}: pad_value= is a function that does not take {len(indices)} indices, one "
             "for each physical axis; name them all, or take them as *i"

@@ -10,6 +10,7 @@ from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr, index_value
+from tecomp.ir.given import check_kind, is_one_of, whole_number
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent, ForKind, Range
 from tecomp.poly.affine import NotAffine, Space, condition
@@ -66,6 +67,8 @@ def split(
     else:
         nparts = _positive(nparts, "nparts", where)
     outer_extent, inner_extent = split_extents(axis.extent, factor, nparts)
+    check_kind(disable_predication, bool, f"{where}: disable_predication",
+               "give True or False", ScheduleError)
     if disable_predication and not _is_product(axis.extent, outer_extent, inner_extent):
         raise ScheduleError(
             f"{where}: disable_predication=True, but {axis.name} runs {axis.extent} times, which "
@@ -219,7 +222,7 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     stage = state.stage(key)
     leaf_position(stage, axis, "bind")
     where = f"s[{stage.name}].bind({axis.name})"
-    if tag not in (*BLOCKS, *THREADS) and not is_grid_axis(tag):
+    if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
         raise ScheduleError(
             f"{where}: there is no thread axis {tag!r}; they are {', '.join((*BLOCKS, *THREADS))}, "
             "and core.NAME for the axes of a target's grid"
@@ -267,14 +270,14 @@ def check_threads(
 def _positive(value: object, what: str, where: str) -> Extent:
     if isinstance(value, Expr) and value.dtype.is_integer:
         return value if not isinstance(value, Const) else _positive(value.value, what, where)
-    if isinstance(value, bool | Expr) or not hasattr(value, "__index__"):
+    number = None if isinstance(value, Expr) else whole_number(value)
+    if number is None:
         raise ScheduleError(f"{where}: {what} must be a positive integer, got {value!r}")
-    number = value.__index__()
     if number < 1:
         raise ScheduleError(f"{where}: {what} must be a positive integer, got {number}")
     if number >= 2**63:
         raise ScheduleError(f"{where}: {what} must be less than 2**63, got {number}")
-    return int(number)
+    return number
 
 
 def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:

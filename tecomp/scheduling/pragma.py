@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Expr
+from tecomp.ir.given import whole_number
 
 STEPS = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
@@ -34,14 +35,15 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
             + (f"{instead}; " if instead else "") + f"the pragmas are {_KNOWN}"
         )
     if kind == EXPLICIT:
-        if value is not None and value not in (True, 1):
+        if value is not None and whole_number(value) != 1 and value is not True:
             raise ScheduleError(
                 f"{where}: loops marked unroll are always written out in the IR, so {EXPLICIT} "
                 f"is True, got {value!r}; leave the mark out for a loop that LLVM may unroll"
             )
         return kind, 1
-    if isinstance(value, bool | Expr) or not hasattr(value, "__index__") or value.__index__() < 0:
+    steps = None if isinstance(value, Expr) else whole_number(value)
+    if steps is None or steps < 0:
         raise ScheduleError(
             f"{where}: {STEPS} is how many statements may be written out, 0 or more, got {value!r}"
         )
-    return kind, int(value.__index__())
+    return kind, steps

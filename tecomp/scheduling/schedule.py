@@ -12,6 +12,7 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
+from tecomp.ir.given import is_one_of, whole_number
 from tecomp.ir.stmt import Extent, ForKind
 from tecomp.scheduling import caches, hints, loops, place
 from tecomp.scheduling.dots import into_dots
@@ -128,7 +129,14 @@ class Schedule:
         Raises:
             ScheduleError: there is none.
         """
-        return self.trace.operation(name).output(output)
+        op = self.trace.operation(name)
+        number = whole_number(output)
+        if number is None or not 0 <= number < op.num_outputs:
+            raise ScheduleError(
+                f"s.tensor({name!r}): output is {output!r}; give a number from 0 to "
+                f"{op.num_outputs - 1}"
+            )
+        return op.output(number)
 
     def size(self, name: str) -> Var:
         """The size variable called `name` in the shapes of this computation.
@@ -137,7 +145,7 @@ class Schedule:
             ScheduleError: there is none.
         """
         known = self.state.sizes
-        if name not in known:
+        if not is_one_of(name, known):
             names = ", ".join(known) or "none"
             raise ScheduleError(f"the schedule has no size {name!r}; it has {names}")
         return known[name]
@@ -269,8 +277,8 @@ class Stage:
             key: value for key, value in (("factor", factor), ("nparts", nparts))
             if value is not None
         }
-        if disable_predication:
-            kwargs["disable_predication"] = True
+        if disable_predication is not False:
+            kwargs["disable_predication"] = disable_predication
         made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
         return made
 
@@ -366,7 +374,7 @@ class Stage:
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"
     ) -> tuple[IterVar, ...]:
         """Store the tensor at `mapping_function(*index)`; see `layout.transform_layout`."""
-        kwargs: dict[str, Any] = {} if loops == "physical" else {"loops": loops}
+        kwargs: dict[str, Any] = {} if is_one_of(loops, ("physical",)) else {"loops": loops}
         is_computed = bool(self.op.input_tensors)
         if pad_value is None and is_computed and isinstance(mapping_function, NamedLayout):
             pad_value = mapping_function.pad_value

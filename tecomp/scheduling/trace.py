@@ -19,6 +19,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Const, Expr
+from tecomp.ir.given import is_one_of
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.text import take_name
 from tecomp.scheduling.state import State
@@ -124,7 +125,7 @@ class Trace:
         Raises:
             ScheduleError: there is none.
         """
-        if name not in self.operations:
+        if not is_one_of(name, self.operations):
             known = ", ".join(self.operations)
             raise ScheduleError(f"the schedule has no tensor {name!r}; it has {known}")
         return self.operations[name]
