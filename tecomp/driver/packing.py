@@ -47,7 +47,7 @@ class Packing:
 
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, in the tensor's layout."""
-        self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack")
+        self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack", {})
         source = np.asarray(array, order="C")
         self._check_logical(source, "pack")
         if not self._stage.layout.maps:
@@ -74,14 +74,18 @@ class Packing:
         """Write the elements of an array in the layout to one in the shape of the computation."""
         self._unpacker(stored, array)
 
-    def _check_mark(self, array: Any, wanted: Mark, who: str) -> None:
+    def _check_mark(
+        self, array: Any, wanted: Mark, who: str, sizes: Mapping[str, int]
+    ) -> None:
+        """Refuse an array that is in another layout for these sizes."""
         found = mark_of(array)
         if found is None or found.formula == wanted.formula:
             return
-        shape = tuple(n for n in self.tensor.shape if isinstance(n, int))
-        stored = shape if who == "pack" else tuple(
-            n for n in stored_shape(self._stage) if isinstance(n, int))
-        if len(shape) < len(self.tensor.shape) or not is_in_layout(array, wanted, shape, stored):
+        shape = stored = tuple(array.shape)
+        if who == "unpack":
+            shape, stored = (self._numbers(each, sizes, who)
+                             for each in (self.tensor.shape, stored_shape(self._stage)))
+        if not is_in_layout(array, wanted, shape, stored):
             raise CallError(
                 f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
                 f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "
@@ -90,14 +94,14 @@ class Packing:
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """The elements of `array`, in the tensor's layout, in the shape of the computation."""
-        self._check_mark(array, self._mark, "unpack")
+        known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
+        self._check_mark(array, self._mark, "unpack", known)
         if not self._stage.layout.maps:
             plain = np.asarray(array)
             if all(isinstance(extent, int) for extent in self.tensor.shape):
                 self._check_logical(plain, "unpack")
             if self._fits(plain):
                 return plain.copy(order="C")
-        known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
         result = np.empty(
             self._numbers(self.tensor.shape, known, "unpack"), self.tensor.dtype.numpy)
         self._unpacker(array, result)

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import Layout, relayout, te
+from tecomp import IndexMap, Layout, relayout, te
 from tecomp.codegen.calls.packed import mark_of, marked
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
-from tecomp.layout.placement.marks import Mark, mark
+from tecomp.layout.placement.marks import Mark, mark, mark_of_maps
 
 Array = np.ndarray[Any, Any]
 
@@ -281,6 +281,38 @@ def test_two_marks_of_one_formula_are_one_layout() -> None:
     assert (out == x + 1).all()
     assert (kernel.unpack(S, other) == x).all()
     assert (columns.unpack(other) == x).all()
+
+
+def test_maps_of_one_formula_that_pad_otherwise_have_marks_of_their_own() -> None:
+    there = IndexMap.from_func(lambda i: [i // 4, i % 4])
+    back = IndexMap.from_func(lambda a, b: [a * 4 + b])
+
+    padded, unpadded = mark_of_maps(1, [there, back]), mark_of_maps(1, [])
+
+    assert padded.formula == unpadded.formula
+    assert padded.index_map is not None
+    assert unpadded.index_map is not None
+    assert padded.index_map.map_shape((6,)) == (8,)
+    assert unpadded.index_map.map_shape((6,)) == (6,)
+    assert mark_of_maps(1, [there, back]) is padded
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_arrays_of_equal_places_fit_for_the_sizes_of_a_call(rows: int) -> None:
+    n = te.var("n")
+    X = te.placeholder((n, 8), name="X")
+    Y = te.compute((n, 8), lambda i, j: X[i, j] + 1.0, name="Y")
+    s, other = te.create_schedule(Y.op), te.create_schedule(Y.op)
+    s[X].transform_layout(lambda i, j: [j, i])
+    other[X].transform_layout(lambda i, j: [j % 8, i])
+    kernel, values = tecomp.build(s, [X, Y]), numbers(rows, 8)
+    packed, same = kernel.pack(X, values), tecomp.build(other, [X, Y]).pack(X, values)
+    turned = marked(np.asarray(packed), mark("(i0, i1) -> (i0, i1)"))
+
+    assert (kernel.unpack(X, packed, n=rows) == values).all()
+    assert (kernel.unpack(X, same, n=rows) == values).all()
+    assert message_of(lambda: kernel.unpack(X, turned, n=rows)).startswith(
+        "unpack: the array is packed as (i0, i1) -> (i0, i1), but X is stored as ")
 
 
 def test_calls_with_arrays_of_the_computation() -> None:

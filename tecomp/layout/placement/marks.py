@@ -37,15 +37,21 @@ class Mark:
         return mark, (self.formula, self.index_map)
 
 
-_MARKS: WeakValueDictionary[str, Mark] = WeakValueDictionary()
+_MARKS: WeakValueDictionary[tuple[str, ...], Mark] = WeakValueDictionary()
 _LOCK = Lock()
 
 
 def mark(formula: str, index_map: IndexMap | None = None) -> Mark:
-    """The mark of a layout: the same object for the same formula, as long as anything has it."""
+    """The mark of a layout: the same object for the same formula, as long as anything has it.
+
+    Maps one after the other may have places that no element comes to, for which their formula has
+    no word: what they are made of counts, too.
+    """
+    parts = index_map.parts if index_map is not None else ()
+    name = (formula, *(part.formula for part in parts)) if len(parts) > 1 else (formula,)
     # `setdefault` alone may give two threads a mark each.
     with _LOCK:
-        return _MARKS.setdefault(formula, Mark(formula, index_map))
+        return _MARKS.setdefault(name, Mark(formula, index_map))
 
 
 @cache
