@@ -175,3 +175,16 @@ def test_places_keep_their_line() -> None:
 
     assert (loaded(here).file, loaded(here).line) == (here.file, here.line)
     assert Path(here.file) == Path(__file__)
+
+
+def test_what_a_layout_was_asked_stays_in_its_process() -> None:
+    """Answers are about numbers that another process gives to other things."""
+    there = tecomp.IndexMap.from_func(lambda i: [i // 4, i % 4])
+    index_map = there.then(tecomp.IndexMap.from_func(lambda a, b: [a * 4 + b]))
+    assert index_map.map_shape((6,)) == (8,)
+
+    again = loaded(index_map)
+
+    assert again.formula == index_map.formula
+    assert again._answers == {}
+    assert again.map_shape((6,)) == (8,)

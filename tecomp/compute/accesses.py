@@ -10,8 +10,10 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import DefinitionError
 from tecomp.ir.dtype import holds_every
 from tecomp.ir.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
+from tecomp.ir.given import check_kind
 from tecomp.ir.rewrite import children, fold, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
@@ -124,6 +126,9 @@ def accesses(tensor: Tensor) -> Accesses:
     Args:
         tensor: any; a placeholder and what is no formula of its elements read nothing.
 
+    Raises:
+        DefinitionError: it is no tensor.
+
     Example:
         >>> import tecomp
         >>> from tecomp import te
@@ -134,6 +139,8 @@ def accesses(tensor: Tensor) -> Accesses:
         >>> found.reducer, [(x.tensor.name, [axis.name for axis in x.axes]) for x in found.factors]
         ('sum', [('A', ['i', 'k']), ('B', ['j', 'k'])])
     """
+    check_kind(
+        tensor, Tensor, "accesses: the tensor", "give what te.compute makes", DefinitionError)
     op = tensor.op
     if not isinstance(op, ComputeOp) or isinstance(op, ScanOp):
         return Accesses(op.axis, op.reduce_axis, None, (), (), True)

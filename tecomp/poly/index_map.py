@@ -52,6 +52,10 @@ class IndexMap(PlainIndexMap):
         for expr in self.final_indices:
             check(expr)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Answers are about this process, where they are numbered; they are found again.
+        return _again, (self.initial_indices, self.final_indices, self.axis_separators, self._parts)
+
     @classmethod
     def from_func(cls, function: Callable[..., Any], ndim: int | None = None) -> IndexMap:
         """The map that `function` writes down.
@@ -328,6 +332,18 @@ class IndexMap(PlainIndexMap):
                 f"place under {self}, so {so}keep every index in the map, "
                 "e.g. both i // 4 and i % 4"
             )
+
+
+def _again(
+    initial: tuple[Var, ...],
+    final: tuple[Expr, ...],
+    separators: tuple[int, ...],
+    parts: tuple[IndexMap, ...],
+) -> IndexMap:
+    """A map that came from another process, or from a file."""
+    made = IndexMap(initial, final, separators)
+    object.__setattr__(made, "_parts", parts)
+    return made
 
 
 def image_box(

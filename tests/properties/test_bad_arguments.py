@@ -139,6 +139,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
     "TtnnLayout.from_shard": {"layout": ShardLayout((2, 64, 64), "float32", grid=(2, 2))},
     "TtnnLayout.core_ranges": {"device": (8, 8)},
+    "accesses": {"tensor": _B},
     "apply_buffer_transforms": {"func": _FUNC},
     "blocked": {"shape": (8, 32), "dtype": "float32", "tag": "aB16b", "axes": "ab"},
     "blocked_tag": {"layout": _ROWS, "axes": "ab"},
@@ -171,7 +172,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
 }
 # What a call of ours returns, or what plug-ins write; nobody calls them to get something else.
-RECORDS = {"Core", "Format", "Runs", "Target", "Violation"}
+RECORDS = {"Access", "Accesses", "Affine", "Core", "Format", "Runs", "Target", "Violation"}
 INNER = {"Format", "Target.check_axis", "Target.check_buffer"}
 CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target)
 
@@ -293,6 +294,8 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
      "ttnn layout: the shard layout is None; make one with ShardLayout"),
     ("TtnnLayout.core_ranges", "device", 3,
      "ttnn layout: the device is 3; give 2 positive integers, such as (2, 4)"),
+    ("accesses", "tensor", None,
+     "accesses: the tensor is None; give what te.compute makes"),
     ("apply_buffer_transforms", "func", None,
      "apply_buffer_transforms: the function is None; give what tecomp.lower returns"),
     ("blocked", "tag", 3, 'blocked: the tag is 3; write one such as "nChw8c"'),
