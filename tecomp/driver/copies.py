@@ -19,10 +19,11 @@ import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.memory.stream import STREAM
-from tecomp.driver.copy_loops import Box, copy_box
+from tecomp.driver.copy_loops import CopiedBox, copy_box
 from tecomp.driver.copy_moves import Dim, Memories, plus
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import CmpOp, Compare, Expr, Var, index_value
+from tecomp.ir.intervals import Box
 from tecomp.ir.rewrite import free_variables, substitute
 from tecomp.ir.stmt import (
     Buffer,
@@ -37,7 +38,6 @@ from tecomp.ir.stmt import (
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
 from tecomp.poly.common_digits import Axis, CommonDigits, common_digits
-from tecomp.poly.common_digits import Box as Values
 from tecomp.poly.empty_boxes import empty_boxes
 
 _MOST_BOXES = 16
@@ -168,10 +168,11 @@ class _Maker:
         assert self._copy.fill is not None
         memories = replace(self._memories, source=self._copy.fill)
         steps = tuple(Dim(count, stride, stride) for count, stride in dims)
-        return copy_box(Box(steps, index_value(start), index_value(start), memories), self._threads)
+        at = index_value(start)
+        return copy_box(CopiedBox(steps, at, at, memories), self._threads)
 
     def _box(
-        self, cut: CommonDigits, values: Sequence[Values], guarded: Sequence[Axis]
+        self, cut: CommonDigits, values: Sequence[Box[int]], guarded: Sequence[Axis]
     ) -> Stmt:
         """One box copied; around it loops over what is no step in both memories."""
         offsets = [index_value(offset.const) for offset in cut.offsets]
@@ -194,7 +195,7 @@ class _Maker:
             for start, offset in zip(starts, cut.offsets, strict=True)
         )
         threads = 1 if loops else self._threads
-        body = copy_box(Box(tuple(dims), source, result, self._memories), threads)
+        body = copy_box(CopiedBox(tuple(dims), source, result, self._memories), threads)
         for axis in guarded:
             body = IfThenElse(Compare(CmpOp.LT, _index(axis), index_value(axis.extent)), body)
         for var, first, count in reversed(loops):
@@ -220,7 +221,7 @@ def _guarded(cut: CommonDigits) -> list[Axis]:
     return guarded
 
 
-def _all(axis: Axis) -> Values:
+def _all(axis: Axis) -> Box[int]:
     return tuple((0, digit.size) for digit in axis.digits)
 
 

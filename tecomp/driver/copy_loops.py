@@ -47,8 +47,8 @@ Move = Callable[[Expr, Expr], Stmt]
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """What is copied.
+class CopiedBox:
+    """A box of elements that is copied.
 
     Attributes:
         dims: its dimensions.
@@ -85,7 +85,7 @@ class _Plan:
         is_staged: whether that is made of copies of boxes.
     """
 
-    box: Box
+    box: CopiedBox
     granules: tuple[int, ...]
     order: tuple[int, ...]
     block_bytes: int
@@ -93,14 +93,14 @@ class _Plan:
     is_staged: bool = False
 
 
-def copy_box(box: Box, threads: int = 1) -> Stmt:
+def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     """Statements that copy a box, with the outer loops shared by so many threads."""
     plan = _plan(_to_memory(_neighbours_as_one(_forwards(box))))
     stmt = _nest(plan, _levels(plan), threads)
     return stmt if plan.is_staged else plan.box.memories.declared(stmt)
 
 
-def _to_memory(box: Box) -> Box:
+def _to_memory(box: CopiedBox) -> CopiedBox:
     """The box without stores past the caches where these would be short of whole lines.
 
     Each stretch of the result may begin and end inside a line, which is then written twice.
@@ -115,7 +115,7 @@ def _to_memory(box: Box) -> Box:
     return box if is_long else replace(box, memories=box.memories.through_caches())
 
 
-def _forwards(box: Box) -> Box:
+def _forwards(box: CopiedBox) -> CopiedBox:
     """Dimensions that are one in both memories taken together; all go forwards in the result."""
     source, result = box.source, box.result
     found: list[Dim] = []
@@ -135,10 +135,10 @@ def _forwards(box: Box) -> Box:
             k = max(k - 1, 0)
         else:
             k += 1
-    return Box(tuple(found), source, result, box.memories)
+    return CopiedBox(tuple(found), source, result, box.memories)
 
 
-def _neighbours_as_one(box: Box) -> Box:
+def _neighbours_as_one(box: CopiedBox) -> CopiedBox:
     """Short rows as elements, if there is an integer so wide and all steps are whole ones."""
     row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
     if row is None or row.count * box.memories.width not in (2, 4, _WIDEST):
@@ -152,7 +152,7 @@ def _neighbours_as_one(box: Box) -> Box:
         return box
     dims = tuple(Dim(d.count, d.source // row.count, d.result // row.count) for d in rest)
     source, result = (_divided(e, row.count) for e in (box.source, box.result))
-    return Box(dims, source, result, box.memories.wider(row.count))
+    return CopiedBox(dims, source, result, box.memories.wider(row.count))
 
 
 def _divided(value: Expr, divisor: int) -> Expr:
@@ -160,7 +160,7 @@ def _divided(value: Expr, divisor: int) -> Expr:
     return index_value(int(value.value) // divisor)
 
 
-def _plan(box: Box) -> _Plan:
+def _plan(box: CopiedBox) -> _Plan:
     dims = box.dims
     row = next((k for k, d in enumerate(dims) if d.result == 1), None)
     if row is not None and abs(dims[row].source) == 1:
@@ -183,17 +183,17 @@ def _by_result(dims: Sequence[Dim], *last: int) -> tuple[int, ...]:
     return (*sorted(others, key=lambda k: -dims[k].result), *last)
 
 
-def _rows(box: Box, row: int) -> _Plan:
+def _rows(box: CopiedBox, row: int) -> _Plan:
     granules = tuple(d.count if k == row else 1 for k, d in enumerate(box.dims))
     move = partial(_moved_row, box, row)
     return _Plan(box, granules, _by_result(box.dims, row), ROW_BLOCK_BYTES, move)
 
 
-def _moved_row(box: Box, row: int, source: Expr, result: Expr) -> Stmt:
+def _moved_row(box: CopiedBox, row: int, source: Expr, result: Expr) -> Stmt:
     return move_row(box.dims[row], source, result, box.memories)
 
 
-def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
+def _squares(box: CopiedBox, row: int, column: int, side: int) -> _Plan:
     if box.memories.is_streamed:
         return _staged(box, row, column)
     granules = tuple(side if k in (row, column) else 1 for k in range(len(box.dims)))
@@ -210,7 +210,7 @@ def _squares(box: Box, row: int, column: int, side: int) -> _Plan:
     return _Plan(box, granules, _by_result(box.dims, *last), block_bytes, move)
 
 
-def _requests(box: Box, row: int, side: int, source: Expr) -> Iterator[Stmt]:
+def _requests(box: CopiedBox, row: int, side: int, source: Expr) -> Iterator[Stmt]:
     """Asks for the lines of the square below: no cache fetches ahead from one row to another.
 
     Where rows share their places in the first cache, these would drive out each other.
@@ -226,7 +226,7 @@ def _requests(box: Box, row: int, side: int, source: Expr) -> Iterator[Stmt]:
         yield Prefetch(BufferLoad(memory, (plus(below, index_value(k * step)),)))
 
 
-def _staged(box: Box, row: int, column: int) -> _Plan:
+def _staged(box: CopiedBox, row: int, column: int) -> _Plan:
     """Squares turned into a tile that stays in the cache, and its rows stored past the caches.
 
     Lines of the result that are filled by one square after the other would leave half full.
@@ -245,8 +245,8 @@ def _staged(box: Box, row: int, column: int) -> _Plan:
         turned = (Dim(rows, along.source, 1), Dim(columns, across.source, rows))
         stored = (Dim(rows, 1, 1), Dim(columns, rows, across.result))
         parts = (
-            Box(turned, source, index_value(0), replace(memories, result=tile)),
-            Box(stored, index_value(0), result, replace(memories, source=tile)),
+            CopiedBox(turned, source, index_value(0), replace(memories, result=tile)),
+            CopiedBox(stored, index_value(0), result, replace(memories, source=tile)),
         )
         return Allocate(tile, seq(*map(copy_box, parts)))
 
@@ -254,7 +254,7 @@ def _staged(box: Box, row: int, column: int) -> _Plan:
     return _Plan(box, each, _by_result(box.dims), 1, move, is_staged=True)
 
 
-def _merging(box: Box, row: int, column: int) -> _Plan | None:
+def _merging(box: CopiedBox, row: int, column: int) -> _Plan | None:
     """Rows of few elements that are together one integer."""
     count = box.dims[row].count
     dims = [d for k, d in enumerate(box.dims) if k != row]
@@ -273,11 +273,11 @@ def _merging(box: Box, row: int, column: int) -> _Plan | None:
     def move(source: Expr, result: Expr) -> Stmt:
         return merge_neighbours(box.dims[row], dims[along], size, source, result, memories)
 
-    short = Box(tuple(dims), box.source, _divided(box.result, count), memories)
+    short = CopiedBox(tuple(dims), box.source, _divided(box.result, count), memories)
     return _Plan(short, granules, _by_result(dims, along), ROW_BLOCK_BYTES, move)
 
 
-def _elements(box: Box, row: int | None) -> _Plan:
+def _elements(box: CopiedBox, row: int | None) -> _Plan:
     """One element after the other; vectors if they are near each other in the source."""
     box = replace(box, memories=box.memories.through_caches())
     granules = [1] * len(box.dims)

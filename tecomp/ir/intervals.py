@@ -1,10 +1,16 @@
-"""Least and greatest values, either of which may be unknown."""
+"""Intervals, either end of which may be unknown, and boxes."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
+
+E = TypeVar("E")
 
 Interval: TypeAlias = "tuple[int | None, int | None]"
+
+Box: TypeAlias = Sequence[tuple[E, E]]
+"""A product of intervals: for each axis the first value, and how many there are."""
 
 UNKNOWN: Interval = (None, None)
 

@@ -14,6 +14,7 @@ from typing import Any
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
 from tecomp.ir.extents import round_up
+from tecomp.ir.intervals import Box
 from tecomp.ir.quasi_affine import Digit as Part
 from tecomp.ir.quasi_affine import Opaque, QuasiAffine, Term
 from tecomp.ir.rewrite import bottom_up, free_variables, substitute
@@ -21,9 +22,6 @@ from tecomp.ir.stmt import IndexMap
 from tecomp.ir.written import written
 from tecomp.poly.extents import bounds_of
 from tecomp.poly.reader import Reader, expr_of
-
-Box = tuple[tuple[int, int], ...]
-"""For each digit the first value and how many there are."""
 
 Weighted = list[tuple[Expr, int]]
 
@@ -48,9 +46,9 @@ class Axis:
     extent: int
     digits: tuple[Digit, ...]
 
-    def boxes(self) -> Iterator[Box]:
+    def boxes(self) -> Iterator[Box[int]]:
         """Values of the digits that make up all indices below the extent, apart from each other."""
-        before: Box = ()
+        before: Box[int] = ()
         rest = self.extent
         for k, digit in enumerate(self.digits):
             count, rest = divmod(rest, digit.unit)
@@ -60,9 +58,9 @@ class Axis:
                 return
             before = (*before, (count, 1))
 
-    def outside(self, sizes: Mapping[Var, int]) -> Iterator[Box]:
+    def outside(self, sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
         """Those of the values below `sizes`, at least those of the digits, that are no index."""
-        before: Box = ()
+        before: Box[int] = ()
         rest = self.extent
         for k, digit in enumerate(self.digits):
             count, rest = divmod(rest, digit.unit)
@@ -78,9 +76,9 @@ class Axis:
             before = (*before, (count, 1))
 
 
-def _beyond(digits: Sequence[Digit], sizes: Mapping[Var, int]) -> Iterator[Box]:
+def _beyond(digits: Sequence[Digit], sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
     """Values below `sizes` of which at least one is no value of its digit."""
-    before: Box = ()
+    before: Box[int] = ()
     for k, digit in enumerate(digits):
         if digit.size < sizes[digit.var]:
             lower = ((0, sizes[d.var]) for d in digits[k + 1 :])

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.ir.expr import Var
-from tecomp.poly.nests import Nest, Region, Side, merged
+from tecomp.ir.intervals import Box
+from tecomp.poly.nests import Nest, Side, merged
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Runs: TypeAlias = tuple[Array, Array, Array]
@@ -18,10 +19,10 @@ Runs: TypeAlias = tuple[Array, Array, Array]
 _MOST_LISTED = 2**16
 
 
-def listed_runs(first: Side, second: Side, axes: Sequence[Var], region: Region) -> Runs:
+def listed_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Runs:
     """The runs of the elements of a box."""
-    shape = tuple(count for _, count in region)
-    slices = tuple(slice(low, low + count) for low, count in region)
+    shape = tuple(count for _, count in box)
+    slices = tuple(slice(low, low + count) for low, count in box)
     points = list(np.ogrid[slices]) if slices else []
     a, b = (np.broadcast_to(side.at(axes, points), shape).ravel() for side in (first, second))
     return joined(a, b, np.ones(a.shape, np.int64))
@@ -38,13 +39,13 @@ def joined(a: Array, b: Array, lengths: Array) -> Runs:
 
 
 def run_nests(
-    first: Side, second: Side, axes: Sequence[Var], region: Region
+    first: Side, second: Side, axes: Sequence[Var], box: Box[int]
 ) -> tuple[Nest, ...]:
     """Nests that visit every element of a box once: its runs, and loops over equal ones.
 
     There are no loops over them if they are very many.
     """
-    runs = listed_runs(first, second, axes, region)
+    runs = listed_runs(first, second, axes, box)
     found = [
         Nest((length,), (1,), (1,), a, b)
         for a, b, length in zip(*(column.tolist() for column in runs), strict=True)

@@ -1,7 +1,7 @@
-"""Cut a box of indices into boxes on which index expressions are linear.
+"""Cut a box of indices into pieces on which index expressions are linear.
 
-A box is a product of variables that count from 0, and holds expressions of them as sums. A cut
-replaces a variable by others so that the new boxes have the points of the old one, each once: by
+A piece is a box of variables that count from 0, and holds expressions of them as sums. A cut
+replaces a variable by others so that the new pieces have the points of the old one, each once: by
 two digits and a rest, by two intervals, or by each of its values.
 """
 
@@ -12,21 +12,22 @@ from dataclasses import dataclass
 from math import gcd
 
 from tecomp.ir.expr import BinOp
+from tecomp.ir.intervals import Box
 from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
 from tecomp.poly.enumerate import LIMIT
 from tecomp.poly.reader import Reader
 
 # How a variable is written anew: a constant, and factor and count of each new variable.
-Value = tuple[int, tuple[tuple[int, int], ...]]
-Cut = tuple[int, tuple[Value, ...]]
+Replacement = tuple[int, tuple[tuple[int, int], ...]]
+Cut = tuple[int, tuple[Replacement, ...]]
 
 
 class TooManyError(Exception):
-    """There would be more boxes than allowed."""
+    """There would be more pieces than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Piece:
     """Variables and expressions of them.
 
     Attributes:
@@ -42,21 +43,21 @@ class Box:
     units: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, forms: Sequence[QuasiAffine], region: Sequence[tuple[int, int]]) -> Box:
-        """The box of indices that start at `low` and have `count` values each.
+    def of(cls, forms: Sequence[QuasiAffine], box: Box[int]) -> Piece:
+        """All of a box of indices.
 
         Args:
             forms: read with these bounds.
-            region: `(low, count)` of each index, none of them empty.
+            box: `(low, count)` of each index, none of them empty.
         """
-        rank = len(region)
+        rank = len(box)
         units = tuple(tuple(int(k == axis) for k in range(rank)) for axis in range(rank))
-        ends = tuple(low + count for low, count in region)
-        box = cls(tuple(forms), ends, tuple(range(rank)), units)
-        for axis, (low, count) in enumerate(region):
+        ends = tuple(low + count for low, count in box)
+        piece = cls(tuple(forms), ends, tuple(range(rank)), units)
+        for axis, (low, count) in enumerate(box):
             if low:
-                box = box.replaced(axis, (low, ((1, count),)))
-        return box
+                piece = piece.replaced(axis, (low, ((1, count),)))
+        return piece
 
     @property
     def reader(self) -> Reader:
@@ -68,8 +69,8 @@ class Box:
         """Whether all expressions are."""
         return all(self._unsolved(form) is None for form in self.forms)
 
-    def replaced(self, var: int, value: Value) -> Box:
-        """The part of the box where a variable is written so."""
+    def replaced(self, var: int, value: Replacement) -> Piece:
+        """The part of the piece where a variable is written so."""
         shift, digits = value
         first = len(self.counts)
         new = range(first, first + len(digits))
@@ -85,9 +86,9 @@ class Box:
         at = self.live.index(var)
         live = (*self.live[:at], *new, *self.live[at + 1 :])
         units = tuple(tuple(factor * n for n in self.units[var]) for factor, _ in digits)
-        return Box(forms, counts, live, (*self.units, *units))
+        return Piece(forms, counts, live, (*self.units, *units))
 
-    def parts(self, cut: Cut) -> list[Box]:
+    def parts(self, cut: Cut) -> list[Piece]:
         """What a cut makes of it."""
         var, values = cut
         return [self.replaced(var, value) for value in values]
@@ -171,7 +172,7 @@ class Box:
         return self._each([small])
 
     def _each(self, among: Collection[int]) -> Cut:
-        """A box for each value of the variable that has the fewest.
+        """A piece for each value of the variable that has the fewest.
 
         Raises:
             TooManyError: even that has more than anybody would look at.
@@ -182,53 +183,53 @@ class Box:
         return var, tuple((k, ((1, 1),)) for k in range(self.counts[var]))
 
 
-def linear_boxes(box: Box, limit: int) -> list[Box]:
+def linear_pieces(piece: Piece, limit: int) -> list[Piece]:
     """Boxes on which all expressions are linear.
 
     Raises:
         TooManyError: there are more than `limit`.
     """
-    done: list[Box] = []
-    todo = [box]
+    done: list[Piece] = []
+    todo = [piece]
     while todo:
-        box = todo.pop()
-        cut = box.cut()
+        piece = todo.pop()
+        cut = piece.cut()
         if cut is None:
-            done.append(box)
+            done.append(piece)
             continue
         if len(done) + len(todo) + len(cut[1]) > limit:
             raise TooManyError
-        todo += reversed(box.parts(cut))
+        todo += reversed(piece.parts(cut))
     return done
 
 
-def fused(box: Box) -> Box:
-    """The same box with two variables as the digits of one, where that is not less linear.
+def fused(piece: Piece) -> Piece:
+    """The same piece with two variables as the digits of one, where that is not less linear.
 
     So `(200 * i + j) // 64` with `j < 200` is the quotient of one number.
     """
-    if box.is_linear:
-        return box
-    for a in box.live:
-        for b in box.live:
-            if a != b and (joined := _joined(box, a, b)) is not None:
+    if piece.is_linear:
+        return piece
+    for a in piece.live:
+        for b in piece.live:
+            if a != b and (joined := _joined(piece, a, b)) is not None:
                 return fused(joined)
-    return box
+    return piece
 
 
-def _joined(box: Box, high: int, low: int) -> Box | None:
-    size = box.counts[low]
-    new = len(box.counts)
-    counts = (*box.counts, box.counts[high] * size)
+def _joined(piece: Piece, high: int, low: int) -> Piece | None:
+    size = piece.counts[low]
+    new = len(piece.counts)
+    counts = (*piece.counts, piece.counts[high] * size)
     reader = Reader({}, [(0, count - 1) for count in counts])
     values = {
         high: QuasiAffine({Digit(new, size): 1}), low: QuasiAffine({Digit(new, 1, size): 1}),
     }
-    forms = tuple(rebuilt(form, values, reader) for form in box.forms)
-    if sum(map(_bends, forms)) > sum(map(_bends, box.forms)):
+    forms = tuple(rebuilt(form, values, reader) for form in piece.forms)
+    if sum(map(_bends, forms)) > sum(map(_bends, piece.forms)):
         return None
-    live = tuple(new if v == low else v for v in box.live if v != high)
-    return Box(forms, counts, live, (*box.units, box.units[low]))
+    live = tuple(new if v == low else v for v in piece.live if v != high)
+    return Piece(forms, counts, live, (*piece.units, piece.units[low]))
 
 
 def _bends(form: QuasiAffine) -> int:
@@ -304,11 +305,11 @@ def _on_numbers(op: BinOp, a: int, b: int) -> int:
     return a & b if op is BinOp.BITAND else a | b
 
 
-def _digits(count: int, unit: int) -> tuple[Value, ...]:
+def _digits(count: int, unit: int) -> tuple[Replacement, ...]:
     """All of `unit * q + r`, then what is left of the last q."""
     whole, rest = divmod(count, unit)
-    full: Value = (0, ((unit, whole), (1, unit)))
-    tail: Value = (whole * unit, ((unit, 1), (1, rest)))
+    full: Replacement = (0, ((unit, whole), (1, unit)))
+    tail: Replacement = (whole * unit, ((unit, 1), (1, rest)))
     return (*((full,) if whole else ()), *((tail,) if rest else ()))
 
 

@@ -7,6 +7,7 @@ from itertools import product
 
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Var
+from tecomp.ir.intervals import Box
 from tecomp.poly.common_digits import Axis, Digit, Offset
 
 Dims = tuple[tuple[int, int], ...]
@@ -41,7 +42,7 @@ def empty_boxes(
     found: list[tuple[int, Dims]] = []
     for k, axis in enumerate(order):
         for outside in axis.outside(sizes):
-            values = [
+            values: list[Sequence[Box[int]]] = [
                 *(list(before.boxes()) for before in order[:k]),
                 [outside],
                 *([tuple((0, sizes[d.var]) for d in after.digits)] for after in order[k + 1 :]),
@@ -67,7 +68,7 @@ def _sizes(axes: Sequence[Axis], offset: Offset, places: int) -> dict[Var, int] 
 
 
 def _placed(
-    axes: Sequence[Axis], box: Sequence[tuple[tuple[int, int], ...]], strides: Mapping[Var, int]
+    axes: Sequence[Axis], box: Sequence[Box[int]], strides: Mapping[Var, int]
 ) -> tuple[int, Dims]:
     start, dims = 0, []
     for axis, values in zip(axes, box, strict=True):

@@ -24,11 +24,11 @@ from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
-from tecomp.poly.cuts import Box, TooManyError, fused, linear_boxes
+from tecomp.poly.cuts import Piece, TooManyError, fused, linear_pieces
 from tecomp.poly.layout_sets import LayoutSet
 from tecomp.poly.reader import Reader
 
-_MOST_BOXES = 128
+_MOST_PIECES = 128
 
 
 def bounds_of(shape: Sequence[Extent]) -> list[Interval]:
@@ -181,10 +181,11 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
     if form is None:
         return None
     try:
-        boxes = linear_boxes(fused(Box.of([form], [(0, n) for n in sizes])), _MOST_BOXES)
+        pieces = linear_pieces(fused(Piece.of([form], [(0, n) for n in sizes])), _MOST_PIECES)
     except TooManyError:
         return None
-    return max(high for box in boxes if (high := box.reader.interval(box.forms[0])[1]) is not None)
+    highs = (piece.reader.interval(piece.forms[0])[1] for piece in pieces)
+    return max(high for high in highs if high is not None)
 
 
 def value_range(

@@ -1,7 +1,7 @@
 """Copies between two addressings of one tensor, as few nests of loops with constant strides.
 
 Each side gives an element the address `offset + sum(strides[k] * exprs[k])`. Where they are not
-linear the box of indices is cut (`tecomp.poly.cuts`), which keeps every element exactly once.
+linear the box of indices is cut into pieces (`tecomp.poly.cuts`), each element in one of them.
 """
 
 from __future__ import annotations
@@ -9,25 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.intervals import Box
 from tecomp.ir.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.rewrite import free_variables
 from tecomp.poly import enumerate as elements
-from tecomp.poly.cuts import Box, TooManyError, fused, linear_boxes
+from tecomp.poly.cuts import Piece, TooManyError, fused, linear_pieces
 from tecomp.poly.reader import Reader
 
 __all__ = [
-    "Nest", "NotDigitsError", "Region", "Side", "TooManyError", "fewest_nests", "merged", "nests"
+    "Nest", "NotDigitsError", "Side", "TooManyError", "fewest_nests", "merged", "nests"
 ]
-
-Region: TypeAlias = "Sequence[tuple[int, int]]"
-"""For each index where it starts, and how many values it has."""
-
 
 class NotDigitsError(Exception):
     """An expression is more than sums, quotients, remainders and bit operations."""
@@ -73,7 +70,7 @@ class Nest:
 
 
 def nests(
-    first: Side, second: Side, axes: Sequence[Var], region: Region, limit: int
+    first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
 ) -> tuple[Nest, ...]:
     """Nests of loops that visit every element of a box once, ordered by their first address.
 
@@ -85,21 +82,21 @@ def nests(
         first: addresses, different for all elements of the box.
         second: addresses.
         axes: the indices that occur in both.
-        region: the box.
+        box: of indices.
         limit: how many nests there may be.
 
     Raises:
         NotDigitsError: an expression is no sum of digits.
         TooManyError: there are more than `limit`.
     """
-    if any(count == 0 for _, count in region):
+    if any(count == 0 for _, count in box):
         return ()
-    copy = _Copy.of(first, second, axes, region)
-    by_digits = copy.by_digits(region, limit)
+    copy = _Copy.of(first, second, axes, box)
+    by_digits = copy.by_digits(box, limit)
     if by_digits is not None and len(by_digits) == 1:
         return by_digits
     try:
-        whole = copy.by_addresses(region, limit)
+        whole = copy.by_addresses(box, limit)
     except TooManyError:
         if by_digits is None:
             raise
@@ -108,7 +105,7 @@ def nests(
 
 
 def fewest_nests(
-    first: Side, second: Side, axes: Sequence[Var], region: Region, limit: int
+    first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
 ) -> tuple[Nest, ...]:
     """The same with the loops that the addresses as one number each ask for.
 
@@ -116,9 +113,9 @@ def fewest_nests(
         NotDigitsError: an expression is no sum of digits.
         TooManyError: there are more than `limit`.
     """
-    if any(count == 0 for _, count in region):
+    if any(count == 0 for _, count in box):
         return ()
-    return _Copy.of(first, second, axes, region).by_addresses(region, limit)
+    return _Copy.of(first, second, axes, box).by_addresses(box, limit)
 
 
 def _forms(side: Side, reader: Reader) -> tuple[QuasiAffine, ...]:
@@ -140,50 +137,50 @@ class _Copy:
     second_forms: tuple[QuasiAffine, ...]
 
     @classmethod
-    def of(cls, first: Side, second: Side, axes: Sequence[Var], region: Region) -> _Copy:
-        bounds = [(low, low + count - 1) for low, count in region]
+    def of(cls, first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> _Copy:
+        bounds = [(low, low + count - 1) for low, count in box]
         reader = Reader({axis: k for k, axis in enumerate(axes)}, bounds)
         return cls(first, second, tuple(axes), _forms(first, reader), _forms(second, reader))
 
-    def by_addresses(self, region: Region, limit: int) -> tuple[Nest, ...]:
-        reader = Reader({}, [(low, low + count - 1) for low, count in region])
+    def by_addresses(self, box: Box[int], limit: int) -> tuple[Nest, ...]:
+        reader = Reader({}, [(low, low + count - 1) for low, count in box])
         flat = [
             _sum(self.first, self.first_forms, reader),
             _sum(self.second, self.second_forms, reader),
         ]
-        boxes = linear_boxes(fused(Box.of(flat, region)), limit)
-        return self._nests(boxes, (), [box.forms for box in boxes])
+        pieces = linear_pieces(fused(Piece.of(flat, box)), limit)
+        return self._nests(pieces, (), [piece.forms for piece in pieces])
 
-    def by_digits(self, region: Region, limit: int) -> tuple[Nest, ...] | None:
-        box = Box.of([*self.first_forms, *self.second_forms], region)
+    def by_digits(self, box: Box[int], limit: int) -> tuple[Nest, ...] | None:
+        piece = Piece.of([*self.first_forms, *self.second_forms], box)
         try:
-            boxes = linear_boxes(box, limit)
+            pieces = linear_pieces(piece, limit)
         except TooManyError:
             return None
         n_first = len(self.first_forms)
         addresses = [
             (
-                _sum(self.first, box.forms[:n_first], box.reader),
-                _sum(self.second, box.forms[n_first:], box.reader),
+                _sum(self.first, piece.forms[:n_first], piece.reader),
+                _sum(self.second, piece.forms[n_first:], piece.reader),
             )
-            for box in boxes
+            for piece in pieces
         ]
-        return self._nests(boxes, range(n_first), addresses)
+        return self._nests(pieces, range(n_first), addresses)
 
     def _nests(
         self,
-        boxes: Sequence[Box],
+        pieces: Sequence[Piece],
         digits: Sequence[int],
         addresses: Sequence[Sequence[QuasiAffine]],
     ) -> tuple[Nest, ...]:
-        probes = _Probes(self, {unit for box in boxes for unit in box.units})
+        probes = _Probes(self, {unit for piece in pieces for unit in piece.units})
         found: list[tuple[list[_Loop], int, int]] = []
-        for box, (first, second) in zip(boxes, addresses, strict=True):
-            steps = [_steps(form, box) for form in (first, second)]
+        for piece, (first, second) in zip(pieces, addresses, strict=True):
+            steps = [_steps(form, piece) for form in (first, second)]
             loops = []
-            for var in box.live:
-                position, *idle = probes.of[box.units[var]]
-                count = box.counts[var]
+            for var in piece.live:
+                position, *idle = probes.of[piece.units[var]]
+                count = piece.counts[var]
                 by = [side[var] for side in steps] if count > 1 else idle
                 loops.append(_Loop(count, by[0], by[1], position))
             found.append((loops, first.const, second.const))
@@ -245,8 +242,8 @@ def _sum(side: Side, forms: Sequence[QuasiAffine], reader: Reader) -> QuasiAffin
     return reader.normal(QuasiAffine.added(parts))
 
 
-def _steps(form: QuasiAffine, box: Box) -> dict[int, int]:
-    steps = dict.fromkeys(box.live, 0)
+def _steps(form: QuasiAffine, piece: Piece) -> dict[int, int]:
+    steps = dict.fromkeys(piece.live, 0)
     for term, n in form.terms.items():
         assert term.unknown is not None
         steps[term.unknown] = n

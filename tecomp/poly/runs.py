@@ -18,9 +18,10 @@ import numpy as np
 
 from tecomp.errors import TecompError
 from tecomp.ir.expr import Var
+from tecomp.ir.intervals import Box
 from tecomp.poly.context import CONTEXT, isl_work
 from tecomp.poly.counted_runs import joined, listed_runs
-from tecomp.poly.nests import Nest, NotDigitsError, Region, Side, TooManyError, fewest_nests
+from tecomp.poly.nests import Nest, NotDigitsError, Side, TooManyError, fewest_nests
 
 Method: TypeAlias = Literal["sets", "counted", "part"]
 Loop: TypeAlias = tuple[int, int, int]
@@ -59,35 +60,35 @@ class _Starts:
         return prod(count for count, _, _ in self.loops)
 
 
-def find_runs(first: Side, second: Side, axes: Sequence[Var], region: Region) -> Found:
+def find_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Found:
     """The runs of a box of elements, in bounded time.
 
     Args:
         first: addresses, different for all elements.
         second: addresses.
         axes: the indices that occur in both.
-        region: where each index starts and how many values it has.
+        box: where each index starts and how many values it has.
 
     Returns:
         All runs, by sets or by counting; or those of the part of the box that has the first
         values of its outer indices, if it is too large for both.
     """
-    elements = prod(count for _, count in region)
+    elements = prod(count for _, count in box)
     try:
-        found = fewest_nests(first, second, axes, region, MOST_NESTS)
+        found = fewest_nests(first, second, axes, box, MOST_NESTS)
         lengths, method = _of_nests(found)
         return Found(lengths, elements, method)
     except (NotDigitsError, TooManyError):
-        part = _part(region)
+        part = _part(box)
         lengths = Counter(listed_runs(first, second, axes, part)[2].tolist())
         counted = prod(count for _, count in part)
         return Found(lengths, counted, "counted" if counted == elements else "part")
 
 
-def _part(region: Region) -> Region:
+def _part(box: Box[int]) -> Box[int]:
     """As much of a box as is looked at: the first values of its outer indices."""
-    part = list(region)
-    for axis, (low, count) in enumerate(region):
+    part = list(box)
+    for axis, (low, count) in enumerate(box):
         others = prod(n for _, n in part) // max(count, 1)
         if others * count <= MOST_COUNTED:
             break

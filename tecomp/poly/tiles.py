@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import islpy as isl
 
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.intervals import Box
 from tecomp.ir.stmt import Extent
 from tecomp.poly.affine import Space, index_relation
 from tecomp.poly.express import set_to_condition, to_expr
@@ -19,7 +20,6 @@ from tecomp.poly.scopes import Scope
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
 _MOST_VALUES = 1 << 16
-Ranges: TypeAlias = "Sequence[tuple[Extent, Extent]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Tile:
         inside = self.points.apply(index_relation(list(self.places), self.space))
         return bool(points.intersect_params(self.scope.context).is_subset(inside))
 
-    def lies_in(self, access: Access, memory: Ranges) -> bool:
+    def lies_in(self, access: Access, memory: Box[Extent]) -> bool:
         """Whether all that an operand touches, asked for or not, is in (low, extent) of `memory`.
 
         Raises:
@@ -230,7 +230,7 @@ def view(access: Access, tile: Tile, indices: Sequence[Var]) -> tuple[Expr, ...]
 
 
 def padded(
-    access: Access, tile: Tile, axes: Sequence[Var], shape: Ranges, memory: Ranges,
+    access: Access, tile: Tile, axes: Sequence[Var], shape: Box[Extent], memory: Box[Extent],
     places: Sequence[Expr],
 ) -> isl.Set:
     """The elements of an operand that lie in the padding of a tensor's memory.

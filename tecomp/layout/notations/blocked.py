@@ -15,7 +15,7 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import digit, index_names, quotient
 from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.digits import steps_of
+from tecomp.poly.digits import strided_digits
 from tecomp.poly.index_map import IndexMap
 
 _IMAGES = "ncdhw"
@@ -95,17 +95,17 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
     check_layout(layout, "blocked_tag")
     check_kind(axes, str | None, "blocked_tag: axes", _AXES, LayoutError)
     letters = axes if axes is not None else "abcdefghijkl"[: len(layout.shape)]
-    steps = steps_of(layout.index_map, layout.shape)
-    if steps is None or len(letters) != len(layout.shape):
+    digits = strided_digits(layout.index_map, layout.shape)
+    if digits is None or len(letters) != len(layout.shape):
         raise _no_tag(layout)
     outer: list[int] = []
     blocks: list[tuple[int, str]] = []
-    for step in steps:
-        is_short = layout.shape[step.axis] <= step.low * (step.size - 1)
-        if step.axis not in outer and not is_short:
-            outer.append(step.axis)
-        elif step.size > 1:
-            blocks.append((step.size, letters[step.axis]))
+    for each in digits:
+        is_short = layout.shape[each.axis] <= each.low * (each.size - 1)
+        if each.axis not in outer and not is_short:
+            outer.append(each.axis)
+        elif each.size > 1:
+            blocks.append((each.size, letters[each.axis]))
     for axis in range(len(layout.shape)):
         # One block at most: its count is 1, and may stand anywhere.
         if axis not in outer:

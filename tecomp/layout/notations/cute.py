@@ -11,9 +11,9 @@ from tecomp.errors import LayoutError
 from tecomp.ir.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import linear_map, same_memory
-from tecomp.layout.notations.strides import from_steps, unswizzled
+from tecomp.layout.notations.strides import from_digits, unswizzled
 from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.digits import Step, steps_of
+from tecomp.poly.digits import StridedDigit, strided_digits
 
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 Swizzle: TypeAlias = "tuple[int, int, int]"
@@ -62,14 +62,14 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
             f"cute: `{text}` nests its shape and its stride differently; give a stride for each "
             "number of the shape"
         )
-    steps: list[Step] = []
+    digits: list[StridedDigit] = []
     for axis, (mode, along) in enumerate(zip(modes, strides, strict=True)):
         low = 1
         for size, step in zip(_flat(mode), _flat(along), strict=True):
-            steps.append(Step(axis, low, size, step))
+            digits.append(StridedDigit(axis, low, size, step))
             low *= size
     extents = [prod(_flat(mode)) for mode in modes]
-    return from_steps(extents, dtype, steps, swizzle=swizzle, memory=memory)
+    return from_digits(extents, dtype, digits, swizzle=swizzle, memory=memory)
 
 
 def cute_text(layout: Layout) -> str:
@@ -83,21 +83,21 @@ def cute_text(layout: Layout) -> str:
     """
     check_layout(layout, "cute_text")
     base, swizzle = unswizzled(layout.index_map)
-    steps = steps_of(base, layout.shape)
-    if steps is None:
+    digits = strided_digits(base, layout.shape)
+    if digits is None:
         raise _unsaid(layout, "a place is no sum of digits times strides")
     shape: list[Nested] = []
     stride: list[Nested] = []
     for axis, extent in enumerate(layout.shape):
-        own = sorted((s for s in steps if s.axis == axis), key=lambda step: step.low)
+        own = sorted((s for s in digits if s.axis == axis), key=lambda each: each.low)
         sizes = [
-            (above.low if above else extent) // step.low
-            for step, above in zip(own, [*own[1:], None], strict=True)
+            (above.low if above else extent) // each.low
+            for each, above in zip(own, [*own[1:], None], strict=True)
         ]
         if prod(sizes) != extent:
             raise _unsaid(layout, f"the last block of axis {axis} is not full")
         shape.append(_mode(sizes or [1]))
-        stride.append(_mode([step.stride for step in own] or [0]))
+        stride.append(_mode([each.stride for each in own] or [0]))
     text = f"{_written(_mode(shape))}:{_written(_mode(stride))}"
     if swizzle is not None:
         text = f"Swizzle<{','.join(map(str, swizzle))}>o0o{text}"

@@ -13,7 +13,7 @@ from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import digit, index_names, quotient, remainder
-from tecomp.poly.digits import Step
+from tecomp.poly.digits import StridedDigit
 from tecomp.poly.index_map import IndexMap
 
 
@@ -39,9 +39,9 @@ def strided(
                 f"strided: stride {stride!r} of axis {axis}; places count from 0, so flip the "
                 "axis in the computation instead"
             )
-    steps = [Step(axis, 1, n, stride) for axis, (n, stride) in enumerate(
+    digits = [StridedDigit(axis, 1, n, stride) for axis, (n, stride) in enumerate(
         zip(shape, strides, strict=True))]
-    return from_steps(shape, dtype, steps, memory=memory)
+    return from_digits(shape, dtype, digits, memory=memory)
 
 
 def column_major(shape: Sequence[int], dtype: str) -> Layout:
@@ -53,10 +53,10 @@ def column_major(shape: Sequence[int], dtype: str) -> Layout:
     return Layout.of(shape, dtype, lambda *index: list(reversed(index)) or [0])
 
 
-def from_steps(
+def from_digits(
     shape: Sequence[int],
     dtype: str,
-    steps: Iterable[Step],
+    digits: Iterable[StridedDigit],
     *,
     swizzle: tuple[int, int, int] | None = None,
     memory: str = "global",
@@ -69,14 +69,14 @@ def from_steps(
     Args:
         shape: extents of the tensor.
         dtype: type of its elements.
-        steps: every digit of every axis.
+        digits: every digit of every axis.
         swizzle: (bits, base, shift): bits of the place, from `base` on, are flipped by those
             `shift` above them.
         memory: scope of the memory.
     """
     check_shape(shape)
     axes = index_names(len(shape))
-    moving = [step for step in steps if step.size > 1]
+    moving = [each for each in digits if each.size > 1]
     results = None if swizzle else _nested(moving, axes, shape)
     if results is None:
         results = [swizzled(_sum(moving, axes), swizzle)]
@@ -104,32 +104,32 @@ def swizzled(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
 
 
 def _nested(
-    steps: Sequence[Step], axes: Sequence[Var], shape: Sequence[int]
+    digits: Sequence[StridedDigit], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[Expr] | None:
     """A physical axis for each digit, if each stride is whole times what lies below it."""
-    inner = sorted(steps, key=lambda step: step.stride)
+    inner = sorted(digits, key=lambda each: each.stride)
     results: list[Expr] = []
     if inner and inner[0].stride > 1:
         results.append(remainder(index_value(0), inner[0].stride))
-    for step, above in zip(inner, [*inner[1:], None], strict=True):
-        places = step.size
+    for each, above in zip(inner, [*inner[1:], None], strict=True):
+        places = each.size
         if above is not None:
-            if step.stride == 0 or above.stride % step.stride or (
-                above.stride < step.stride * step.size
+            if each.stride == 0 or above.stride % each.stride or (
+                above.stride < each.stride * each.size
             ):
                 return None
-            places = above.stride // step.stride
-        value = quotient(axes[step.axis], step.low)
-        if step.low * step.size < shape[step.axis] and places != step.size:
-            value = remainder(value, step.size)
+            places = above.stride // each.stride
+        value = quotient(axes[each.axis], each.low)
+        if each.low * each.size < shape[each.axis] and places != each.size:
+            value = remainder(value, each.size)
         results.append(remainder(value, places))
     return results[::-1] or [index_value(0)]
 
 
-def _sum(steps: Sequence[Step], axes: Sequence[Var]) -> Expr:
+def _sum(digits: Sequence[StridedDigit], axes: Sequence[Var]) -> Expr:
     parts = [
-        _times(digit(axes[step.axis], step.low, step.size), step.stride)
-        for step in steps
+        _times(digit(axes[each.axis], each.low, each.size), each.stride)
+        for each in digits
     ]
     return reduce(partial(binary, BinOp.ADD), parts) if parts else index_value(0)
 

@@ -18,7 +18,7 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import index_names, quotient, remainder
 from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.digits import Step, steps_of
+from tecomp.poly.digits import StridedDigit, strided_digits
 from tecomp.poly.index_map import IndexMap
 
 _TYPES = {
@@ -146,13 +146,13 @@ def xla_text(layout: Layout) -> str:
     'f32[16,256]{1,0:T(8,128)}'
     """
     check_layout(layout, "xla_text")
-    steps = steps_of(layout.index_map, layout.shape)
-    if layout.storage.name not in _NAMES or steps is None:
+    digits = strided_digits(layout.index_map, layout.shape)
+    if layout.storage.name not in _NAMES or digits is None:
         raise _unsaid(layout)
-    first_met = list(dict.fromkeys(step.axis for step in steps))
+    first_met = list(dict.fromkeys(each.axis for each in digits))
     missing = [axis for axis in range(len(layout.shape)) if axis not in first_met]
     orders = (sorted(first_met + missing), [*missing, *first_met])
-    tried = [(order[::-1], _tiles(steps, order, layout.shape)) for order in orders]
+    tried = [(order[::-1], _tiles(digits, order, layout.shape)) for order in orders]
     for order, tiles in sorted(tried, key=lambda text: len(text[1])):
         again = _layout_or_none(layout, order, tiles)
         if again is not None and same_memory(layout, again):
@@ -184,10 +184,10 @@ def _written(
 
 
 def _tiles(
-    steps: Sequence[Step], order: Sequence[int], shape: Sequence[int]
+    digits: Sequence[StridedDigit], order: Sequence[int], shape: Sequence[int]
 ) -> list[tuple[int, ...]]:
     """The tiles that the digits after the first of each axis may be, in this order of axes."""
-    rest = list(steps)
+    rest = list(digits)
     for axis in order:
         # A digit with more values than the axis is a tile of its own, the only one there.
         if rest and rest[0].axis == axis and shape[axis] > rest[0].low * (rest[0].size - 1):
@@ -195,9 +195,9 @@ def _tiles(
     tiles: list[tuple[int, ...]] = []
     axes = list(order)
     while rest:
-        axes = axes[min(axes.index(step.axis) for step in rest) :]
+        axes = axes[min(axes.index(each.axis) for each in rest) :]
         tiles.append(
-            tuple(prod(step.size for step in rest if step.axis == axis) for axis in axes)
+            tuple(prod(each.size for each in rest if each.axis == axis) for axis in axes)
         )
         before = len(rest)
         for axis in axes:

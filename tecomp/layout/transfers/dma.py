@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from tecomp.errors import LayoutError
+from tecomp.ir.intervals import Box
 from tecomp.layout.placement.arguments import whole_numbers
 from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import StoredTensor
@@ -91,25 +92,25 @@ def dma_nests(
     extents: Sequence[int] | None,
 ) -> tuple[DmaNest, ...]:
     """See `Layout.dma`."""
-    region = region_of(layout, start, extents, "layout.dma")
+    box = checked_box(layout, start, extents, "layout.dma")
     device = Side(layout.index_map.final_indices, row_major(layout.physical_shape))
     host = host_side(layout, host_strides, host_offset, "layout.dma")
     axes = layout.index_map.initial_indices
     try:
-        found = nests(device, host, axes, region, MOST_NESTS)
+        found = nests(device, host, axes, box, MOST_NESTS)
     except (NotDigitsError, TooManyError):
-        found = _of_runs(layout, device, host, region)
-    assert sum(nest.size for nest in found) == prod(count for _, count in region)
+        found = _of_runs(layout, device, host, box)
+    assert sum(nest.size for nest in found) == prod(count for _, count in box)
     return tuple(
         DmaNest(n.ranges, n.first, n.second, n.first_offset, n.second_offset) for n in found
     )
 
 
 def _of_runs(
-    layout: StoredTensor, device: Side, host: Side, region: Sequence[tuple[int, int]]
+    layout: StoredTensor, device: Side, host: Side, box: Box[int]
 ) -> tuple[Nest, ...]:
     """The nests of a map that does not count in digits: its runs, and loops over equal ones."""
-    count = prod(n for _, n in region)
+    count = prod(n for _, n in box)
     what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
     if count > LIMIT:
         raise LayoutError(
@@ -117,7 +118,7 @@ def _of_runs(
             f"than the {LIMIT} that are looked at one by one; copy parts of it, with start= and "
             "extents="
         )
-    found = run_nests(device, host, layout.index_map.initial_indices, region)
+    found = run_nests(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
             f"{what} falls into {len(found)} nests of loops, more than {MOST_NESTS}; copy parts of "
@@ -156,7 +157,7 @@ def host_side(
     return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 
 
-def region_of(
+def checked_box(
     layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
 ) -> tuple[tuple[int, int], ...]:
     """The box of indices that starts and extends so; from 0 and to the end if not said.

@@ -11,9 +11,10 @@ import numpy as np
 from tecomp.errors import LayoutError
 from tecomp.ir.extents import ceil_div
 from tecomp.ir.given import check_kind
+from tecomp.ir.intervals import Box
 from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import StoredTensor, check_layout
-from tecomp.layout.transfers.dma import host_side, region_of
+from tecomp.layout.transfers.dma import checked_box, host_side
 from tecomp.poly.nests import Side
 from tecomp.poly.runs import Found, Method, find_runs
 
@@ -113,11 +114,11 @@ def host_runs(
     extents: Sequence[int] | None,
 ) -> Runs:
     """See `Layout.runs`."""
-    region = region_of(layout, start, extents, "layout.runs")
+    box = checked_box(layout, start, extents, "layout.runs")
     host = host_side(layout, host_strides, 0, "layout.runs")
     return _runs(find_runs(
-        _core_side(layout, layout), host, layout.index_map.initial_indices, region
-    ), region)
+        _core_side(layout, layout), host, layout.index_map.initial_indices, box
+    ), box)
 
 
 def copy_runs(
@@ -133,11 +134,11 @@ def copy_runs(
             f"layout.runs_to: {list(source.shape)} and {list(target.shape)} are not one tensor; "
             "give both layouts the same shape, e.g. with maps of the one that they share"
         )
-    region = region_of(source, start, extents, "layout.runs_to")
+    box = checked_box(source, start, extents, "layout.runs_to")
     axes = source.index_map.initial_indices
     return _runs(find_runs(
-        _core_side(target, source), _core_side(source, source), axes, region
-    ), region)
+        _core_side(target, source), _core_side(source, source), axes, box
+    ), box)
 
 
 def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
@@ -157,6 +158,6 @@ def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
     return Side(exprs, tuple(strides))
 
 
-def _runs(found: Found, region: Sequence[tuple[int, int]]) -> Runs:
+def _runs(found: Found, box: Box[int]) -> Runs:
     lengths = tuple(sorted(found.lengths.items()))
-    return Runs(lengths, found.elements, prod(count for _, count in region), found.method)
+    return Runs(lengths, found.elements, prod(count for _, count in box), found.method)
