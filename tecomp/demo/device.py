@@ -18,7 +18,7 @@ BORDER = 4  # pixels that a window reaches beyond the part that it is for
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Tile:
     """Pixels that a core computes at one time."""
 
     rows: int
@@ -48,7 +48,7 @@ class _Device:
         _, self.height, self.width, self.filters = (
             number(extent, made.features) for extent in made.features.shape
         )
-        self.part = self._part()
+        self.part = self._tile()
 
     def schedule(self) -> te.Schedule:
         """All of it."""
@@ -79,7 +79,7 @@ class _Device:
         s[made.response].reorder(*pixel, *s[made.response].op.reduce_axis, filters)
         return s
 
-    def _part(self) -> Part:
+    def _tile(self) -> Tile:
         """As many rows as there is room for, evenly; parts of rows if there is none for one."""
         columns, unit = self.width, self.where.unit(FLOAT)[0]
         rows = self.where.largest(self.height, 1, lambda part: self._need(part, columns))
@@ -94,7 +94,7 @@ class _Device:
                 )
         strips = ceil_div(self.width, columns)
         even = ceil_div(self.height * strips, self.where.target.cores)
-        return Part(balanced(min(even, self.height), rows), columns)
+        return Tile(balanced(min(even, self.height), rows), columns)
 
     def _need(self, rows: int, columns: int) -> int:
         """Bytes of the scratchpad for a part: its window, the weights, sums and features."""

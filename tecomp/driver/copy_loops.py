@@ -64,7 +64,7 @@ class CopiedBox:
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class _TileLoop:
     """A loop along dimension number `dim`: at most `size` iterations of `unit` granules."""
 
     dim: int
@@ -293,26 +293,27 @@ def _elements(box: CopiedBox, row: int | None) -> _Plan:
     return _Plan(box, tuple(granules), _by_result(box.dims), SQUARE_BLOCK_BYTES, move)
 
 
-def _levels(plan: _Plan) -> list[_Level]:
+def _levels(plan: _Plan) -> list[_TileLoop]:
     """The loops: over blocks, over what fills whole lines of both memories, and inside that."""
     dims, order = plan.box.dims, plan.order
     steps = [ceil_div(d.count, g) for d, g in zip(dims, plan.granules, strict=True)]
     line = [1] * len(dims) if plan.box.memories.is_streamed else _block(plan, LINE_BYTES)
     whole = _block(plan, plan.block_bytes)
     block = [round_up(n, unit) for n, unit in zip(whole, line, strict=True)]
-    found: list[_Level] = []
+    found: list[_TileLoop] = []
     for sizes in (block, line):
         found += [
-            _Level(k, sizes[k], ceil_div(steps[k], sizes[k])) for k in order if sizes[k] < steps[k]
+            _TileLoop(k, sizes[k], ceil_div(steps[k], sizes[k]))
+            for k in order if sizes[k] < steps[k]
         ]
         steps = [min(a, b) for a, b in zip(steps, sizes, strict=True)]
-    found += [_Level(k, 1, steps[k]) for k in order if steps[k] > 1]
+    found += [_TileLoop(k, 1, steps[k]) for k in order if steps[k] > 1]
     return _without_needless(found, plan)
 
 
-def _without_needless(levels: Sequence[_Level], plan: _Plan) -> list[_Level]:
+def _without_needless(levels: Sequence[_TileLoop], plan: _Plan) -> list[_TileLoop]:
     """The loops, those along one dimension with nothing between them taken together."""
-    found: list[_Level] = []
+    found: list[_TileLoop] = []
     for level in levels:
         size = level.size
         if found and found[-1].dim == level.dim:
@@ -322,7 +323,7 @@ def _without_needless(levels: Sequence[_Level], plan: _Plan) -> list[_Level]:
             # The outermost ends where the dimension does, and not where a block does.
             granules = ceil_div(plan.box.dims[level.dim].count, plan.granules[level.dim])
             size = ceil_div(granules, level.unit)
-        found.append(_Level(level.dim, level.unit, size))
+        found.append(_TileLoop(level.dim, level.unit, size))
     return found
 
 
@@ -341,7 +342,7 @@ def _block(plan: _Plan, size: int) -> list[int]:
     return found
 
 
-def _nest(plan: _Plan, levels: Sequence[_Level], threads: int) -> Stmt:
+def _nest(plan: _Plan, levels: Sequence[_TileLoop], threads: int) -> Stmt:
     """The loops; an index stops before the end where a granule would go beyond it."""
     dims, box = plan.box.dims, plan.box
     at: list[Expr] = [index_value(0)] * len(dims)
@@ -374,7 +375,7 @@ def _nest(plan: _Plan, levels: Sequence[_Level], threads: int) -> Stmt:
     return _parallel([(heads[k][0], levels[k].size) for k in range(shared)], stmt)
 
 
-def _extent(level: _Level, around: Sequence[_Level], steps: int, at: Expr) -> Expr:
+def _extent(level: _TileLoop, around: Sequence[_TileLoop], steps: int, at: Expr) -> Expr:
     """Iterations of a loop: those of a whole block, or what is left of the dimension."""
     if not around or steps % around[-1].unit == 0:
         return index_value(level.size)
@@ -382,7 +383,7 @@ def _extent(level: _Level, around: Sequence[_Level], steps: int, at: Expr) -> Ex
     return binary(BinOp.MIN, index_value(level.size), index_value(ceil_div(left, level.unit)))
 
 
-def _shared(levels: Sequence[_Level], threads: int) -> int:
+def _shared(levels: Sequence[_TileLoop], threads: int) -> int:
     """How many of the outermost loops the threads share: enough for all to have work."""
     if threads < 2:
         return 0

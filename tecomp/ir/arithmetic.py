@@ -19,9 +19,9 @@ import numpy as np
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BinOp, CmpOp, integer_range
 
-Value: TypeAlias = Any
-Unary: TypeAlias = Callable[[Value], Value]
-Dyadic: TypeAlias = Callable[[Value, Value], Value]
+Data: TypeAlias = Any
+Unary: TypeAlias = Callable[[Data], Data]
+Dyadic: TypeAlias = Callable[[Data, Data], Data]
 
 _PLAIN: dict[BinOp, Dyadic] = {
     BinOp.ADD: operator.add,
@@ -55,7 +55,7 @@ def wrapping(dtype: DType) -> Unary:
     return wrap
 
 
-def constant(value: float | int | bool, dtype: DType) -> Value:
+def constant(value: float | int | bool, dtype: DType) -> Data:
     """A literal as a value."""
     if not dtype.is_float:
         return value
@@ -82,7 +82,7 @@ def binary_function(op: BinOp, dtype: DType) -> Dyadic:
     scalar = binary_function(op, dtype.scalar)
     kind = dtype.numpy
 
-    def lanes(a: Value, b: Value) -> Value:
+    def lanes(a: Data, b: Data) -> Data:
         pairs = zip(a.tolist(), b.tolist(), strict=True)
         return np.array([scalar(x, y) for x, y in pairs], kind)
 
@@ -165,7 +165,7 @@ def cast_function(source: DType, target: DType) -> Unary:
 def reinterpreted(source: DType, target: DType) -> Unary:
     """The function that reads the bits of a value of one type as one of another."""
 
-    def read(value: Value) -> Value:
+    def read(value: Data) -> Data:
         result = np.asarray(value, source.numpy).reshape(-1).view(target.numpy)
         if target.lanes > 1:
             return result
@@ -186,7 +186,7 @@ def saturating(dtype: DType) -> Unary:
     return convert
 
 
-def call_function(name: str, dtype: DType) -> Callable[..., Value]:
+def call_function(name: str, dtype: DType) -> Callable[..., Data]:
     """What a function of `tecomp.ir.intrinsics` computes for a first argument of `dtype`.
 
     Floats narrower than 64 bits are computed in 64 and rounded, so this is at least as good as
@@ -206,7 +206,7 @@ def call_function(name: str, dtype: DType) -> Callable[..., Value]:
     # float16 and bfloat16 are rounded to float32 on the way, see above.
     steps = [np.dtype(np.float32), kind] if dtype.bits == 16 else [kind]
 
-    def call(*arguments: Value) -> Value:
+    def call(*arguments: Data) -> Data:
         value = function(*(np.asarray(a).astype(np.float64) for a in arguments))
         for step in steps:
             value = np.asarray(value).astype(step)
@@ -220,7 +220,7 @@ def _dot(dtype: DType) -> Dyadic:
     group = 32 // dtype.bits
     wide, narrow = (np.float32, np.float32) if dtype.is_float else (np.int64, np.int32)
 
-    def call(a: Value, b: Value) -> Value:
+    def call(a: Data, b: Data) -> Data:
         products = (a.astype(wide) * b.astype(wide)).reshape(-1, group)
         sums = products.sum(axis=1, dtype=wide).astype(narrow)
         if sums.size > 1:
@@ -240,26 +240,26 @@ def _absolute(dtype: DType) -> Unary:
     return lambda value: wrap(abs(value))
 
 
-def _sigmoid(x: Value) -> Value:
+def _sigmoid(x: Data) -> Data:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def _rsqrt(x: Value) -> Value:
+def _rsqrt(x: Data) -> Data:
     return 1.0 / np.sqrt(x)
 
 
-def _erf(x: Value) -> Value:
+def _erf(x: Data) -> Data:
     return np.array([math.erf(lane) for lane in x.ravel().tolist()]).reshape(x.shape)
 
 
-def _half_away(x: Value) -> Value:
+def _half_away(x: Data) -> Data:
     whole = np.trunc(x)
     # Exact, unlike `floor(x + 0.5)`.
     return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
 
 
 _CIRCULAR = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
-_MATH: dict[str, Callable[..., Value]] = {
+_MATH: dict[str, Callable[..., Data]] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10")},
     **{name: getattr(np, name) for name in ("log1p", "sqrt", "hypot", "fmod", "fabs")},
     **{name: getattr(np, name) for name in (*_CIRCULAR, "floor", "ceil", "trunc")},

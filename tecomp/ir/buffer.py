@@ -13,11 +13,11 @@ from tecomp.ir.equal import same
 from tecomp.ir.nodes import Const, Expr, Var
 from tecomp.ir.text import (
     Bind,
-    Level,
     Name,
     Operand,
     Piece,
     Pieces,
+    Precedence,
     Printed,
     Release,
     comma,
@@ -184,7 +184,8 @@ class PadValue(Printed):
         if self.where is None:
             yield Operand(self.value)
         else:
-            yield from (Operand(self.value, Level.OR), " if ", Operand(self.where, Level.OR))
+            yield from (Operand(self.value, Precedence.OR), " if ")
+            yield Operand(self.where, Precedence.OR)
             yield " else None"
         yield from map(Release, self.indices)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.arithmetic import (
-    Value,
+    Data,
     binary_function,
     call_function,
     cast_function,
@@ -46,7 +46,7 @@ from tecomp.ir.rewrite import children, walk
 from tecomp.ir.stmt import Buffer
 
 Environment: TypeAlias = "list[Any]"
-Closure: TypeAlias = Callable[[Environment], Value]
+Closure: TypeAlias = Callable[[Environment], Data]
 Rule: TypeAlias = "Generator[Expr, Closure, Closure]"
 
 _DEEPEST = 100
@@ -127,7 +127,7 @@ class _Block:
         if not steps:
             return result
 
-        def run(env: Environment) -> Value:
+        def run(env: Environment) -> Data:
             for slot, step in steps:
                 env[slot] = step(env)
             return result(env)
@@ -157,7 +157,7 @@ class _Compiler:
         slot = self.scope.new_slot()
         self.blocks[-1].steps.append((slot, closure))
 
-        def stored(env: Environment) -> Value:
+        def stored(env: Environment) -> Data:
             return env[slot]
 
         self.blocks[-1].known[id(node)] = stored
@@ -239,7 +239,7 @@ def _and(compiler: _Compiler, node: Binary) -> Rule:
     right = yield node.b
     b = compiler.blocks.pop().ending_in(right)
 
-    def run(env: Environment) -> Value:
+    def run(env: Environment) -> Data:
         outer, left = env[ACTIVE], a(env)
         env[ACTIVE] = outer & left
         try:
@@ -269,7 +269,7 @@ def _select(compiler: _Compiler, node: Select) -> Rule:
     a = yield node.a
     b = yield node.b
 
-    def run(env: Environment) -> Value:
+    def run(env: Environment) -> Data:
         test, x, y = condition(env), a(env), b(env)
         return np.where(test, x, y) if isinstance(test, np.ndarray) else x if test else y
 
@@ -315,7 +315,7 @@ def _check_index(compiler: _Compiler, node: Call) -> Rule:
     site = yield node.args[2]
     sites = compiler.scope.sites
 
-    def run(env: Environment) -> Value:
+    def run(env: Environment) -> Data:
         value, limit = index(env), extent(env)
         inside = (value >= 0) & (value < limit)
         if inside is True:
@@ -346,7 +346,7 @@ def _ramp(compiler: _Compiler, node: Ramp) -> Rule:
     stride = yield node.stride
     wrap, lanes, kind = wrapping(node.dtype.scalar), range(node.lanes), node.dtype.numpy
 
-    def run(env: Environment) -> Value:
+    def run(env: Environment) -> Data:
         first, step = base(env), stride(env)
         return np.array([wrap(first + lane * step) for lane in lanes], kind)
 

@@ -8,14 +8,14 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tecomp.errors import InternalError
-from tecomp.ir.arithmetic import Value
+from tecomp.ir.arithmetic import Data
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BufferLoad
 from tecomp.ir.memory import View
 from tecomp.ir.stmt import BufferStore
 from tecomp.ir.tensor_op import TensorOp
 
-Closure: TypeAlias = "Callable[[list[Any]], Value]"
+Closure: TypeAlias = "Callable[[list[Any]], Data]"
 Seen: TypeAlias = "Callable[[tuple[int, ...]], None]"
 
 
@@ -55,7 +55,7 @@ def load_function(
     read = _reader(node.buffer.dtype)
     none = read(np.zeros(node.dtype.lanes if node.dtype.lanes > 1 else (), node.dtype.numpy), ())
 
-    def load(env: list[Any]) -> Value:
+    def load(env: list[Any]) -> Data:
         view: View = env[slot]
         place = view.place([index(env) for index in indices])
         if seen is not None:
@@ -65,7 +65,7 @@ def load_function(
     if predicate is None:
         return load
 
-    def masked(env: list[Any]) -> Value:
+    def masked(env: list[Any]) -> Data:
         mask = predicate(env)
         if isinstance(mask, np.ndarray):
             return np.where(mask, load(env), none) if mask.any() else none
@@ -79,7 +79,7 @@ def _check_rank(node: BufferLoad | BufferStore) -> None:
         raise InternalError(f"`{node}` has {len(node.indices)} indices for {node.buffer}")
 
 
-def _reader(dtype: DType) -> Callable[[Any, tuple[int, ...]], Value]:
+def _reader(dtype: DType) -> Callable[[Any, tuple[int, ...]], Data]:
     """How one element becomes a value: an int, a bool, a NumPy float, or a vector of its own."""
     if dtype.lanes > 1:
         return lambda array, place: array[place].copy()
@@ -99,7 +99,7 @@ def _gather(
     *outer, last = indices
     lanes, kind = result.lanes, result.numpy
 
-    def gather(env: list[Any]) -> Value:
+    def gather(env: list[Any]) -> Data:
         view: View = env[slot]
         rest, across = [index(env) for index in outer], last(env)
         values = np.zeros(lanes, kind).reshape(len(across), -1)
@@ -113,7 +113,7 @@ def _gather(
     return gather
 
 
-def _live(mask: Value, lanes: int, each: int) -> Any:
+def _live(mask: Data, lanes: int, each: int) -> Any:
     """For each lane of the index, which lanes of the element take part."""
     if mask is None:
         return np.ones((lanes, each), bool)

@@ -29,7 +29,7 @@ from tecomp.ir.operators import (
     literal,
 )
 from tecomp.ir.pickles import register
-from tecomp.ir.text import Level, Name, Operand, Pieces, Printed, operands, shortened
+from tecomp.ir.text import Name, Operand, Pieces, Precedence, Printed, operands, shortened
 
 register()
 
@@ -207,9 +207,9 @@ class Expr(Printed):
         return cast(dtype, self)
 
     @property
-    def level(self) -> Level:
+    def precedence(self) -> Precedence:
         """How tightly the text of this node holds together."""
-        return Level.ATOM
+        return Precedence.ATOM
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -239,9 +239,9 @@ class Const(Expr):
             object.__setattr__(self, "value", literal(self.value, self.dtype))
 
     @property
-    def level(self) -> Level:
+    def precedence(self) -> Precedence:
         """A minus sign holds less tightly than a number."""
-        return Level.UNARY if self.dtype == INT64 and self.value < 0 else Level.ATOM
+        return Precedence.UNARY if self.dtype == INT64 and self.value < 0 else Precedence.ATOM
 
     def pieces(self) -> Pieces:
         """An int64 or bool as a bare literal, others with their type."""
@@ -281,7 +281,7 @@ class Binary(Expr):
         object.__setattr__(self, "dtype", self.a.dtype)
 
     @property
-    def level(self) -> Level:
+    def precedence(self) -> Precedence:
         """As in Python."""
         return LEVELS[self.op]
 
@@ -289,7 +289,7 @@ class Binary(Expr):
         """As in Python; a chain of one operator needs no parentheses."""
         if self.op in (BinOp.MIN, BinOp.MAX):
             return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
-        level = self.level
+        level = self.precedence
         return (Operand(self.a, level), f" {self.op.value} ", Operand(self.b, level + 1))
 
 
@@ -318,13 +318,13 @@ class Compare(Expr):
         return Expr.__bool__(self)
 
     @property
-    def level(self) -> Level:
+    def precedence(self) -> Precedence:
         """As in Python."""
-        return Level.COMPARE
+        return Precedence.COMPARE
 
     def pieces(self) -> Pieces:
         """As in Python, but not chained."""
-        inner = Level.COMPARE + 1
+        inner = Precedence.COMPARE + 1
         return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
 
 
@@ -339,13 +339,13 @@ class Not(Expr):
         object.__setattr__(self, "dtype", self.a.dtype)
 
     @property
-    def level(self) -> Level:
+    def precedence(self) -> Precedence:
         """As in Python."""
-        return Level.NOT
+        return Precedence.NOT
 
     def pieces(self) -> Pieces:
         """`not (...)`."""
-        return ("not ", Operand(self.a, Level.ATOM))
+        return ("not ", Operand(self.a, Precedence.ATOM))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

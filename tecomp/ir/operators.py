@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.dtype import DType
-from tecomp.ir.text import Level
+from tecomp.ir.text import Precedence
 
 Scalar: TypeAlias = "int | float | bool"
 
@@ -76,21 +76,21 @@ LOGIC = (BinOp.AND, BinOp.OR)
 BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
 
 LEVELS = {
-    BinOp.ADD: Level.SUM,
-    BinOp.SUB: Level.SUM,
-    BinOp.MUL: Level.PRODUCT,
-    BinOp.DIV: Level.PRODUCT,
-    BinOp.FLOORDIV: Level.PRODUCT,
-    BinOp.MOD: Level.PRODUCT,
-    BinOp.MIN: Level.ATOM,
-    BinOp.MAX: Level.ATOM,
-    BinOp.AND: Level.AND,
-    BinOp.OR: Level.OR,
-    BinOp.BITAND: Level.BITAND,
-    BinOp.BITOR: Level.BITOR,
-    BinOp.BITXOR: Level.BITXOR,
-    BinOp.SHL: Level.SHIFT,
-    BinOp.SHR: Level.SHIFT,
+    BinOp.ADD: Precedence.SUM,
+    BinOp.SUB: Precedence.SUM,
+    BinOp.MUL: Precedence.PRODUCT,
+    BinOp.DIV: Precedence.PRODUCT,
+    BinOp.FLOORDIV: Precedence.PRODUCT,
+    BinOp.MOD: Precedence.PRODUCT,
+    BinOp.MIN: Precedence.ATOM,
+    BinOp.MAX: Precedence.ATOM,
+    BinOp.AND: Precedence.AND,
+    BinOp.OR: Precedence.OR,
+    BinOp.BITAND: Precedence.BITAND,
+    BinOp.BITOR: Precedence.BITOR,
+    BinOp.BITXOR: Precedence.BITXOR,
+    BinOp.SHL: Precedence.SHIFT,
+    BinOp.SHR: Precedence.SHIFT,
 }
 
 _INTEGER_OPS: dict[BinOp, Callable[[int, int], int]] = {

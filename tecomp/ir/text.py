@@ -21,7 +21,7 @@ _LONG = 48
 """Pieces of text up to which a part is written again where it is used again."""
 
 
-class Level(IntEnum):
+class Precedence(IntEnum):
     """How tightly an expression holds together, as in Python's grammar."""
 
     ANY = 0
@@ -55,7 +55,7 @@ class Operand:
     """A node inside another, in parentheses if it holds less tightly than `level`."""
 
     node: Any
-    level: int = Level.ANY
+    precedence: int = Precedence.ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class _Writer:
             part = parts.written[id(node)] = _Part()
             return chain(("(", Bind(part), Name(part), " := "), parts.of(node), (")",))
         # A node without a level of its own stands alone, as a call does.
-        if getattr(node, "level", Level.ATOM) >= piece.level:
+        if getattr(node, "precedence", Precedence.ATOM) >= piece.precedence:
             return iter(parts.of(node))
         return chain(("(",), parts.of(node), (")",))
 

@@ -23,7 +23,7 @@ from tecomp.model.links import cycles, distance, hops, latency, outside_of_trans
 from tecomp.model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
 from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of, sources_of
-from tecomp.model.timeline import Part
+from tecomp.model.timeline import Activity
 from tecomp.model.units import cycles_of
 
 SHARED = "core.x"
@@ -98,7 +98,7 @@ class _Worker:
     waits: dict[str, float] = field(default_factory=dict)
 
     def takes(self, statement: int, step: int, name: str, resource: str, cycles: float) -> None:
-        """Note that a step of a statement, see `Part`, needs a resource for so long."""
+        """Note that a step of a statement, see `Activity`, needs a resource for so long."""
         key = statement, step, name, resource
         self.parts[key] = self.parts.get(key, 0.0) + cycles
 
@@ -336,7 +336,7 @@ def _core_work(core: Core, worker: _Worker, after: Mapping[int, _After]) -> Core
     for key, each in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
         statement, step, name, resource = key
         cycles[resource] = cycles.get(resource, 0.0) + each
-        parts.append(Part(name, resource, each, statement, step, after.get(statement, ())))
+        parts.append(Activity(name, resource, each, statement, step, after.get(statement, ())))
     return CoreWork(
         core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
         sum(worker.waits.values()), tuple(parts),

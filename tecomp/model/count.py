@@ -22,17 +22,23 @@ from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer
 from tecomp.ir.terms import Terms
 from tecomp.model.frames import Frame
-from tecomp.model.levels import Level, depth_of, is_known, known_outside, levels_of
-from tecomp.model.sequence import NOTHING, Step, joined, single
+from tecomp.model.sequence import NOTHING, Granularity, joined, single
 from tecomp.model.sequence import Sequence as Accesses
+from tecomp.model.surroundings import (
+    CountedLoop,
+    depth_of,
+    is_known,
+    known_outside,
+    surroundings_of,
+)
 
 BUDGET = 1_000_000
 """Parts that are joined, at most, for all places of a function together."""
 
 Core = tuple[int, ...]
 """A coordinate for each axis of the grid."""
-_ONE = Step(1, None)
-_Value: TypeAlias = "Callable[[list[Any]], Any]"
+_ONE = Granularity(1, None)
+_Compiled: TypeAlias = "Callable[[list[Any]], Any]"
 
 
 class TooManyIterationsError(Exception):
@@ -74,8 +80,8 @@ class Counter:
         """
         size = buffer.dtype.bytes
         address = address_of(self.terms, buffer, indices, block)
-        step = Step(size, block, max(burst // size, 1) if burst else None)
-        found = self._by_core(frames, address, step)
+        unit = Granularity(size, block, max(burst // size, 1) if burst else None)
+        found = self._by_core(frames, address, unit)
         if any(isinstance(part, BufferLoad) for index in indices for part in walk(index)):
             # Where it is depends on data: each element counts as far from all others.
             return {core: _apart(each, block) for core, each in found.items()}
@@ -91,9 +97,9 @@ class Counter:
         return self._times[key][1]
 
     def _by_core(
-        self, frames: Sequence[Frame], address: QuasiAffine, step: Step
+        self, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
     ) -> dict[Core, Accesses]:
-        place = _Place(self, frames, address, step)
+        place = _Place(self, frames, address, unit)
         found: dict[Core, Accesses] = {}
         for core in place.cores(self.grid):
             accesses = place.run(dict(zip(self.grid, core, strict=True)))
@@ -130,7 +136,7 @@ class _Loop:
     """A loop around a place as functions of the variables.
 
     Attributes:
-        level: the loop.
+        counted: the loop.
         slot: of its variable.
         low: the first value.
         end: the first value after the last one.
@@ -142,14 +148,14 @@ class _Loop:
         is_needed: whether iterations differ in more than a shift of the addresses.
     """
 
-    level: Level
+    counted: CountedLoop
     slot: int
-    low: _Value
-    end: _Value
-    conditions: list[_Value]
+    low: _Compiled
+    end: _Compiled
+    conditions: list[_Compiled]
     factor: int
-    adds: list[tuple[_Value, int]]
-    key: list[_Value]
+    adds: list[tuple[_Compiled, int]]
+    key: list[_Compiled]
     threads: tuple[str, ...]
     is_needed: bool
 
@@ -158,27 +164,27 @@ class _Place:
     """One place, and the parts of the loops around it that were counted so far."""
 
     def __init__(
-        self, counter: Counter, frames: Sequence[Frame], address: QuasiAffine, step: Step
+        self, counter: Counter, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
     ) -> None:
         self.counter = counter
-        self.step = step
-        self.block = step.block or 1
-        levels = levels_of(counter.terms, frames)
+        self.unit = unit
+        self.block = unit.block or 1
+        around = surroundings_of(counter.terms, frames)
         self.scope = Scope(())
-        self.depths = {level.var: k for k, level in enumerate(levels.loops)}
+        self.depths = {counted.var: k for k, counted in enumerate(around.loops)}
         self.slots = {var: self.scope.declare(var) for var in self.depths}
-        self.conditions = self._compiled(levels.conditions)
+        self.conditions = self._compiled(around.conditions)
         self.const = address.const
-        self.loops = self._loops(levels.loops, address)
+        self.loops = self._loops(around.loops, address)
         self.env: list[Any] = [None] * self.scope.slots
         self.env[0] = True
         self.lines: dict[Any, dict[tuple[int, int], Accesses]] = {}
         self.core: Mapping[str, int] = {}
 
-    def _compiled(self, exprs: Iterable[Expr]) -> list[_Value]:
+    def _compiled(self, exprs: Iterable[Expr]) -> list[_Compiled]:
         return [compile_expr(self.scope, expr) for expr in exprs]
 
-    def _loops(self, levels: Sequence[Level], address: QuasiAffine) -> list[_Loop]:
+    def _loops(self, loops: Sequence[CountedLoop], address: QuasiAffine) -> list[_Loop]:
         """The loops, from the innermost outwards, as each needs what is inside of it."""
         texts = self.counter.terms.listed(address)
         terms = [(a, c) for a, c in texts if is_known(a, self.depths)]
@@ -187,25 +193,25 @@ class _Place:
         found: list[_Loop] = []
         inside: list[Expr] = []
         threads: tuple[str, ...] = ()
-        for k in reversed(range(len(levels))):
-            level = levels[k]
+        for k in reversed(range(len(loops))):
+            counted = loops[k]
             adds = [(a, c) for a, c in rest if depth_of(a, self.depths) == k]
-            inside += [*level.conditions, *(atom for atom, _ in adds)]
+            inside += [*counted.conditions, *(atom for atom, _ in adds)]
             found.append(_Loop(
-                level, self.slots[level.var], compile_expr(self.scope, level.low),
-                compile_expr(self.scope, level.end), self._compiled(level.conditions),
-                factors.get(level.var, 0),
+                counted, self.slots[counted.var], compile_expr(self.scope, counted.low),
+                compile_expr(self.scope, counted.end), self._compiled(counted.conditions),
+                factors.get(counted.var, 0),
                 [(compile_expr(self.scope, a), c) for a, c in adds],
                 self._compiled(known_outside(inside, self.depths, k)), threads,
-                any(part is level.var for expr in inside for part in walk(expr)),
+                any(part is counted.var for expr in inside for part in walk(expr)),
             ))
-            inside += [level.low, level.end]
-            threads = (*threads, level.thread) if level.thread else threads
+            inside += [counted.low, counted.end]
+            threads = (*threads, counted.thread) if counted.thread else threads
         return found[::-1]
 
     def cores(self, grid: Mapping[str, int]) -> Iterator[Core]:
         """The cores that may come here: those of the loops around, the first ones otherwise."""
-        mine = {loop.level.thread for loop in self.loops}
+        mine = {loop.counted.thread for loop in self.loops}
         ranges = [range(cores) if axis in mine else range(1) for axis, cores in grid.items()]
         return product(*ranges)
 
@@ -220,11 +226,11 @@ class _Place:
     def _from(self, k: int, offset: int) -> Accesses:
         """What comes inside of the first `k` loops; `offset` is less than a block."""
         if k == len(self.loops):
-            return single(offset, self.step)
+            return single(offset, self.unit)
         loop, env = self.loops[k], self.env
         low, end = int(loop.low(env)), int(loop.end(env))
-        if loop.level.thread:
-            mine = self.core[loop.level.thread]
+        if loop.counted.thread:
+            mine = self.core[loop.counted.thread]
             low, end = (mine, mine + 1) if low <= mine < end else (0, 0)
         key = (k, offset, *(value(env) for value in loop.key),
                *(self.core[thread] for thread in loop.threads))
@@ -235,7 +241,7 @@ class _Place:
             power = (end - low).bit_length() - 1
             if low:
                 power = min(power, (low & -low).bit_length() - 1)
-            total = joined(total, self._part(k, line, offset, power, low), self.step)
+            total = joined(total, self._part(k, line, offset, power, low), self.unit)
             low += 1 << power
         return total
 
@@ -260,7 +266,7 @@ class _Place:
             half = 1 << (power - 1)
             made = joined(
                 self._part(k, line, offset, power - 1, start),
-                self._part(k, line, offset, power - 1, start + half), self.step,
+                self._part(k, line, offset, power - 1, start + half), self.unit,
             )
         else:
             made = self._round(k, loop, offset, start)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tecomp.model.timeline import SLICES, Event, Part, timeline
+from tecomp.model.timeline import SLICES, Activity, Event, timeline
 
 Direction = Literal["read", "write"]
 
@@ -82,7 +82,7 @@ class CoreWork:
         computing: cycles of its vector operations and of those of the machine, added up.
         cycles: how long each of its resources is busy.
         latency: cycles until the first data arrive.
-        parts: of what it does, in the order of the program.
+        activities: of what it does, in the order of the program.
     """
 
     core: tuple[int, ...]
@@ -91,7 +91,7 @@ class CoreWork:
     computing: float
     cycles: Mapping[str, float]
     latency: float
-    parts: tuple[Part, ...]
+    activities: tuple[Activity, ...]
 
     @property
     def busy(self) -> float:
@@ -189,22 +189,22 @@ class Report:
         """
         scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
         events: list[dict[str, Any]] = []
-        known: dict[tuple[Part, ...], tuple[Event, ...]] = {}
+        known: dict[tuple[Activity, ...], tuple[Event, ...]] = {}
         for process, core in enumerate(self.cores):
             name = "core " + ",".join(map(str, core.core)) if self.axes else "core"
             events.append(_named("process_name", process, 0, name))
             rows = {resource: row for row, resource in enumerate(core.cycles)}
             for resource, row in rows.items():
                 events.append(_named("thread_name", process, row, resource))
-            if core.parts not in known:
-                known[core.parts] = timeline(core.parts)
-            for event in known[core.parts]:
-                part = core.parts[event.part]
+            if core.activities not in known:
+                known[core.activities] = timeline(core.activities)
+            for event in known[core.activities]:
+                activity = core.activities[event.activity]
                 events.append({
-                    "ph": "X", "name": part.name, "cat": part.resource, "pid": process,
-                    "tid": rows[part.resource], "ts": (core.latency + event.start) * scale,
+                    "ph": "X", "name": activity.name, "cat": activity.resource, "pid": process,
+                    "tid": rows[activity.resource], "ts": (core.latency + event.start) * scale,
                     "dur": (event.end - event.start) * scale,
-                    "args": {"cycles": part.cycles / SLICES, "statement": part.statement,
+                    "args": {"cycles": activity.cycles / SLICES, "statement": activity.statement,
                              "slice": event.slice},
                 })
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})

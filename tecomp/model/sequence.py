@@ -8,7 +8,7 @@ from tecomp.ir.extents import ceil_div
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Granularity:
     """What all accesses of a sequence have in common.
 
     Attributes:
@@ -63,24 +63,24 @@ class Sequence:
 NOTHING = Sequence()
 
 
-def single(address: int, step: Step) -> Sequence:
+def single(address: int, unit: Granularity) -> Sequence:
     """One access."""
-    return Sequence(1, address, address, 1, 1, 1, 1, _blocks(address, step), 1)
+    return Sequence(1, address, address, 1, 1, 1, 1, _blocks(address, unit), 1)
 
 
-def _blocks(address: int, step: Step) -> int:
+def _blocks(address: int, unit: Granularity) -> int:
     """Transactions for one element."""
-    if step.block is None:
+    if unit.block is None:
         return 0
-    return (address + step.size - 1) // step.block - address // step.block + 1
+    return (address + unit.size - 1) // unit.block - address // unit.block + 1
 
 
-def joined(a: Sequence, b: Sequence, step: Step) -> Sequence:
+def joined(a: Sequence, b: Sequence, unit: Granularity) -> Sequence:
     """The accesses of `a`, and then those of `b`."""
     if not a.count or not b.count:
         return a if a.count else b
     gap = b.first - a.last
-    if gap not in (0, step.size):
+    if gap not in (0, unit.size):
         return Sequence(
             a.count + b.count, a.first, b.last, a.runs + b.runs, max(a.longest, b.longest),
             a.head, b.tail, a.blocks + b.blocks, a.bursts + b.bursts,
@@ -91,21 +91,21 @@ def joined(a: Sequence, b: Sequence, step: Step) -> Sequence:
         max(a.longest, b.longest, middle),
         middle if a.runs == 1 else a.head,
         middle if b.runs == 1 else b.tail,
-        a.blocks + b.blocks - _shared(a.last, b.first, step),
+        a.blocks + b.blocks - _shared(a.last, b.first, unit),
         a.bursts + b.bursts
-        + _bursts(middle, step) - _bursts(a.tail, step) - _bursts(b.head, step),
+        + _bursts(middle, unit) - _bursts(a.tail, unit) - _bursts(b.head, unit),
     )
 
 
-def _bursts(length: int, step: Step) -> int:
+def _bursts(length: int, unit: Granularity) -> int:
     """Pieces of a run."""
-    return ceil_div(length, step.burst) if step.burst else 1
+    return ceil_div(length, unit.burst) if unit.burst else 1
 
 
-def _shared(last: int, first: int, step: Step) -> int:
+def _shared(last: int, first: int, unit: Granularity) -> int:
     """Transactions that two accesses, next to each other, have in common."""
-    if step.block is None:
+    if unit.block is None:
         return 0
     if last == first:
-        return _blocks(first, step)
-    return int((last + step.size - 1) // step.block == first // step.block)
+        return _blocks(first, unit)
+    return int((last + unit.size - 1) // unit.block == first // unit.block)

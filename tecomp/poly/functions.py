@@ -28,7 +28,7 @@ from tecomp.ir.stmt import Extent
 
 # An Aff where one piece is enough: it is ten times as fast.
 Function: TypeAlias = "Aff | PwAff"
-_Value: TypeAlias = "QuasiAffine | Set"
+_Meaning: TypeAlias = "QuasiAffine | Set"
 
 AND = (BinOp.AND, BinOp.BITAND, BinOp.MIN)
 OR = (BinOp.OR, BinOp.BITOR, BinOp.MAX)
@@ -126,9 +126,9 @@ class _Scope:
         self._numbers: dict[Var, int] = {}
         self._unknowns: list[Var | Function] = []
 
-    def evaluate(self, root: Expr) -> _Value:
+    def evaluate(self, root: Expr) -> _Meaning:
         """What an expression is."""
-        value: _Value = fold(root, self._value, _operands)
+        value: _Meaning = fold(root, self._value, _operands)
         return value
 
     def function(self, total: QuasiAffine) -> Function:
@@ -147,7 +147,7 @@ class _Scope:
             result = add(result, known if factor == 1 else known.scale_val(factor))
         return result
 
-    def piecewise(self, value: _Value) -> PwAff:
+    def piecewise(self, value: _Meaning) -> PwAff:
         """A number, or a condition as 0 and 1."""
         if isinstance(value, Set):
             return value.indicator_function()
@@ -164,7 +164,7 @@ class _Scope:
             self._unknowns.append(var)
         return QuasiAffine({Digit(self._numbers[var]): 1})
 
-    def _value(self, node: Expr, operands: list[Any]) -> _Value:
+    def _value(self, node: Expr, operands: list[Any]) -> _Meaning:
         match node:
             case Var() if node.dtype.is_integer:
                 return self._variable(node)
@@ -184,7 +184,7 @@ class _Scope:
                 return self._arithmetic(node, op, *operands)
         return self._value_of_call(node, operands)
 
-    def _value_of_call(self, node: Expr, operands: list[Any]) -> _Value:
+    def _value_of_call(self, node: Expr, operands: list[Any]) -> _Meaning:
         match node:
             case Select() | Call("if_then_else"):
                 return self._choice(*operands)
@@ -193,7 +193,7 @@ class _Scope:
                 return self._unknown(value.max(value.neg()))
         raise NotAffine(node)
 
-    def _choice(self, holds: Set, a: _Value, b: _Value) -> _Value:
+    def _choice(self, holds: Set, a: _Meaning, b: _Meaning) -> _Meaning:
         if isinstance(a, Set) and isinstance(b, Set):
             return a.intersect(holds).union(b.subtract(holds))
         first, second = self.piecewise(a), self.piecewise(b)
@@ -254,7 +254,7 @@ class _Scope:
     def _mod(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
         return a.times(0) if divisor == 0 else a.plus(self._floordiv(a, divisor), -divisor)
 
-    def _cast(self, node: Expr, target: DType, source: DType, value: _Value) -> _Value:
+    def _cast(self, node: Expr, target: DType, source: DType, value: _Meaning) -> _Meaning:
         if isinstance(value, Set):
             if target.is_bool:
                 return value

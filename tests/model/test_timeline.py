@@ -1,4 +1,4 @@
-"""Slices of parts begin as soon as they may, and never before what they wait for has ended."""
+"""Slices of activities begin as soon as they may, and never before what they wait for has ended."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.model.timeline import SLICES, Event, Part, last_slice, timeline
+from tecomp.model.timeline import SLICES, Activity, Event, last_slice, timeline
 from tests.strategies.draws import Draw
 
 
 @st.composite
-def programs(draw: Draw) -> list[Part]:
+def programs(draw: Draw) -> list[Activity]:
     """Statements of some steps, each of which takes data from some of those before it."""
-    parts: list[Part] = []
+    activities: list[Activity] = []
     for statement in range(draw(st.integers(1, 5))):
         sources = draw(st.sets(st.integers(0, statement - 1))) if statement else ()
         after = tuple((source, draw(st.sampled_from((1, 2, 3, 8, 20)))) for source in sources)
         for step in sorted(draw(st.sets(st.integers(0, 2), min_size=1))):
             for resource in sorted(draw(st.sets(st.sampled_from("abc"), min_size=1, max_size=2))):
                 cycles = float(draw(st.integers(0, 20)))
-                parts.append(Part("T", resource, cycles, statement, step, after))
-    return parts
+                activities.append(Activity("T", resource, cycles, statement, step, after))
+    return activities
 
 
 def iterations_of(piece: int, count: int) -> set[int]:
@@ -33,14 +33,14 @@ def iterations_of(piece: int, count: int) -> set[int]:
     return {k for k in range(count) if Fraction(k, count) < high and Fraction(k + 1, count) > low}
 
 
-def needed(parts: list[Part], at: Event) -> set[tuple[int, int]]:
+def needed(activities: list[Activity], at: Event) -> set[tuple[int, int]]:
     """The slices that have to end before one begins."""
-    part = parts[at.part]
-    counts = dict(part.after)
-    found = {(at.part, at.slice - 1)} if at.slice else set()
-    for k, before in enumerate(parts):
-        if before.statement == part.statement:
-            if before.step < part.step:
+    activity = activities[at.activity]
+    counts = dict(activity.after)
+    found = {(at.activity, at.slice - 1)} if at.slice else set()
+    for k, before in enumerate(activities):
+        if before.statement == activity.statement:
+            if before.step < activity.step:
                 found.add((k, at.slice))
         elif before.statement in counts:
             count = counts[before.statement]
@@ -61,32 +61,32 @@ def test_slices_of_the_same_iterations(count: int) -> None:
 
 
 @given(programs())
-def test_nothing_begins_too_early_or_too_late(parts: list[Part]) -> None:
-    events = timeline(parts)
+def test_nothing_begins_too_early_or_too_late(activities: list[Activity]) -> None:
+    events = timeline(activities)
 
-    assert sorted((e.part, e.slice) for e in events) == [
-        (k, piece) for k in range(len(parts)) for piece in range(SLICES)
+    assert sorted((e.activity, e.slice) for e in events) == [
+        (k, piece) for k in range(len(activities)) for piece in range(SLICES)
     ]
     assert [e.start for e in events] == sorted(e.start for e in events)
     ends: dict[tuple[int, int], float] = {}
     free: dict[str, float] = defaultdict(float)
     for event in events:
-        part = parts[event.part]
-        waits = needed(parts, event)
+        activity = activities[event.activity]
+        waits = needed(activities, event)
         assert waits <= ends.keys()
         ready = max((ends[each] for each in waits), default=0.0)
-        assert event.start == max(ready, free[part.resource])
-        assert event.end == event.start + part.cycles / SLICES
-        ends[event.part, event.slice] = free[part.resource] = event.end
+        assert event.start == max(ready, free[activity.resource])
+        assert event.end == event.start + activity.cycles / SLICES
+        ends[event.activity, event.slice] = free[activity.resource] = event.end
 
 
 @given(programs())
-def test_resources_are_busy_for_what_was_counted(parts: list[Part]) -> None:
+def test_resources_are_busy_for_what_was_counted(activities: list[Activity]) -> None:
     busy: dict[str, float] = defaultdict(float)
-    for event in timeline(parts):
-        busy[parts[event.part].resource] += event.end - event.start
+    for event in timeline(activities):
+        busy[activities[event.activity].resource] += event.end - event.start
     cycles: dict[str, float] = defaultdict(float)
-    for part in parts:
-        cycles[part.resource] += part.cycles
+    for activity in activities:
+        cycles[activity.resource] += activity.cycles
 
     assert busy == pytest.approx(cycles)

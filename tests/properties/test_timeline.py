@@ -20,7 +20,7 @@ from tecomp.ir.expr import BufferLoad
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import BufferStore
 from tecomp.ir.tensor_op import Touch
-from tecomp.model.timeline import SLICES, Part, last_slice, timeline
+from tecomp.model.timeline import SLICES, Activity, last_slice, timeline
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
 _NEARLY = 1e-6
@@ -115,7 +115,7 @@ def test_chains_are_causal(name: str, *, is_nested: bool) -> None:
 @pytest.mark.parametrize(("iterations", "end"), [(1, 24.0), (2, 20.0), (8, 17.0), (64, 17.0)])
 def test_iterations_of_one_loop_overlap(iterations: int, end: float) -> None:
     """A copy goes on while what came before is computed with; in loops apart it ends before."""
-    parts = [Part("A.lx", "link", 8.0, 0, 0), Part("B", "compute", 16.0, 1, 1, ((0, iterations),))]
+    parts = [Activity("A.lx", "link", 8.0, 0, 0), Activity("B", "compute", 16.0, 1, 1, ((0, iterations),))]
 
     assert max(event.end for event in timeline(parts)) == end
 
@@ -124,16 +124,16 @@ def test_iterations_of_one_loop_overlap(iterations: int, end: float) -> None:
                           st.integers(0, 7), st.integers(1, 9)), min_size=1, max_size=6))
 def test_slices_follow_what_they_wait_for(drawn: list[tuple[int, int, int, int, int]]) -> None:
     parts = [
-        Part(f"T{k}", f"r{resource}", float(cycles), k, step,
+        Activity(f"T{k}", f"r{resource}", float(cycles), k, step,
              ((source % k, iterations),) if k else ())
         for k, (resource, step, iterations, source, cycles) in enumerate(drawn)
     ]
-    when = {(event.part, event.slice): event for event in timeline(parts)}
+    when = {(event.activity, event.slice): event for event in timeline(parts)}
 
     assert len(when) == SLICES * len(parts)
     for (k, piece), event in when.items():
         for source, iterations in parts[k].after:
             assert when[source, last_slice(piece, iterations)].end <= event.start
     for resource in {part.resource for part in parts}:
-        mine = sorted((e.start, e.end) for e in when.values() if parts[e.part].resource == resource)
+        mine = sorted((e.start, e.end) for e in when.values() if parts[e.activity].resource == resource)
         assert all(a[1] <= b[0] for a, b in pairwise(mine))

@@ -102,7 +102,7 @@ def read_map(scanner: Scanner) -> IndexMap:
     return IndexMap(tuple(names.values()), tuple(results))
 
 
-class _Level:
+class _OpenSum:
     """What has been read of a sum inside one pair of brackets, and what is still open."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class _Level:
 
 def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
     """A sum up to a comma or the bracket that ends the list; brackets on a stack of levels."""
-    levels = [_Level()]
+    levels = [_OpenSum()]
     starts = [scanner.skip()]
     while True:
         level = levels[-1]
@@ -144,7 +144,7 @@ def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
             level.negate += 1
             continue
         if scanner.accept("("):
-            levels.append(_Level())
+            levels.append(_OpenSum())
             starts.append(at)
             continue
         level.put(_operand(scanner, names), scanner, at)
@@ -159,7 +159,7 @@ def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
             levels[-1].put(total, scanner, starts.pop())
 
 
-def _operator(scanner: Scanner, level: _Level) -> bool:
+def _operator(scanner: Scanner, level: _OpenSum) -> bool:
     """Whether an operator comes next; then the level knows it."""
     for word in _OPERATORS:
         if scanner.accept(word):

@@ -14,7 +14,7 @@ from tecomp.lowering.loops.arguments import check_computed_inside
 from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of
 from tecomp.lowering.loops.work import StageWork
-from tecomp.lowering.stages.footprint import Part, evaluated, needed, propagated
+from tecomp.lowering.stages.footprint import Restriction, evaluated, needed, propagated
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
 from tecomp.lowering.stages.whole_tiles import Bounds, whole_tiles, with_padding
@@ -52,17 +52,17 @@ class Attached:
         position: int,
         values: Mapping[IterVar, Expr],
         scope: Scope,
-        parts: Mapping[Operation, Part] = MappingProxyType({}),
+        restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
     ) -> dict[Operation, Points]:
         """Where bodies are evaluated: of the stage, and of all computed inside this position.
 
-        `parts` say for some of these which of the elements that are needed are meant.
+        `restrictions` say for some of these which of the elements that are needed are meant.
         """
         instances: dict[Operation, Points] = {
             work.definition.stage.key: self.points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)
-        return propagated(self.program, instances, subtree, scope, parts)
+        return propagated(self.program, instances, subtree, scope, restrictions)
 
     def producers(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope

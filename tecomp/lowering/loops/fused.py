@@ -21,7 +21,7 @@ from tecomp.scheduling.state import Fuse, is_data
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class FusedLoops:
     """The loops that an open loop was fused from.
 
     Attributes:
@@ -50,7 +50,7 @@ class Parts:
 
 def parts_of(
     program: Program, work: StageWork, point: Mapping[Any, Expr], copy: Points, scope: Scope
-) -> Parts | None:
+) -> FusedLoops | None:
     """What the outermost loop was fused from, if stages are computed inside that.
 
     Quotients and remainders of its variable would be in every set that depends on it, though an
@@ -96,7 +96,7 @@ def parts_of(
     )
     if rest_points is None or data is None:
         return None
-    return Parts(values, whole, rest_points, data, meant)
+    return FusedLoops(values, whole, rest_points, data, meant)
 
 
 def _are_plain(work: StageWork) -> bool:

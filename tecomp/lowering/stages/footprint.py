@@ -31,7 +31,7 @@ class Region:
     unclipped: Points
 
 
-Part = Callable[[Definition, Region], Region]
+Restriction = Callable[[Definition, Region], Region]
 """Of the elements that are needed of a stage, those that are meant."""
 
 
@@ -145,11 +145,11 @@ def propagated(
     instances: Mapping[Operation, Points],
     inside: Container[Operation],
     scope: Scope,
-    parts: Mapping[Operation, Part] = MappingProxyType({}),
+    restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
 ) -> dict[Operation, Points]:
     """`instances`, and the points at which stages `inside` are evaluated for them.
 
-    `parts` say for some stages which of the elements that are needed are computed.
+    `restrictions` say for some stages which of the elements that are needed are computed.
     """
     found = dict(instances)
     for definition in reversed([*program.definitions.values()]):
@@ -158,7 +158,7 @@ def propagated(
             continue
         region = needed(program, definition, found, scope)
         if region is not None:
-            computed = parts[key](definition, region) if key in parts else region
+            computed = restrictions[key](definition, region) if key in restrictions else region
             found[key] = evaluated(program, definition, computed.points, scope)
     return found
 

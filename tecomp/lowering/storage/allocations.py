@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tecomp.ir.expr import BinOp, BufferLoad, Expr, binary, index_value, is_const
 from tecomp.ir.rewrite import bottom_up, walk
-from tecomp.ir.simplify import constant_upper_bound, simplify
+from tecomp.ir.simplify import Ranges, constant_upper_bound, simplify
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -19,7 +19,7 @@ from tecomp.ir.stmt import (
     Range,
     Stmt,
 )
-from tecomp.lowering.storage.scopes import Ranges, rewrite_statements, size_ranges
+from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
 
 Indices: TypeAlias = "tuple[Expr, ...]"
 

@@ -11,7 +11,7 @@ from tecomp.ir.dtype import BOOL
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var, logical_or
 from tecomp.ir.given import check_kind
 from tecomp.ir.rewrite import bottom_up, substitute, walk
-from tecomp.ir.simplify import simplify
+from tecomp.ir.simplify import Ranges, simplify
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -24,7 +24,7 @@ from tecomp.ir.stmt import (
     Stmt,
     check_separators,
 )
-from tecomp.lowering.storage.scopes import Ranges, rewrite_statements, size_ranges
+from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
 from tecomp.poly.index_map import IndexMap, image_box
 
 

@@ -8,7 +8,7 @@ from math import lcm, prod
 
 from tecomp.ir.extents import round_up
 from tecomp.ir.stmt import Buffer, For, PrimFunc
-from tecomp.lowering.storage.lifetimes import Held, Region, regions_of
+from tecomp.lowering.storage.lifetimes import Activation, Held, activations_of
 from tecomp.machine.memory import Memory
 
 
@@ -42,7 +42,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The buffers of one memory in one region of a program.
+    """The buffers of one memory in one activation of a program.
 
     Attributes:
         memory: where it is.
@@ -96,27 +96,27 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
     """
     found: list[Arena] = []
     outside: dict[tuple[int, str], int] = {}
-    for region in regions_of(func):
-        for name in dict.fromkeys(held.buffer.scope for held in region.held):
+    for activation in activations_of(func):
+        for name in dict.fromkeys(held.buffer.scope for held in activation.held):
             memory = memories.get(name)
             if memory is None or memory.capacity_bytes is None:
                 continue
             parts = [
-                held for held in region.held if held.buffer.scope == name
+                held for held in activation.held if held.buffer.scope == name
                 and is_sized(held.buffer) and not (memory.scope == "core" and held.crosses)
             ]
             if not parts:
                 continue
-            around = _around(region, name, outside)
-            copies = 1 if memory.scope == "core" else _rounds(region)
-            arena = Arena(memory, region.loop, _pack(parts, memory), around)
-            outside[id(region), name] = around + arena.bytes
+            around = _around(activation, name, outside)
+            copies = 1 if memory.scope == "core" else _rounds(activation)
+            arena = Arena(memory, activation.loop, _pack(parts, memory), around)
+            outside[id(activation), name] = around + arena.bytes
             found.append(replace(arena, outside=around + (copies - 1) * arena.bytes))
     return tuple(found)
 
 
-def _around(region: Region, name: str, known: Mapping[tuple[int, str], int]) -> int:
-    outer = region.outer
+def _around(activation: Activation, name: str, known: Mapping[tuple[int, str], int]) -> int:
+    outer = activation.outer
     while outer is not None:
         if (id(outer), name) in known:
             return known[id(outer), name]
@@ -124,9 +124,9 @@ def _around(region: Region, name: str, known: Mapping[tuple[int, str], int]) -> 
     return 0
 
 
-def _rounds(region: Region) -> int:
-    """How many cores run the region side by side, as far as that is known."""
-    extents = [getattr(loop.extent, "value", 1) for loop in region.cores]
+def _rounds(activation: Activation) -> int:
+    """How many cores run the activation side by side, as far as that is known."""
+    extents = [getattr(loop.extent, "value", 1) for loop in activation.cores]
     return prod(int(extent) for extent in extents)
 
 

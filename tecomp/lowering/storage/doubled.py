@@ -10,6 +10,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
 from tecomp.ir.expr import BufferLoad, Const, Var, index_value, logical_and
 from tecomp.ir.rewrite import substitute, walk
+from tecomp.ir.simplify import Ranges
 from tecomp.ir.stmt import (
     Allocate,
     Buffer,
@@ -30,7 +31,6 @@ from tecomp.lowering.stages.program import Program
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, from_start, local_buffer, rebased
 from tecomp.lowering.storage.buffers import extent_variables
-from tecomp.lowering.storage.scopes import Ranges
 from tecomp.scheduling.state import At
 
 

@@ -21,17 +21,17 @@ from tecomp.ir.tasks import Task, run
 
 
 @dataclass(slots=True)
-class Region:
+class Activation:
     """A part of a program that runs as one: a function, or one iteration of a parallel loop.
 
     Attributes:
         loop: the parallel loop; None for the function.
-        outer: the region around it; None for the function.
-        held: what is allocated in it, and in no region inside of it.
+        outer: the activation around it; None for the function.
+        held: what is allocated in it, and in no activation inside of it.
     """
 
     loop: For | None
-    outer: Region | None
+    outer: Activation | None
     held: list[Held] = field(default_factory=list)
 
     @property
@@ -80,22 +80,22 @@ class _Loop:
     needed: dict[Var, Held] = field(default_factory=dict)
 
 
-def regions_of(func: PrimFunc) -> list[Region]:
-    """The regions of a function that allocate something, outer before inner.
+def activations_of(func: PrimFunc) -> list[Activation]:
+    """The activations of a function that allocate something, outer before inner.
 
     What is needed in a loop that is inside of its allocation is needed in all iterations of it.
     """
     walker = _Walker()
     walker.run(func.body)
-    return [region for region in walker.regions if region.held]
+    return [activation for activation in walker.activations if activation.held]
 
 
 class _Walker:
     """Statements in program order, with the loops around."""
 
     def __init__(self) -> None:
-        self.regions = [Region(None, None)]
-        self.open = [self.regions[0]]
+        self.activations = [Activation(None, None)]
+        self.open = [self.activations[0]]
         self.loops: list[_Loop] = []
         self.live: dict[Var, Held] = {}
         self.position = 0
@@ -118,8 +118,8 @@ class _Walker:
             case For():
                 self.loops.append(_Loop(node, self.position))
                 if node.kind is ForKind.PARALLEL:
-                    self.regions.append(Region(node, self.open[-1]))
-                    self.open.append(self.regions[-1])
+                    self.activations.append(Activation(node, self.open[-1]))
+                    self.open.append(self.activations[-1])
             case Allocate(buffer):
                 self.live[buffer.data] = held = Held(buffer, len(self.loops))
                 self.open[-1].held.append(held)

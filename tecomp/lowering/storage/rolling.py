@@ -15,7 +15,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.ir.rewrite import fold, free_variables, walk
-from tecomp.ir.simplify import constant_upper_bound
+from tecomp.ir.simplify import Ranges, constant_upper_bound
 from tecomp.ir.stmt import (
     Buffer,
     BufferRealize,
@@ -33,7 +33,6 @@ from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
-from tecomp.lowering.storage.scopes import Ranges
 from tecomp.poly.hulls import windows_around
 from tecomp.poly.point_sets import Points
 from tecomp.poly.regions import convex_around, of_earlier_iterations, without_gaps

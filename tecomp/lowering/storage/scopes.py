@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tecomp.ir.expr import BinOp, Expr, Var, binary, index_value
 from tecomp.ir.rewrite import children, rebuild
+from tecomp.ir.simplify import Ranges
 from tecomp.ir.stmt import Buffer, For, PrimFunc, Stmt
 from tecomp.ir.tasks import Task, run
 
-Ranges: TypeAlias = "Mapping[Var, tuple[int | Expr | None, int | Expr | None]]"
 Rule: TypeAlias = "Callable[[Stmt, Ranges], Stmt | None]"
 
 

@@ -45,7 +45,7 @@ from tecomp.ir.tasks import Task, run
 from tecomp.lowering.storage.buffers import extent_variables, replace_variables
 from tecomp.lowering.vectors.expr import Lanes, Where, in_all_lanes, joined, private_copy
 
-Step: TypeAlias = "Expr | tuple[Var, Expr]"
+_Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,10 +70,10 @@ class _At:
     """
 
     where: Where
-    path: tuple[Step, ...] = ()
+    path: tuple[_Enclosing, ...] = ()
 
-    def then(self, where: Where, *steps: Step) -> _At:
-        return _At(where, (*self.path, *steps))
+    def then(self, where: Where, *inner: _Enclosing) -> _At:
+        return _At(where, (*self.path, *inner))
 
 
 def is_vectorizable(loop: For) -> bool:

@@ -32,7 +32,7 @@ from tecomp.model.frames import Frame, Loop
 
 
 @dataclass(slots=True)
-class Level:
+class CountedLoop:
     """A loop.
 
     Attributes:
@@ -51,7 +51,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class Surroundings:
     """What is around a place.
 
     Attributes:
@@ -60,17 +60,17 @@ class Levels:
     """
 
     conditions: tuple[Expr, ...]
-    loops: tuple[Level, ...]
+    loops: tuple[CountedLoop, ...]
 
 
-def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
+def surroundings_of(terms: Terms, frames: Sequence[Frame]) -> Surroundings:
     """The loops and conditions of `frames`.
 
     What depends on data is left out: such a condition holds, such a loop has no iterations.
     """
     depths = {f.var: k for k, f in enumerate(f for f in frames if isinstance(f, Loop))}
     outside: list[Expr] = []
-    loops: list[Level] = []
+    loops: list[CountedLoop] = []
     for frame in frames:
         if isinstance(frame, Loop):
             low, extent = (
@@ -78,7 +78,7 @@ def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
             )
             end = extent if is_const(low, 0) else binary(
                 BinOp.ADD, low, extent)
-            loops.append(Level(frame.var, frame.thread, low, end))
+            loops.append(CountedLoop(frame.var, frame.thread, low, end))
     for frame in frames:
         if isinstance(frame, Loop) or not is_known(frame.condition, depths):
             continue
@@ -88,7 +88,7 @@ def levels_of(terms: Terms, frames: Sequence[Frame]) -> Levels:
                 outside.append(part)
             elif not _bounds(terms, part, loops[depth], depths):
                 loops[depth].conditions.append(part)
-    return Levels(tuple(outside), tuple(loops))
+    return Surroundings(tuple(outside), tuple(loops))
 
 
 def is_known(expr: Expr, known: Iterable[Var]) -> bool:
@@ -135,7 +135,7 @@ def _parts(condition: Expr) -> Iterator[Expr]:
                 yield node
 
 
-def _bounds(terms: Terms, part: Expr, loop: Level, depths: Mapping[Var, int]) -> bool:
+def _bounds(terms: Terms, part: Expr, loop: CountedLoop, depths: Mapping[Var, int]) -> bool:
     """Make a condition a bound of the loop; False if it is none."""
     if not isinstance(part, Compare) or part.op is CmpOp.NE or part.a.dtype != INT64:
         return False

@@ -11,20 +11,27 @@ from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var, logical_and, logic
 from tecomp.ir.stmt import Buffer
 from tecomp.model.count import Counter
 from tecomp.model.frames import Frame, Loop, Where
-from tecomp.model.levels import Level, Levels, depth_of, is_known, known_outside, levels_of
+from tecomp.model.surroundings import (
+    CountedLoop,
+    Surroundings,
+    depth_of,
+    is_known,
+    known_outside,
+    surroundings_of,
+)
 from tests.strategies.loop_nests import nests, value, visited
 
 X, Y, Z = Var("i"), Var("j"), Var("k")
 
 
-def reached(levels: Levels, core: Mapping[str, int]) -> Iterator[dict[Var, int]]:
+def reached(around: Surroundings, core: Mapping[str, int]) -> Iterator[dict[Var, int]]:
     """The values of variables, each time that the place is reached."""
-    if all(value(condition, {}) for condition in levels.conditions):
-        yield from _inside(levels.loops, core, {})
+    if all(value(condition, {}) for condition in around.conditions):
+        yield from _inside(around.loops, core, {})
 
 
 def _inside(
-    loops: Sequence[Level], core: Mapping[str, int], at: Mapping[Var, int]
+    loops: Sequence[CountedLoop], core: Mapping[str, int], at: Mapping[Var, int]
 ) -> Iterator[dict[Var, int]]:
     if not loops:
         yield dict(at)
@@ -41,23 +48,23 @@ def _inside(
 @given(nests())
 def test_the_same_points_in_the_same_order(nest: tuple[list[Frame], Expr]) -> None:
     frames, _ = nest
-    levels = levels_of(Counter({}).terms, frames)
+    around = surroundings_of(Counter({}).terms, frames)
 
     for k in range(4):
         core = {"core.x": k}
-        assert list(reached(levels, core)) == list(visited(frames, core, {}))
+        assert list(reached(around, core)) == list(visited(frames, core, {}))
 
 
 @given(nests())
 def test_conditions_stand_where_they_are_known(nest: tuple[list[Frame], Expr]) -> None:
     frames, _ = nest
-    levels = levels_of(Counter({}).terms, frames)
-    depths = {level.var: k for k, level in enumerate(levels.loops)}
+    around = surroundings_of(Counter({}).terms, frames)
+    depths = {level.var: k for k, level in enumerate(around.loops)}
 
-    for k, level in enumerate(levels.loops):
+    for k, level in enumerate(around.loops):
         assert max(depth_of(level.low, depths), depth_of(level.end, depths)) < k
         assert {depth_of(each, depths) for each in level.conditions} <= {k}
-    assert all(depth_of(each, depths) == -1 for each in levels.conditions)
+    assert all(depth_of(each, depths) == -1 for each in around.conditions)
 
 
 def loop(var: Var, extent: Expr | int) -> Loop:
@@ -66,14 +73,14 @@ def loop(var: Var, extent: Expr | int) -> Loop:
 
 def test_linear_conditions_are_bounds() -> None:
     border = Not(logical_or(X < 2, X * 3 > 20))
-    levels = levels_of(Counter({}).terms, [
+    around = surroundings_of(Counter({}).terms, [
         loop(X, 100), Where(border), loop(Y, 100), Where(logical_and(Y * 2 < X, Y >= 1)),
     ])
 
-    assert levels.conditions == ()
-    assert [level.conditions for level in levels.loops] == [[], []]
-    assert (value(levels.loops[0].low, {}), value(levels.loops[0].end, {})) == (2, 7)
-    ends = [(value(levels.loops[1].low, {X: x}), value(levels.loops[1].end, {X: x}))
+    assert around.conditions == ()
+    assert [level.conditions for level in around.loops] == [[], []]
+    assert (value(around.loops[0].low, {}), value(around.loops[0].end, {})) == (2, 7)
+    ends = [(value(around.loops[1].low, {X: x}), value(around.loops[1].end, {X: x}))
             for x in (2, 5, 6)]  # fmt: skip
     assert ends == [(1, 1), (1, 3), (1, 3)]
 
@@ -81,13 +88,13 @@ def test_linear_conditions_are_bounds() -> None:
 def test_what_depends_on_data_is_left_out() -> None:
     """Such a condition holds; a loop has no iterations."""
     element = BufferLoad(Buffer("A", (9,), INT64), (X,))
-    levels = levels_of(Counter({}).terms, [
+    around = surroundings_of(Counter({}).terms, [
         loop(X, 9), Where(element > 0), loop(Y, element), loop(Z, 3),
     ])
 
     assert not is_known(element, [X])
-    assert [value(level.end, {}) for level in levels.loops] == [9, 0, 3]
-    assert [level.conditions for level in levels.loops] == [[], [], []]
+    assert [value(level.end, {}) for level in around.loops] == [9, 0, 3]
+    assert [level.conditions for level in around.loops] == [[], [], []]
 
 
 def test_the_largest_parts_that_are_known_outside() -> None:
