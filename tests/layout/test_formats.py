@@ -169,3 +169,39 @@ def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
         make()
 
     assert error.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "lost"),
+    [
+        ("int8", (-128, 127), (128, -129, 0.5)),
+        ("float16", (65504, -0.1), (1e5,)),
+        ("int4", (-8, 7), (8, -9, 0.5)),
+        ("uint4", (0, 15), (-1, 16)),
+        ("float8_e4m3fn", (448, 463, -0.1, float("nan")), (465, float("inf"))),
+        ("float8_e5m2", (57344, float("-inf")), (1e6,)),
+        ("bfp8", (1e30, 0.1), ()),
+    ],
+)
+def test_padding_is_a_number_of_the_format(
+    name: str, held: tuple[float, ...], lost: tuple[float, ...]
+) -> None:
+    """Stored and read again it is what it was, as near as the format comes."""
+    storage = storage_format(name)
+
+    def padded(value: float) -> Layout:
+        plain = Layout.row_major((32, 32), "float64")
+        return Layout(plain.shape, plain.dtype, plain.index_map, storage, value)
+
+    for value in held:
+        assert padded(value).pad_value is value
+        block = np.full(1024, value)
+        again = storage.decode_array(storage.encode_array(block), "float64")
+        np.testing.assert_allclose(again, block, rtol=0.08)
+    for value in lost:
+        with pytest.raises(LayoutError) as caught:
+            padded(value)
+        assert caught.value.message == (
+            f"layout: pad_value={value} is no number of {name}, the format in which elements are "
+            "stored; give one that it has"
+        )

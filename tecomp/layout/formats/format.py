@@ -14,6 +14,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr
+from tecomp.ir.operators import holds
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -62,6 +63,10 @@ class Format:
     def values(self) -> DType:
         """A type that holds every value of the format, which is what `decode` gives."""
         return self.stored
+
+    def holds(self, value: float) -> bool:
+        """Whether a number stays what it is when it is stored, but for a float's rounding."""
+        return holds(self.values, value)
 
     def storage_shape(self, physical_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of memory in units: the last axes, which make whole blocks, become one.

@@ -56,6 +56,11 @@ class PackedInt(Format):
         return (-1 << (self.bits - 1), (1 << (self.bits - 1)) - 1) if self.signed else (
             0, (1 << self.bits) - 1)
 
+    def holds(self, value: float) -> bool:
+        """Whether it is an integer of so many bits."""
+        low, high = self.range
+        return low <= value <= high and value == int(value)
+
     def encode(self, values: Tensor) -> Tensor:
         """Bytes that hold `values`."""
         count = self.blocks(values, self.elements, "elements")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -87,6 +88,14 @@ class SmallFloat(Format):
         if self.specials is Specials.IEEE:
             return self._sign - (1 << self.fraction)
         return self._sign if self.specials is Specials.FNUZ else self._sign - 1
+
+    def holds(self, value: float) -> bool:
+        """Whether it is NaN, rounds to a number, or is infinite where there is a code for that."""
+        if not math.isfinite(value):
+            return math.isnan(value) or self.specials is Specials.IEEE
+        exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
+        beyond = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
+        return abs(value) < beyond
 
     def encoded(self, value: Expr) -> Expr:
         """The code of a value, of any type."""

@@ -11,6 +11,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.given import check_kind
 from tecomp.ir.operators import holds
+from tecomp.layout.formats.format import Format
 
 
 def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
@@ -78,8 +79,8 @@ def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ..
     return at
 
 
-def check_pad_value(value: object, dtype: DType) -> None:
-    """Refuse what is no number of a type."""
+def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
+    """Refuse what is no number of a type, or none of the format that it is stored in."""
     if value is None:
         return
     value = value.item() if isinstance(value, np.generic) else value
@@ -89,6 +90,11 @@ def check_pad_value(value: object, dtype: DType) -> None:
         raise LayoutError(
             f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
             "that it has"
+        )
+    if not storage.holds(value):
+        raise LayoutError(
+            f"layout: pad_value={value} is no number of {storage.name}, the format in which "
+            "elements are stored; give one that it has"
         )
 
 

@@ -62,7 +62,7 @@ class StoredTensor:
         )
         grid_axes = whole_numbers(self.grid_axes, "layout: grid_axes")
         object.__setattr__(self, "grid_axes", grid_axes)
-        check_pad_value(self.pad_value, self.dtype)
+        check_pad_value(self.pad_value, self.dtype, self.storage)
         if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
