@@ -44,6 +44,10 @@ TURNED_ROWS_PAY = 16
 """The same where rows lie across the memory, so that each step of the depth reads another line."""
 DOTS_PAY = 4
 """Row tiles up to which products of rows are faster than a transposed copy of the columns."""
+STREAMED_ROWS = 4
+"""Rows up to which reading the columns in their order takes longer than multiplying."""
+READ_TILES = 4
+"""Row tiles up to which reading the columns where they are is faster than packing them."""
 _LOAD = 0.1
 """What a load beside the products takes of the time of one."""
 _UNDER_WAY = 8
@@ -132,8 +136,9 @@ class Plan:
         column_parts: parts that the columns are cut into, where there are too few rows to share.
         pack_rows: whether A is packed.
         steps: steps of the depth that lie side by side in each packed row of A.
-        pack_columns: whether B is packed; if not, its rows stream past the few rows of A.
-        read_columns: whether tiles read B where it is all the same: little of it, in whole vectors.
+        pack_columns: whether B is packed.
+        read_columns: whether tiles read B where it is; if it is not packed either, its rows stream
+            past the few rows of A.
     """
 
     tile: RegisterTile
@@ -211,6 +216,8 @@ def _blocks(d: Product, target: Target, each: int) -> Plan:
     sharers = 1 if batched else core.count
     block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
+    is_few = isinstance(m, int) and m < pays
+    read_columns = each == 1 and _are_read(d, tile, target, is_few=is_few)
     return Plan(
         tile=tile,
         block_rows=block_rows,
@@ -219,20 +226,32 @@ def _blocks(d: Product, target: Target, each: int) -> Plan:
         column_parts=1 if batched or blocks >= core.count else core.count,
         pack_rows=pack_rows,
         steps=steps,
-        pack_columns=not is_one(n) and (not isinstance(m, int) or m >= pays),
-        read_columns=each == 1 and _are_at_hand(d, tile, target),
+        pack_columns=not is_one(n) and not is_few and not read_columns,
+        read_columns=read_columns,
     )
 
 
-def _are_at_hand(d: Product, tile: RegisterTile, target: Target) -> bool:
-    """Whether the columns lie in the first cache as tiles need them."""
-    columns = d.columns.tensor
+def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -> bool:
+    """Whether tiles read the columns where they lie: so few that they stay in a cache.
+
+    Copying them costs little only beside many rows. Where there are so few rows that the columns
+    would stream, larger ones might come from memory, which is quicker in order. Beside more, a
+    tile at the edge must not need a mask for each value.
+    """
+    core, m, n, columns = core_of(target), d.m, d.n, d.columns.tensor
     own = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
     size = product((*own, columns.dtype.bytes))
     if is_computed(columns) or d.across or not d.columns.ends_in(d.column):
         return False
-    is_small = isinstance(size, int) and 2 * size <= core_of(target).cache_bytes[0]
-    return is_small and isinstance(d.n, int) and _used_columns(d.n, tile) == 1.0
+    if not isinstance(size, int) or not isinstance(n, int) or is_one(n) or is_one(m):
+        return False
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    if is_few and isinstance(m, int) and m > STREAMED_ROWS and size <= second // 8:
+        return True
+    if _used_columns(n, tile) < 1.0:
+        return False
+    is_some = not is_few and isinstance(m, int) and m <= READ_TILES * tile.rows
+    return bool(2 * size <= core.cache_bytes[0] or (is_some and size <= second))
 
 
 def _packed_rows_pay(d: Product, target: Target) -> bool:
@@ -360,7 +379,7 @@ def product_at_root(
     """Schedule a product and what is made of it on a processor, with loops of their own."""
     types = _dot_types(d, target)
     p = plan or _blocks(d, target, lanes_of_dots(types))
-    if not p.pack_columns:
+    if not p.pack_columns and not p.read_columns:
         stream(s, d, target)
         return
     moved = None
@@ -373,7 +392,7 @@ def product_at_root(
     depth = _fill(s, sums, d, p)
     s[sums].compute_at(s[driver], tile)
     packed = None
-    if not p.read_columns:
+    if p.pack_columns:
         packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
     if moved is not None:
         # It needs all columns before the first block.

@@ -196,18 +196,21 @@ def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("batch", "k", "n", "options", "is_read"),
-    [((), 64, 64, {}, True), ((3,), 64, 64, {}, True), ((), 50, 48, {}, True),
-     ((), 64, 60, {}, False), ((), 256, 64, {}, False), ((), 64, 64, {"transpose_b": True}, False)],
+    ("batch", "m", "k", "n", "options", "is_read"),
+    [((), 33, 64, 64, {}, True), ((3,), 900, 64, 64, {}, True), ((), 900, 50, 48, {}, True),
+     ((), 900, 64, 60, {}, False), ((), 900, 256, 64, {}, False), ((), 33, 256, 64, {}, True),
+     ((), 33, 64, 64, {"transpose_b": True}, False), ((), 33, 256, 60, {}, False),
+     ((2,), 5, 100, 101, {}, True), ((), 13, 30, 3, {}, True), ((), 4, 100, 101, {}, False),
+     ((), 8, 300, 300, {}, False), ((), 1, 64, 64, {}, False)],
 )
-def test_few_whole_columns_are_read_where_they_are(
-    batch: tuple[int, ...], k: int, n: int, options: dict[str, bool], *, is_read: bool
+def test_few_columns_are_read_where_they_are(
+    batch: tuple[int, ...], m: int, k: int, n: int, options: dict[str, bool], *, is_read: bool
 ) -> None:
     target = replace(CPU, core=tecomp.Core(1, 64, 32, (32768, 1 << 20)))
     b = (*batch, n, k) if options else (*batch, k, n)
-    A, B = te.placeholder((*batch, 33, k), name="A"), te.placeholder(b, name="B")
+    A, B = te.placeholder((*batch, m, k), name="A"), te.placeholder(b, name="B")
     assert matmul.plan(matmul.define(A, B, **options), target).read_columns == is_read
-    run((*batch, 33, k), b, target, **options)
+    run((*batch, m, k), b, target, **options)
 
 
 @pytest.mark.parametrize(
