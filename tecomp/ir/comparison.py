@@ -18,7 +18,7 @@ def extremum(facts: Facts, op: BinOp, operands: list[Expr]) -> Expr:
     least = op is BinOp.MIN
     kept: list[tuple[Expr, QuasiAffine]] = []
     for operand in operands:
-        total = facts.terms.linear(operand)
+        total = facts.terms.sum_of(operand)
         if not facts.is_exact(total):
             kept.append((operand, total))
             continue

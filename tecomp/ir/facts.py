@@ -147,7 +147,7 @@ class Facts:
                     self._holds[self.terms.key(node)] = truth
                     if isinstance(node, Compare) and node.a.dtype == INT64:
                         op = node.op if truth else OPPOSITE[node.op]
-                        left, right = self.terms.linear(node.a), self.terms.linear(node.b)
+                        left, right = self.terms.sum_of(node.a), self.terms.sum_of(node.b)
                         if self.is_exact(left) and self.is_exact(right):
                             self._compared(op, left.plus(right, -1))
         self._forget()
@@ -222,7 +222,7 @@ class Facts:
         if self.is_data(value):
             self.terms.mark_data(var)
         elif var.dtype == INT64:
-            total = self.terms.linear(value)
+            total = self.terms.sum_of(value)
             self.bind(var, total, total)
 
     def interval(self, total: QuasiAffine) -> Interval:
@@ -317,13 +317,13 @@ class Facts:
             # (x - d + 1) / d <= x // d <= x / d
             above = term.whole if c > 0 else term.whole.shifted(1 - term.low)
             return [rest.plus(above, c // term.low)], True
-        linear = self.terms.linear
+        sum_of = self.terms.sum_of
         match self.terms.text(term):
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
-                both = [rest.plus(linear(a), c), rest.plus(linear(b), c)]
+                both = [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)]
                 return both, (op is BinOp.MIN) != (c > 0)
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
-                return [rest.plus(linear(a), c), rest.plus(linear(b), c)], True
+                return [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)], True
         known = self._known[term]
         forms = [rest.plus(form, c) for form in (known.high if c > 0 else known.low)]
         number = known.interval[1 if c > 0 else 0]
@@ -350,7 +350,7 @@ class Facts:
 
     def _value(self, expr: Expr) -> Interval:
         """Least and greatest value of an operand, which wraps around where it is data."""
-        return self._value_of(self.terms.linear(expr))
+        return self._value_of(self.terms.sum_of(expr))
 
     def _value_of(self, total: QuasiAffine) -> Interval:
         return self.interval(total) if self.is_exact(total) else integer_range(INT64)

@@ -30,11 +30,11 @@ def _better(facts: Facts, total: QuasiAffine) -> Iterator[QuasiAffine]:
         match facts.terms.text(term):
             case Binary(BinOp.MUL):
                 yield from _join_scaled(facts, total, term, c)
-            case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.linear(m), 1):
+            case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.sum_of(m), 1):
                 # c * ((y // m) * m) + c * (y % m) == c*y  where m >= 1
                 whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
-                yield from _completed(total, term, facts.terms.linear(whole), c,
-                                      facts.terms.linear(y))
+                yield from _completed(total, term, facts.terms.sum_of(whole), c,
+                                      facts.terms.sum_of(y))
 
 
 def _completed(
@@ -57,10 +57,10 @@ def _join_scaled(
             continue
         y, m, scale = factor.a, factor.b, factors[:k] + factors[k + 1 :]
         left: list[Expr] = []
-        if isinstance(m, Const) and m.value > 0 and facts.is_exact(terms.linear(y)):
-            quotient, times = floordiv(facts, terms.linear(y), int(m.value)), int(m.value)
-        elif facts.at_least(terms.linear(m), 1):
-            quotient, times, left = terms.linear(Binary(BinOp.FLOORDIV, y, m)), 1, [m]
+        if isinstance(m, Const) and m.value > 0 and facts.is_exact(terms.sum_of(y)):
+            quotient, times = floordiv(facts, terms.sum_of(y), int(m.value)), int(m.value)
+        elif facts.at_least(terms.sum_of(m), 1):
+            quotient, times, left = terms.sum_of(Binary(BinOp.FLOORDIV, y, m)), 1, [m]
         else:
             continue
         if (alone := quotient.only()) is not None:

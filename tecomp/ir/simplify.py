@@ -115,7 +115,7 @@ def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
 def bounds_given(facts: Facts, expr: Expr) -> Interval:
     """Least and greatest value of an int64 scalar where `facts` hold; None where none is known."""
     simple = run(expression(facts, expr))
-    total = facts.terms.linear(simple)
+    total = facts.terms.sum_of(simple)
     if not facts.is_exact(total):
         return None, None
     low, high = facts.greatest(total.times(-1)), facts.greatest(total)
@@ -138,7 +138,7 @@ def facts_of(ranges: Ranges) -> Facts:
     facts = Facts()
     for var, (low, high) in ranges.items():
         facts.bind(var, *(
-            None if end is None else facts.terms.linear(run(expression(facts, index_value(end))))
+            None if end is None else facts.terms.sum_of(run(expression(facts, index_value(end))))
             for end in (low, high)
         ))
     return facts
@@ -233,7 +233,7 @@ def _is_empty(stmt: Stmt | None) -> bool:
 def _loop(facts: Facts, loop: For) -> Task:
     start = yield expression(facts, loop.min)
     extent = yield expression(facts, loop.extent)
-    count = facts.terms.linear(extent)
+    count = facts.terms.sum_of(extent)
     if facts.is_exact(count) and facts.at_most(count, 0):
         return EMPTY
     state = facts.enter()
@@ -256,7 +256,7 @@ def _loop(facts: Facts, loop: For) -> Task:
 
 def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
     """Inside a loop its variable is within bounds, and the extent is at least 1."""
-    first, count = facts.terms.linear(start), facts.terms.linear(extent)
+    first, count = facts.terms.sum_of(start), facts.terms.sum_of(extent)
     if not (facts.is_exact(first) and facts.is_exact(count)):
         return
     for node in operands_of(BinOp.MIN, extent):

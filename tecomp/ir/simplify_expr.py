@@ -124,7 +124,7 @@ def _sum(facts: Facts, root: Binary) -> Task:
                     value = Binary(BinOp.MUL, x, y)
         if value is None:
             value = yield expression(facts, node)
-        parts.append((facts.terms.linear(value), factor))
+        parts.append((facts.terms.sum_of(value), factor))
     total = joined(facts, QuasiAffine.added(parts))
     if not _fits(total):
         return root
@@ -239,18 +239,18 @@ def _rule(facts: Facts, node: Expr) -> Expr:
 
 
 def _index(facts: Facts, node: Binary) -> Expr:
-    linear = facts.terms.linear
+    sum_of = facts.terms.sum_of
     match node:
         case Binary(BinOp.MIN | BinOp.MAX as op):
             return extremum(facts, op, operands_of(op, node, _LONGEST))
         case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, Const(d)) if d > 0:
             if d == 1:
                 return a if op is BinOp.FLOORDIV else Const(0, INT64)
-            if facts.is_exact(total := linear(a)):
+            if facts.is_exact(total := sum_of(a)):
                 rule = floordiv if op is BinOp.FLOORDIV else modulo
                 return facts.terms.expr(joined(facts, rule(facts, total, int(d))))
         case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, b):
-            return _quotient(facts, node, linear(a), linear(b))
+            return _quotient(facts, node, sum_of(a), sum_of(b))
     return _data(node)
 
 
@@ -295,7 +295,7 @@ def _compare(facts: Facts, node: Compare) -> Expr:
         return node
     if node.dtype.lanes > 1:
         return _compare_lanes(facts, node)
-    left, right = facts.terms.linear(a), facts.terms.linear(b)
+    left, right = facts.terms.sum_of(a), facts.terms.sum_of(b)
     if not (facts.is_exact(left) and facts.is_exact(right)):
         return node
     result = comparison(facts, node.op, left, right)
@@ -324,11 +324,11 @@ def _compare_lanes(facts: Facts, node: Compare) -> Expr:
 def _lane(facts: Facts, vector: Expr, lane: int) -> QuasiAffine | None:
     match vector:
         case Ramp(base, Const(stride)) if base.dtype.lanes == 1:
-            return facts.terms.linear(base).shifted(lane * int(stride))
+            return facts.terms.sum_of(base).shifted(lane * int(stride))
         case Broadcast(value) if value.dtype.lanes == 1:
-            return facts.terms.linear(value)
+            return facts.terms.sum_of(value)
         case _ if vector.dtype.lanes == 1:
-            return facts.terms.linear(vector)
+            return facts.terms.sum_of(vector)
     return None
 
 
@@ -365,7 +365,7 @@ def _converted(facts: Facts, node: Cast, dtype: Any, value: Expr) -> Expr:
             return cast(dtype, value)
         case Cast(_, inner) if inner.dtype == dtype == INT64 and value.dtype.is_integer:
             # An index that was narrowed without loss and is widened again.
-            total = facts.terms.linear(inner)
+            total = facts.terms.sum_of(inner)
             least, most = integer_range(value.dtype)
             if facts.is_exact(total) and facts.at_least(total, least) and (
                 facts.at_most(total, most)

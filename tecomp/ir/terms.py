@@ -79,7 +79,7 @@ class Terms:
             found = self._keys[id(expr)]
         return found[1]
 
-    def linear(self, expr: Expr) -> QuasiAffine:
+    def sum_of(self, expr: Expr) -> QuasiAffine:
         """`expr`, an int64 scalar, as a sum of what is written; nothing is simplified."""
         found = self._sums.get(id(expr))
         if found is None:
@@ -97,7 +97,7 @@ class Terms:
         first, *others = factors
         for other in others:
             first = Binary(BinOp.MUL, first, other)
-        return self.linear(first)
+        return self.sum_of(first)
 
     def listed(self, total: QuasiAffine) -> list[tuple[Expr, int]]:
         """The terms of a sum, written out, and their coefficients."""

@@ -127,7 +127,7 @@ def address_of(
         steps.append(pitch)
     total = QuasiAffine()
     for index, each in zip(indices, reversed(steps), strict=True):
-        total = total.plus(terms.linear(index), each)
+        total = total.plus(terms.sum_of(index), each)
     return total
 
 

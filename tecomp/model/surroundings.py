@@ -139,7 +139,7 @@ def _bounds(terms: Terms, part: Expr, loop: CountedLoop, depths: Mapping[Var, in
     """Make a condition a bound of the loop; False if it is none."""
     if not isinstance(part, Compare) or part.op is CmpOp.NE or part.a.dtype != INT64:
         return False
-    total = terms.linear(part.a).plus(terms.linear(part.b), -1)
+    total = terms.sum_of(part.a).plus(terms.sum_of(part.b), -1)
     factor = sum(c for term, c in total.terms.items() if terms.text(term) is loop.var)
     if factor < 0:
         total = total.times(-1)

@@ -15,8 +15,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
 from tecomp.ir.extents import round_up
 from tecomp.ir.intervals import Box
-from tecomp.ir.quasi_affine import Digit as Part
-from tecomp.ir.quasi_affine import Opaque, QuasiAffine, Term
+from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.rewrite import bottom_up, free_variables, substitute
 from tecomp.ir.stmt import IndexMap
 from tecomp.ir.written import written
@@ -27,7 +26,7 @@ Weighted = list[tuple[Expr, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class LoopDigit:
     """`(x // unit) % size` of an axis x.
 
     Attributes:
@@ -44,7 +43,7 @@ class Axis:
     """An axis of known extent, the digits of the highest unit first."""
 
     extent: int
-    digits: tuple[Digit, ...]
+    digits: tuple[LoopDigit, ...]
 
     def boxes(self) -> Iterator[Box[int]]:
         """Values of the digits that make up all indices below the extent, apart from each other."""
@@ -76,7 +75,7 @@ class Axis:
             before = (*before, (count, 1))
 
 
-def _beyond(digits: Sequence[Digit], sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
+def _beyond(digits: Sequence[LoopDigit], sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
     """Values below `sizes` of which at least one is no value of its digit."""
     before: Box[int] = ()
     for k, digit in enumerate(digits):
@@ -244,7 +243,7 @@ def _collect_bits(
 ) -> None:
     """Cut the digits of one operand where the bits of the other begin and end."""
     for term, factor in one.terms.items():
-        if isinstance(term, Part) and isinstance(term.of, int):
+        if isinstance(term, Digit) and isinstance(term.of, int):
             points[term.of].update(
                 term.low * (edge // factor)
                 for edge in _edges(reader, other)
@@ -261,7 +260,7 @@ def _edges(reader: Reader, form: QuasiAffine) -> tuple[int, ...]:
     return (unit & -unit, 1 << high.bit_length())
 
 
-def _digits(name: str, extent: int, points: set[int]) -> tuple[Digit, ...]:
+def _digits(name: str, extent: int, points: set[int]) -> tuple[LoopDigit, ...]:
     units = [1]
     for point in sorted(points):
         if not 1 < point < extent:
@@ -275,12 +274,12 @@ def _digits(name: str, extent: int, points: set[int]) -> tuple[Digit, ...]:
     ends = [*units[1:], round_up(extent, units[-1])]
     pairs = list(zip(units, ends, strict=True))
     return tuple(
-        Digit(Var(f"{name}_{unit}" if len(units) > 1 else name, INT64), unit, end // unit)
+        LoopDigit(Var(f"{name}_{unit}" if len(units) > 1 else name, INT64), unit, end // unit)
         for unit, end in reversed(pairs)
     )
 
 
-def _read(reader: Reader, offset: Expr, digits: Sequence[Digit]) -> Offset:
+def _read(reader: Reader, offset: Expr, digits: Sequence[LoopDigit]) -> Offset:
     form = reader.form(offset)
     if form is None:
         return Offset(0, {}, offset)
@@ -290,13 +289,13 @@ def _read(reader: Reader, offset: Expr, digits: Sequence[Digit]) -> Offset:
     bound = others.unknowns
     strides = {digits[k].var: n for k, n in plain.items() if k not in bound}
     variables = [digit.var for digit in digits]
-    rest = others.plus(QuasiAffine({Part(k): n for k, n in plain.items() if k in bound}))
+    rest = others.plus(QuasiAffine({Digit(k): n for k, n in plain.items() if k in bound}))
     return Offset(form.const, strides, expr_of(rest, variables) if rest.terms else None)
 
 
 def _axis(term: Term) -> int | None:
     """The number of the axis that a term is all of."""
-    return term.unknown if isinstance(term, Part) and term == Part(term.of) else None
+    return term.unknown if isinstance(term, Digit) and term == Digit(term.of) else None
 
 
 def _spread(reader: Reader, form: QuasiAffine) -> QuasiAffine:

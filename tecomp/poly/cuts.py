@@ -1,7 +1,7 @@
-"""Cut a box of indices into pieces on which index expressions are linear.
+"""Cut a box of indices into cells on which index expressions are linear.
 
-A piece is a box of variables that count from 0, and holds expressions of them as sums. A cut
-replaces a variable by others so that the new pieces have the points of the old one, each once: by
+A cell is a box of variables that count from 0, and holds expressions of them as sums. A cut
+replaces a variable by others so that the new cells have the points of the old one, each once: by
 two digits and a rest, by two intervals, or by each of its values.
 """
 
@@ -23,11 +23,11 @@ Cut = tuple[int, tuple[Replacement, ...]]
 
 
 class TooManyError(Exception):
-    """There would be more pieces than allowed."""
+    """There would be more cells than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Cell:
     """Variables and expressions of them.
 
     Attributes:
@@ -43,7 +43,7 @@ class Piece:
     units: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, forms: Sequence[QuasiAffine], box: Box[int]) -> Piece:
+    def of(cls, forms: Sequence[QuasiAffine], box: Box[int]) -> Cell:
         """All of a box of indices.
 
         Args:
@@ -53,11 +53,11 @@ class Piece:
         rank = len(box)
         units = tuple(tuple(int(k == axis) for k in range(rank)) for axis in range(rank))
         ends = tuple(low + count for low, count in box)
-        piece = cls(tuple(forms), ends, tuple(range(rank)), units)
+        cell = cls(tuple(forms), ends, tuple(range(rank)), units)
         for axis, (low, count) in enumerate(box):
             if low:
-                piece = piece.replaced(axis, (low, ((1, count),)))
-        return piece
+                cell = cell.replaced(axis, (low, ((1, count),)))
+        return cell
 
     @property
     def reader(self) -> Reader:
@@ -69,8 +69,8 @@ class Piece:
         """Whether all expressions are."""
         return all(self._unsolved(form) is None for form in self.forms)
 
-    def replaced(self, var: int, value: Replacement) -> Piece:
-        """The part of the piece where a variable is written so."""
+    def replaced(self, var: int, value: Replacement) -> Cell:
+        """The part of the cell where a variable is written so."""
         shift, digits = value
         first = len(self.counts)
         new = range(first, first + len(digits))
@@ -86,9 +86,9 @@ class Piece:
         at = self.live.index(var)
         live = (*self.live[:at], *new, *self.live[at + 1 :])
         units = tuple(tuple(factor * n for n in self.units[var]) for factor, _ in digits)
-        return Piece(forms, counts, live, (*self.units, *units))
+        return Cell(forms, counts, live, (*self.units, *units))
 
-    def parts(self, cut: Cut) -> list[Piece]:
+    def parts(self, cut: Cut) -> list[Cell]:
         """What a cut makes of it."""
         var, values = cut
         return [self.replaced(var, value) for value in values]
@@ -172,7 +172,7 @@ class Piece:
         return self._each([small])
 
     def _each(self, among: Collection[int]) -> Cut:
-        """A piece for each value of the variable that has the fewest.
+        """A cell for each value of the variable that has the fewest.
 
         Raises:
             TooManyError: even that has more than anybody would look at.
@@ -183,53 +183,53 @@ class Piece:
         return var, tuple((k, ((1, 1),)) for k in range(self.counts[var]))
 
 
-def linear_pieces(piece: Piece, limit: int) -> list[Piece]:
+def linear_cells(cell: Cell, limit: int) -> list[Cell]:
     """Boxes on which all expressions are linear.
 
     Raises:
         TooManyError: there are more than `limit`.
     """
-    done: list[Piece] = []
-    todo = [piece]
+    done: list[Cell] = []
+    todo = [cell]
     while todo:
-        piece = todo.pop()
-        cut = piece.cut()
+        cell = todo.pop()
+        cut = cell.cut()
         if cut is None:
-            done.append(piece)
+            done.append(cell)
             continue
         if len(done) + len(todo) + len(cut[1]) > limit:
             raise TooManyError
-        todo += reversed(piece.parts(cut))
+        todo += reversed(cell.parts(cut))
     return done
 
 
-def fused(piece: Piece) -> Piece:
-    """The same piece with two variables as the digits of one, where that is not less linear.
+def fused(cell: Cell) -> Cell:
+    """The same cell with two variables as the digits of one, where that is not less linear.
 
     So `(200 * i + j) // 64` with `j < 200` is the quotient of one number.
     """
-    if piece.is_linear:
-        return piece
-    for a in piece.live:
-        for b in piece.live:
-            if a != b and (joined := _joined(piece, a, b)) is not None:
+    if cell.is_linear:
+        return cell
+    for a in cell.live:
+        for b in cell.live:
+            if a != b and (joined := _joined(cell, a, b)) is not None:
                 return fused(joined)
-    return piece
+    return cell
 
 
-def _joined(piece: Piece, high: int, low: int) -> Piece | None:
-    size = piece.counts[low]
-    new = len(piece.counts)
-    counts = (*piece.counts, piece.counts[high] * size)
+def _joined(cell: Cell, high: int, low: int) -> Cell | None:
+    size = cell.counts[low]
+    new = len(cell.counts)
+    counts = (*cell.counts, cell.counts[high] * size)
     reader = Reader({}, [(0, count - 1) for count in counts])
     values = {
         high: QuasiAffine({Digit(new, size): 1}), low: QuasiAffine({Digit(new, 1, size): 1}),
     }
-    forms = tuple(rebuilt(form, values, reader) for form in piece.forms)
-    if sum(map(_bends, forms)) > sum(map(_bends, piece.forms)):
+    forms = tuple(rebuilt(form, values, reader) for form in cell.forms)
+    if sum(map(_bends, forms)) > sum(map(_bends, cell.forms)):
         return None
-    live = tuple(new if v == low else v for v in piece.live if v != high)
-    return Piece(forms, counts, live, (*piece.units, piece.units[low]))
+    live = tuple(new if v == low else v for v in cell.live if v != high)
+    return Cell(forms, counts, live, (*cell.units, cell.units[low]))
 
 
 def _bends(form: QuasiAffine) -> int:

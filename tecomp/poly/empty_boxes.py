@@ -8,7 +8,7 @@ from itertools import product
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Var
 from tecomp.ir.intervals import Box
-from tecomp.poly.common_digits import Axis, Digit, Offset
+from tecomp.poly.common_digits import Axis, LoopDigit, Offset
 
 Dims = tuple[tuple[int, int], ...]
 
@@ -34,7 +34,7 @@ def empty_boxes(
     least = min(strides.values(), default=places)
     if least > 1:
         # What lies between two elements belongs to no digit: one more, of which only 0 is used.
-        between = Digit(Var("between", INT64), 1, 1)
+        between = LoopDigit(Var("between", INT64), 1, 1)
         axes = [*axes, Axis(1, (between,))]
         sizes[between.var] = least
         strides = {**strides, between.var: 1}

@@ -24,11 +24,11 @@ from tecomp.poly import bits
 from tecomp.poly import enumerate as elements
 from tecomp.poly.affine import NotAffine
 from tecomp.poly.context import isl_work
-from tecomp.poly.cuts import Piece, TooManyError, fused, linear_pieces
+from tecomp.poly.cuts import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.layout_sets import LayoutSet
 from tecomp.poly.reader import Reader
 
-_MOST_PIECES = 128
+_MOST_CELLS = 128
 
 
 def bounds_of(shape: Sequence[Extent]) -> list[Interval]:
@@ -181,10 +181,10 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
     if form is None:
         return None
     try:
-        pieces = linear_pieces(fused(Piece.of([form], [(0, n) for n in sizes])), _MOST_PIECES)
+        cells = linear_cells(fused(Cell.of([form], [(0, n) for n in sizes])), _MOST_CELLS)
     except TooManyError:
         return None
-    highs = (piece.reader.interval(piece.forms[0])[1] for piece in pieces)
+    highs = (cell.reader.interval(cell.forms[0])[1] for cell in cells)
     return max(high for high in highs if high is not None)
 
 

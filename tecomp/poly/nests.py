@@ -1,7 +1,7 @@
 """Copies between two addressings of one tensor, as few nests of loops with constant strides.
 
 Each side gives an element the address `offset + sum(strides[k] * exprs[k])`. Where they are not
-linear the box of indices is cut into pieces (`tecomp.poly.cuts`), each element in one of them.
+linear the box of indices is cut into cells (`tecomp.poly.cuts`), each element in one of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tecomp.ir.intervals import Box
 from tecomp.ir.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.rewrite import free_variables
 from tecomp.poly import enumerate as elements
-from tecomp.poly.cuts import Piece, TooManyError, fused, linear_pieces
+from tecomp.poly.cuts import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.reader import Reader
 
 __all__ = [
@@ -148,39 +148,39 @@ class _Copy:
             _sum(self.first, self.first_forms, reader),
             _sum(self.second, self.second_forms, reader),
         ]
-        pieces = linear_pieces(fused(Piece.of(flat, box)), limit)
-        return self._nests(pieces, (), [piece.forms for piece in pieces])
+        cells = linear_cells(fused(Cell.of(flat, box)), limit)
+        return self._nests(cells, (), [cell.forms for cell in cells])
 
     def by_digits(self, box: Box[int], limit: int) -> tuple[Nest, ...] | None:
-        piece = Piece.of([*self.first_forms, *self.second_forms], box)
+        cell = Cell.of([*self.first_forms, *self.second_forms], box)
         try:
-            pieces = linear_pieces(piece, limit)
+            cells = linear_cells(cell, limit)
         except TooManyError:
             return None
         n_first = len(self.first_forms)
         addresses = [
             (
-                _sum(self.first, piece.forms[:n_first], piece.reader),
-                _sum(self.second, piece.forms[n_first:], piece.reader),
+                _sum(self.first, cell.forms[:n_first], cell.reader),
+                _sum(self.second, cell.forms[n_first:], cell.reader),
             )
-            for piece in pieces
+            for cell in cells
         ]
-        return self._nests(pieces, range(n_first), addresses)
+        return self._nests(cells, range(n_first), addresses)
 
     def _nests(
         self,
-        pieces: Sequence[Piece],
+        cells: Sequence[Cell],
         digits: Sequence[int],
         addresses: Sequence[Sequence[QuasiAffine]],
     ) -> tuple[Nest, ...]:
-        probes = _Probes(self, {unit for piece in pieces for unit in piece.units})
+        probes = _Probes(self, {unit for cell in cells for unit in cell.units})
         found: list[tuple[list[_Loop], int, int]] = []
-        for piece, (first, second) in zip(pieces, addresses, strict=True):
-            steps = [_steps(form, piece) for form in (first, second)]
+        for cell, (first, second) in zip(cells, addresses, strict=True):
+            steps = [_steps(form, cell) for form in (first, second)]
             loops = []
-            for var in piece.live:
-                position, *idle = probes.of[piece.units[var]]
-                count = piece.counts[var]
+            for var in cell.live:
+                position, *idle = probes.of[cell.units[var]]
+                count = cell.counts[var]
                 by = [side[var] for side in steps] if count > 1 else idle
                 loops.append(_Loop(count, by[0], by[1], position))
             found.append((loops, first.const, second.const))
@@ -242,8 +242,8 @@ def _sum(side: Side, forms: Sequence[QuasiAffine], reader: Reader) -> QuasiAffin
     return reader.normal(QuasiAffine.added(parts))
 
 
-def _steps(form: QuasiAffine, piece: Piece) -> dict[int, int]:
-    steps = dict.fromkeys(piece.live, 0)
+def _steps(form: QuasiAffine, cell: Cell) -> dict[int, int]:
+    steps = dict.fromkeys(cell.live, 0)
     for term, n in form.terms.items():
         assert term.unknown is not None
         steps[term.unknown] = n

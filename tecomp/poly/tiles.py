@@ -23,7 +23,7 @@ _MOST_VALUES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class TileDigit:
     """The values `0, stride, ..., (extent - 1) * stride` of dimension `axis`, added to its base."""
 
     axis: int
@@ -32,7 +32,7 @@ class Digit:
 
 
 def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scope: Scope
-              ) -> list[list[Digit]] | None:
+              ) -> list[list[TileDigit]] | None:
     """How far each dimension of `points` reaches from its start, whatever the loops around are.
 
     Returns:
@@ -55,7 +55,7 @@ def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scop
     return found
 
 
-def _digits(line: isl.Set, axis: int) -> list[Digit] | None:
+def _digits(line: isl.Set, axis: int) -> list[TileDigit] | None:
     if line.is_empty() or not line.dim_is_bounded(_DIM, 0):
         return None
     first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
@@ -63,7 +63,7 @@ def _digits(line: isl.Set, axis: int) -> list[Digit] | None:
         return None
     interval = isl.Set.universe(line.get_space()).lower_bound_val(_DIM, 0, 0)
     if interval.upper_bound_val(_DIM, 0, last).is_subset(line):
-        return [Digit(axis, 1, last + 1)] if last else []
+        return [TileDigit(axis, 1, last + 1)] if last else []
     if last >= _MOST_VALUES:
         return None
     values: list[int] = []
@@ -73,15 +73,15 @@ def _digits(line: isl.Set, axis: int) -> list[Digit] | None:
     return _as_digits(sorted(values), axis)
 
 
-def _as_digits(values: list[int], axis: int) -> list[Digit] | None:
-    digits: list[Digit] = []
+def _as_digits(values: list[int], axis: int) -> list[TileDigit] | None:
+    digits: list[TileDigit] = []
     while len(values) > 1:
         stride = values[1]
         count = next((k for k, value in enumerate(values) if value != k * stride), len(values))
         rest = values[::count]
         if len(values) % count or values != [a + k * stride for a in rest for k in range(count)]:
             return None
-        digits.append(Digit(axis, stride, count))
+        digits.append(TileDigit(axis, stride, count))
         values = rest
     return digits
 

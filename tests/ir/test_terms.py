@@ -28,14 +28,14 @@ def test_digits_read_and_written_have_the_same_values(case: tuple[World, Expr]) 
 
 def check(world: World, expr: Expr) -> None:
     terms = Terms()
-    total = terms.linear(expr)
+    total = terms.sum_of(expr)
     text = terms.expr(total)
     note(f"{expr} is {total}, written {text}")
     assert_same(world, text, world.at(expr))
-    assert terms.linear(text) == total
+    assert terms.sum_of(text) == total
     assert terms.expr(total) is text
     again = Terms()
-    assert again.expr(again.linear(text), like=text) is text
+    assert again.expr(again.sum_of(text), like=text) is text
 
 
 @pytest.mark.parametrize(("one", "other"), [
@@ -51,7 +51,7 @@ def check(world: World, expr: Expr) -> None:
 def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
     terms = Terms()
     assert terms.key(one) == terms.key(other)
-    assert terms.linear(one) == terms.linear(other)
+    assert terms.sum_of(one) == terms.sum_of(other)
 
 
 @pytest.mark.parametrize("expr", [
@@ -60,7 +60,7 @@ def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
 ])
 def test_what_is_written_so_stays_the_same_object(expr: Expr) -> None:
     terms = Terms()
-    assert terms.expr(terms.linear(expr), like=expr) is expr
+    assert terms.expr(terms.sum_of(expr), like=expr) is expr
 
 
 def test_deep_expressions_are_read_without_recursion() -> None:
@@ -68,6 +68,6 @@ def test_deep_expressions_are_read_without_recursion() -> None:
     for _ in range(20 * DEEPEST):
         expr = (expr + j) // 3
     terms = Terms()
-    total = terms.linear(expr)
+    total = terms.sum_of(expr)
     assert total.depth <= DEEPEST
     assert terms.expr(total, like=expr) is expr

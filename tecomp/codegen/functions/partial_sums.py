@@ -126,7 +126,7 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
     if node.predicate is not None:
         # Under any other condition it is of no more elements than without.
         count = prefix(node.predicate) or lanes
-    start = terms.linear(first)
+    start = terms.sum_of(first)
     rest = frozenset(start.terms.items())
     row = (node.buffer.data, node.buffer.dtype, *(terms.key(index) for index in outer), rest)
     is_plain = node.predicate is None or prefix(node.predicate) is not None

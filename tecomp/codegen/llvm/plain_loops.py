@@ -57,7 +57,7 @@ def _goes_on(store: BufferStore, var: Var) -> bool:
     if any(mentions(index, var) for index in outer):
         return False
     terms = Terms()
-    moving = [(x, n) for x, n in terms.listed(terms.linear(last)) if mentions(x, var)]
+    moving = [(x, n) for x, n in terms.listed(terms.sum_of(last)) if mentions(x, var)]
     return len(moving) == 1 and moving[0][0] is var and moving[0][1] == 1
 
 

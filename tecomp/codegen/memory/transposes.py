@@ -161,7 +161,7 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
         # An index that is read from memory may change from one statement to the next.
         if any(isinstance(node, BufferLoad) for node in walk(ramp.base)):
             continue
-        start = terms.linear(ramp.base)
+        start = terms.sum_of(ramp.base)
         rest = frozenset(start.terms.items())
         lanes = (ramp.lanes, terms.key(ramp.stride), *(terms.key(index) for index in outer))
         side = sides.setdefault((access.buffer.data, access.buffer.dtype, *lanes, rest), {})

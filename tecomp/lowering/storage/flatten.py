@@ -158,7 +158,7 @@ def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -
     for index, stride in zip(indices, strides, strict=True):
         if index.dtype.lanes > 1:
             return _across(terms, total, index, stride)
-        total = total.plus(terms.linear(_times(cast(INT64, index), stride)))
+        total = total.plus(terms.sum_of(_times(cast(INT64, index), stride)))
     return terms.expr(total)
 
 
@@ -167,8 +167,8 @@ def _across(terms: Terms, total: QuasiAffine, index: Expr, stride: Extent) -> Ex
     lanes = index.dtype.lanes
     match index:
         case Ramp(base, step):
-            start = total.plus(terms.linear(_times(cast(INT64, base), stride)))
-            wide = terms.linear(_times(cast(INT64, step), stride))
+            start = total.plus(terms.sum_of(_times(cast(INT64, base), stride)))
+            wide = terms.sum_of(_times(cast(INT64, step), stride))
             return Ramp(terms.expr(start), terms.expr(wide), lanes)
     scaled = index
     if stride != 1 if isinstance(stride, int) else True:

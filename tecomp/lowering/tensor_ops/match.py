@@ -29,7 +29,7 @@ from tecomp.ir.expr import (
     Select,
 )
 from tecomp.ir.rewrite import children, fold, walk
-from tecomp.poly.tiles import Digit
+from tecomp.poly.tiles import TileDigit
 
 _CHAINS = frozenset((
     BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX, BinOp.AND, BinOp.OR, BinOp.BITAND, BinOp.BITOR,
@@ -204,7 +204,7 @@ class Piece:
 
 
 def correspondences(
-    axes: Sequence[IterVar], digits: Sequence[Digit]
+    axes: Sequence[IterVar], digits: Sequence[TileDigit]
 ) -> Iterator[tuple[Piece, ...]]:
     """The ways in which axes of an operation and digits of the program take the same values.
 
@@ -213,7 +213,7 @@ def correspondences(
     """
     start = tuple((axis, 1, length(axis)) for axis in axes if axis.extent != 1)
     seen: set[frozenset[Piece]] = set()
-    todo: list[tuple[Any, tuple[Digit, ...], tuple[Piece, ...]]] = [(start, tuple(digits), ())]
+    todo: list[tuple[Any, tuple[TileDigit, ...], tuple[Piece, ...]]] = [(start, tuple(digits), ())]
     while todo:
         left, rest, pieces = todo.pop()
         if frozenset(pieces) in seen:
@@ -234,8 +234,8 @@ def correspondences(
 
 
 def _step(
-    axis: IterVar, weight: int, extent: int, digit: Digit
-) -> tuple[Piece, Any, Digit | None] | None:
+    axis: IterVar, weight: int, extent: int, digit: TileDigit
+) -> tuple[Piece, Any, TileDigit | None] | None:
     """Take the fastest parts of an axis and of a digit together; what is left of both."""
     count = min(extent, digit.extent)
     if extent % count or digit.extent % count:
@@ -244,7 +244,7 @@ def _step(
     more = (axis, weight * count, extent // count) if extent > count else None
     again = None
     if digit.extent > count:
-        again = Digit(digit.axis, digit.stride * count, digit.extent // count)
+        again = TileDigit(digit.axis, digit.stride * count, digit.extent // count)
     return piece, more, again
 
 

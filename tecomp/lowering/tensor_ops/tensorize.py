@@ -41,7 +41,7 @@ from tecomp.poly.affine import NotAffine, Space, pw_aff
 from tecomp.poly.hulls import corner
 from tecomp.poly.point_sets import Points
 from tecomp.poly.scopes import Scope, first_dims
-from tecomp.poly.tiles import Access, Digit, Tile, clash, digits_of, tile_of, values_at
+from tecomp.poly.tiles import Access, Tile, TileDigit, clash, digits_of, tile_of, values_at
 from tecomp.scheduling.state import is_reduction
 
 Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
@@ -64,7 +64,7 @@ class Tensorizer:
     definition: Definition
     intrin: TensorIntrin
     position: int
-    digits: tuple[tuple[Digit, ...], ...] = ()
+    digits: tuple[tuple[TileDigit, ...], ...] = ()
     memory: Memory = field(default_factory=dict)
 
     @property
@@ -221,7 +221,7 @@ class Tensorizer:
                 if tile.holds(points):
                     yield tile
 
-    def _widened(self, axes: Sequence[IterVar]) -> Iterator[tuple[tuple[Digit, ...], ...]]:
+    def _widened(self, axes: Sequence[IterVar]) -> Iterator[tuple[tuple[TileDigit, ...], ...]]:
         """The digits, and then those of axes that are shorter than a tile made longer."""
         options = []
         for k, (line, axis) in enumerate(zip(self.digits, axes, strict=False)):
@@ -230,7 +230,7 @@ class Tensorizer:
             extent = self.program.extent(axis.extent)
             is_whole = isinstance(extent, int) and count == extent
             longer = sorted({length(other) for other in own} - {*range(count + 1)})
-            options.append([line, *((Digit(k, 1, n),) for n in longer if is_whole)])
+            options.append([line, *((TileDigit(k, 1, n),) for n in longer if is_whole)])
         return product(*options)
 
     def _operands(self, tile: Tile, pairing: Pairing) -> Operands:
@@ -350,7 +350,7 @@ def _point(point: Mapping[Var, int]) -> str:
     return "(" + ", ".join(f"{var.name}={value}" for var, value in point.items()) + ")"
 
 
-def _shape_text(axis: IterVar, digits: Sequence[Digit]) -> str:
+def _shape_text(axis: IterVar, digits: Sequence[TileDigit]) -> str:
     steps = [f"{d.extent} in steps of {d.stride}" if d.stride > 1 else str(d.extent)
              for d in reversed(digits)]  # fmt: skip
     return f"{axis.name}: {' by '.join(steps) or 1}"

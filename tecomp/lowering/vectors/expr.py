@@ -272,9 +272,9 @@ class Lanes:
             ends = [index.base, binary(BinOp.ADD, index.base, index_value(reach))]
         elif index.dtype.lanes > 1:
             return False
-        size = facts.terms.linear(self.simple(extent))
+        size = facts.terms.sum_of(self.simple(extent))
         for end in ends:
-            total = facts.terms.linear(self.simple(end))
+            total = facts.terms.sum_of(self.simple(end))
             exact = facts.is_exact(total) and facts.is_exact(size)
             if not (exact and facts.at_least(total, 0)
                     and facts.at_most(total.plus(size, -1), -1)):
@@ -360,7 +360,7 @@ def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
 def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | None:
     """`ramp // d` or `ramp % d`, if it is a ramp or the same in all lanes."""
     facts = lanes.facts
-    start = facts.terms.linear(lanes.simple(base))
+    start = facts.terms.sum_of(lanes.simple(base))
     if not facts.is_exact(start):
         return None
     # (x + l*d*c) // d == x // d + l*c, and (x + l*d*c) % d == x % d

@@ -107,7 +107,7 @@ def vector_body(
     vector = Lanes(facts, lanes)
     vector.values[loop.loop_var] = Ramp(start, index_value(1), lanes)
     this = _Loop(loop.loop_var, start, extent, vector, around)
-    if facts.at_least(facts.terms.linear(extent), lanes):
+    if facts.at_least(facts.terms.sum_of(extent), lanes):
         whole: Stmt = run(_statement(this, loop.body, _At(Where())))
         return whole
     mask = Var("mask", BOOL.with_lanes(lanes))

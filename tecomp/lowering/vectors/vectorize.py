@@ -120,7 +120,7 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     if not is_vectorizable(loop):
         return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
     facts, width = work.facts, work.max_lanes
-    count = facts.terms.linear(loop.extent)
+    count = facts.terms.sum_of(loop.extent)
     most = facts.greatest(count) if facts.is_exact(count) else None
     if most is not None and most <= width:
         return _piece(work, loop, loop.min, loop.extent, most)
@@ -133,7 +133,7 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     full = _piece(work, loop, _simple(work, start), index_value(width), width)
     facts.leave(state)
     last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
-    bound = facts.greatest(facts.terms.linear(rest))
+    bound = facts.greatest(facts.terms.sum_of(rest))
     state = facts.enter()
     # A negative extent is an empty loop too, and its remainder may be positive.
     some = Compare(CmpOp.GT, loop.extent, index_value(0))
@@ -156,7 +156,7 @@ def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
     """Whether a loop around decides if all lanes take part: most of its iterations need no mask."""
     if not any(isinstance(node, Var) and node in work.loops for node in walk(extent)):
         return False
-    facts, count = work.facts, work.facts.terms.linear(extent)
+    facts, count = work.facts, work.facts.terms.sum_of(extent)
     known = facts.at_least(count, lanes) or facts.at_most(count, lanes - 1)
     return facts.is_exact(count) and not known
 
@@ -183,7 +183,7 @@ def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stm
     facts = work.facts
     if lanes <= 0:
         return EMPTY
-    count = facts.terms.linear(extent)
+    count = facts.terms.sum_of(extent)
     state = facts.enter()
     some = facts.at_least(count, 1)
     if not some:
