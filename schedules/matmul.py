@@ -52,6 +52,8 @@ _LOAD = 0.1
 """What a load beside the products takes of the time of one."""
 _UNDER_WAY = 8
 """Sums that are needed: as many as two multipliers have under way."""
+_OPEN_TILES = 8
+"""Column tiles of a part where it is open how many columns there are."""
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
 
@@ -133,7 +135,8 @@ class Plan:
         block_rows: rows whose packed values stay in a cache.
         depth: how much of the sum is formed at a time.
         is_split: whether that is less than all of it.
-        column_parts: parts that the columns are cut into, where there are too few rows to share.
+        part_columns: columns of a part, where there are too few rows to share; None if they are
+            not cut.
         pack_rows: whether A is packed.
         steps: steps of the depth that lie side by side in each packed row of A.
         pack_columns: whether B is packed.
@@ -145,7 +148,7 @@ class Plan:
     block_rows: int
     depth: int
     is_split: bool
-    column_parts: int
+    part_columns: int | None
     pack_rows: bool
     steps: int
     pack_columns: bool
@@ -223,7 +226,7 @@ def _blocks(d: Product, target: Target, each: int) -> Plan:
         block_rows=block_rows,
         depth=depth,
         is_split=not isinstance(k, int) or depth < k,
-        column_parts=1 if batched or blocks >= core.count else core.count,
+        part_columns=None if batched or blocks >= core.count else _part(d.n, core.count, tile),
         pack_rows=pack_rows,
         steps=steps,
         pack_columns=not is_one(n) and not is_few and not read_columns,
@@ -252,6 +255,16 @@ def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -
         return False
     is_some = not is_few and isinstance(m, int) and m <= READ_TILES * tile.rows
     return bool(2 * size <= core.cache_bytes[0] or (is_some and size <= second))
+
+
+def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
+    """Columns of one core, as whole tiles: one that is cut would be computed under masks.
+
+    Where it is open how many there are, a part has a fixed number: sets tell nothing of a product
+    of sizes, and so of a part whose size depends on them.
+    """
+    columns = ceil_div(n, cores) if isinstance(n, int) else _OPEN_TILES * tile.columns
+    return int(round_up(columns, tile.columns))
 
 
 def _packed_rows_pay(d: Product, target: Target) -> bool:
@@ -455,8 +468,8 @@ def _walk(
     depth = stage.op.reduce_axis
     block, i = stage.split(i, factor=p.block_rows)
     parts: list[te.IterVar] = []
-    if p.column_parts > 1:
-        part, j = stage.split(j, nparts=p.column_parts)
+    if p.part_columns is not None:
+        part, j = stage.split(j, factor=p.part_columns)
         parts = [part]
     tile, column, inside = walk_tiles(stage, i, j, p.tile)
     stage.reorder(*batch, *parts, block, *depth, *across, column, tile, *inside)

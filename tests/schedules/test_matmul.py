@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -222,6 +223,22 @@ def test_rows_that_are_read_where_they_are_find_room_in_the_first_cache(
     target = replace(CPU, core=tecomp.Core(1, 64, 32, (32768, 1 << 20)))
     A, B = te.placeholder((1040, depth), name="A"), te.placeholder((depth, 128), name="B")
     assert matmul.plan(matmul.define(A, B), target).tile.rows == rows
+
+
+@pytest.mark.parametrize("n", [33, 50, 300, 1000, "n"])
+def test_columns_are_shared_in_whole_tiles(n: int | str) -> None:
+    target = replace(CPU, core=tecomp.Core(4, 64, 32, (32768, 1 << 20)))
+    columns = te.var("n") if isinstance(n, str) else n
+    A, B = te.placeholder((16, 64), name="A"), te.placeholder((64, columns), name="B")
+    C = matmul.define(A, B)
+    p = matmul.plan(C, target)
+    text = str(tecomp.lower(matmul.schedule(C, target), [A, B, C]))
+
+    assert p.part_columns is not None
+    assert p.part_columns % p.tile.columns == 0
+    # Whatever size is open, a tile of sums has the size of a tile.
+    sums = re.findall(r'Allocate\(Buffer\("float32", \((.*?),\), scope="local"\)', text)
+    assert sums == [str(p.tile.rows * p.tile.columns)]
 
 
 def test_blocks_are_even_and_shared() -> None:
