@@ -6,6 +6,7 @@ Where part of the points is isolated (the full tiles, say), it gets loops of its
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import islpy as isl
@@ -16,7 +17,7 @@ from tecomp.ir.rewrite import conjuncts
 from tecomp.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
 from tecomp.poly.affine import Space
 from tecomp.poly.box_loops import Body, box_loops, ends_of
-from tecomp.poly.context import CONTEXT
+from tecomp.poly.context import CONTEXT, within_share
 from tecomp.poly.express import ast_expr, set_to_condition
 from tecomp.poly.tile_loops import tile_loops, tiles_of
 
@@ -54,9 +55,15 @@ def scan(
         return box_loops(box, points, space, body, kinds or {}, threads or {})
     if (tiles := tiles_of(points, isolated, context)) is not None:
         return tile_loops(tiles, space, body, kinds or {}, threads or {}, context)
-    made = _visiting(points, isolated, context)
+    visiting = partial(_visiting, points, isolated, context)
+    tried = within_share(lambda: [visiting()])
+    made = tried[0] if tried is not None else None
+    if made is None and (hull := _hull(points)) is not None:
+        return _tested(points, hull, space, body, kinds, threads, context)
+    if tried is None:
+        made = visiting()
     if made is None:
-        return _tested(points, space, body, kinds, threads, context)
+        raise InternalError(f"the loops that isl makes for {points} leave out some of them")
     tree, copies = made
     return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
 
@@ -66,7 +73,7 @@ Ast: TypeAlias = tuple[isl.AstNode, list[isl.Set]]
 
 
 def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
-    """The AST for all points; None where isl gives up or leaves some out.
+    """The AST for all points; None where isl gives up, takes too long or leaves some out.
 
     What isl knows of the quotients in a set depends on how it was made; with some it does either.
     As they are printed they are all given by their definitions.
@@ -82,18 +89,22 @@ def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
     return None
 
 
+def _hull(points: isl.Set) -> isl.Set | None:
+    """A convex piece around `points`, described without quotients; None if that is no more."""
+    hull = points.remove_divs().simple_hull().to_set()
+    return None if hull.plain_is_equal(points) or not hull.is_bounded() else hull
+
+
 def _tested(
     points: isl.Set,
+    hull: isl.Set,
     space: Space,
     body: Body,
     kinds: Mapping[Any, ForKind] | None,
     threads: Mapping[Any, str] | None,
     context: isl.Set | None,
 ) -> Stmt:
-    """Loops over a hull without quotients, and a condition inside for those in `points`."""
-    hull = points.remove_divs().simple_hull().to_set()
-    if hull.plain_is_equal(points) or not hull.is_bounded():
-        raise InternalError(f"the loops that isl makes for {points} leave out some of them")
+    """Loops over a hull, and a condition inside for those in `points`."""
 
     def tested(values: Mapping[Var, Expr], copy: isl.Set) -> Stmt:
         del copy

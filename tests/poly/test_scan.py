@@ -99,3 +99,18 @@ def test_points_that_isl_makes_no_loops_for_are_found_in_a_hull(p0: int, p1: int
         low, high = 3 * p1 - 15 - (a - 1) + b + 3 * c, min(b + 3 * c - a - 2, p0 - 6 * a + 2 + 2 * c)
         wanted[a, b, c] = inside and low <= 6 * floor <= high
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_loops_that_take_isl_too_long_are_tested_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    i, j = Var("i"), Var("j")
+    points = islpy.Set.read_from_str(
+        CONTEXT, "{ [d0, d1] : 0 <= d0 <= 5 and 0 <= d1 <= d0 and (d0 + 2d1) % 3 = 1 }"
+    )
+    monkeypatch.setattr(scan_module, "within_share", lambda work: None)
+
+    loops = scan(points, Space((i, j)), lambda at, _: SeqStmt(()))
+
+    assert str(loops) == (
+        "for i in range(6):\n    for j in range(i + 1):\n        if (j - i + 1) % 3 == 0:\n"
+        "            pass"
+    )

@@ -223,6 +223,9 @@ def _reduced(kind: str, value: Value, terms: int) -> tuple[Value, float, float]:
     least, most = full_range(value.dtype)
     is_float = value.dtype in FLOATS
     if kind == "sum":
+        if is_float and terms > most:
+            # Even a sum of ones would be rounded, in another place for each order.
+            return _reduced(kind, as_type(value, "float32"), terms)
         if is_float and max(-value.low, value.high) * terms > most // 2:
             value = tamed(value, max(1, min(8, int(most // (2 * max(terms, 1))))))
         low, high = min(value.low * terms, 0), max(value.high * terms, 0)
