@@ -98,9 +98,11 @@ def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None)
     simple = points if context is None else points.gist_params(context)
     if simple.n_basic_set() != 1:
         return None
-    (basic,) = simple.remove_redundancies().get_basic_sets()
-    if basic.dim(_DIV):
+    # That there are no points may only show here.
+    pieces = simple.remove_redundancies().get_basic_sets()
+    if not pieces or pieces[0].dim(_DIV):
         return None
+    basic = pieces[0]
     found = _read(basic)
     if found is None:
         return None

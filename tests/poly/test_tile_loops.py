@@ -194,3 +194,13 @@ def test_what_are_no_lines(points: str, full: str | None) -> None:
     isolated = None if full is None else lines.set(full)
 
     assert tiles_of(lines.set(), isolated, None) is None
+
+
+def test_a_circle_of_conditions_holds_no_points() -> None:
+    """That there are none shows only when they are looked at together."""
+    text = "{ [a, b, c, d] : a <= b and b <= c and c <= d and d < a }"
+    points = isl.Set.read_from_str(CONTEXT, text)
+    assert points.n_basic_set() == 1
+
+    assert tiles_of(points, None, None) is None
+    assert scan(points, Space(tuple(map(Var, "abcd"))), lambda at, _: seq()) == seq()
