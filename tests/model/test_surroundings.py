@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
+import pytest
 from hypothesis import given
 
 from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BufferLoad, Const, Expr, Not, Var, logical_and, logical_or
+from tecomp.ir.expr import (
+    BufferLoad,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Var,
+    logical_and,
+    logical_or,
+)
 from tecomp.ir.stmt import Buffer
 from tecomp.model.count import Counter
 from tecomp.model.frames import Frame, Loop, Where
@@ -69,6 +81,17 @@ def test_conditions_stand_where_they_are_known(nest: tuple[list[Frame], Expr]) -
 
 def loop(var: Var, extent: Expr | int) -> Loop:
     return Loop(var, Const(0, INT64), extent if isinstance(extent, Expr) else Const(extent, INT64), "")
+
+
+@pytest.mark.parametrize("op", CmpOp)
+def test_every_comparison(op: CmpOp) -> None:
+    """Of a multiple of the variable with a number, on both sides of 0."""
+    for factor, other in product((-3, -1, 1, 2), range(-7, 8)):
+        frames: list[Frame] = [loop(X, 5), Where(Compare(op, X * factor + 1, Const(other, INT64)))]
+        around = surroundings_of(Counter({}).terms, frames)
+
+        assert list(reached(around, {})) == list(visited(frames, {}, {})), (factor, other)
+        assert around.loops[0].conditions == [] or op is CmpOp.NE
 
 
 def test_linear_conditions_are_bounds() -> None:

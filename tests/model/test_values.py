@@ -99,6 +99,14 @@ def test_conditions_on_data_are_computed() -> None:
         [((), Counter({("mul", "float32"): 1})), ((), Counter({("exp", "float32"): 1}))], key=str)
 
 
+def test_logic_is_no_operation_on_elements() -> None:
+    inside = te.all(load(X) > 0.0, te.any(load(X) < 1.0, load(Y) * 2.0 < 3.0))
+    value = te.if_then_else(inside, load(X), 0.0)
+
+    assert list(operations(value, (), lambda condition: ())) == [
+        ((), Counter({("mul", "float32"): 1}))]
+
+
 def test_lanes_count_each() -> None:
     lanes = Ramp(X * 8, Const(1, INT64), 8)
     wide = load(lanes) * load(lanes)
