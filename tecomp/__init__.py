@@ -47,7 +47,7 @@ from tecomp.machine.engine import Core
 from tecomp.machine.registry import list_targets
 from tecomp.plugin.conformance import check_target
 from tecomp.plugin.intrinsics import intrinsics
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.replay import replay
 
 __version__ = "0.1.0"

@@ -72,7 +72,7 @@ from tecomp.compute.tensor_intrin import (
     decl_tensor_intrin,
 )
 from tecomp.ir.expr import Expr, Var, const
-from tecomp.poly.index_map import AXIS_SEPARATOR, IndexMap
+from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
 

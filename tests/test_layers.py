@@ -36,6 +36,12 @@ HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 # The same inside of large rooms: rooms, and the files beside them.
 INSIDE = {
+    "poly": [
+        {"sets"},
+        {"loops", "maps"},
+        {"accesses", "transfers"},
+        {"__init__"},
+    ],
     "layout": [
         {"formats"},
         {"placement"},

@@ -14,7 +14,7 @@ from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.sticks.forms import StickFormat
 from tecomp.layout.sticks.stick import StickLayout
 from tecomp.machine.rules import OperandMemory, OperandPadding, Rule
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 
 def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:

@@ -47,8 +47,8 @@ from tecomp.machine.rules import (
     SharedLanes,
     StickDensity,
 )
-from tecomp.poly.affine import NotAffine
-from tecomp.poly.context import isl_work
+from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.context import isl_work
 from tecomp.scheduling.schedule import Schedule
 
 

@@ -16,14 +16,14 @@ from tecomp.machine.rules import (
     SharedLanes,
     StickDensity,
 )
-from tecomp.poly.lanes import (
+from tecomp.poly.accesses.lanes import (
     has_lanes,
     not_alone,
     not_broadcast,
     not_consecutive,
     unaligned,
 )
-from tecomp.poly.tiles import values_at
+from tecomp.poly.accesses.tiles import values_at
 
 
 def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:

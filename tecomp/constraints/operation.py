@@ -20,7 +20,7 @@ from tecomp.layout.placement.stored import check_layout
 from tecomp.lowering.stages.index import index_of
 from tecomp.machine.rules import Operand
 from tecomp.machine.rules import Operation as Kind
-from tecomp.poly.lanes import Places
+from tecomp.poly.accesses.lanes import Places
 
 
 @dataclass(frozen=True, eq=False)

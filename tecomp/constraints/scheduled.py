@@ -12,7 +12,7 @@ from tecomp.ir.expr import Const, Expr
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.lowering.stages.program import inlined_bodies
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState
 

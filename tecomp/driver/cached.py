@@ -37,7 +37,7 @@ from tecomp.ir.expr import (
 from tecomp.ir.stmt import Buffer, Extent, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.machine.descriptor import Target
-from tecomp.poly.context import isl_version
+from tecomp.poly.sets.context import isl_version
 from tecomp.scheduling.schedule import Schedule
 
 # What parameters and their extents are made of.

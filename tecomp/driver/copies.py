@@ -37,8 +37,8 @@ from tecomp.ir.stmt import (
 )
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
-from tecomp.poly.common_digits import Axis, CommonDigits, common_digits
-from tecomp.poly.empty_boxes import empty_boxes
+from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
+from tecomp.poly.transfers.empty_boxes import empty_boxes
 
 _MOST_BOXES = 16
 _SHARED_BYTES = 1 << 20

@@ -24,9 +24,9 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link, Memory
 from tecomp.model.exchange import Uses, link_between, uses_of
 from tecomp.model.sites import sites_of
-from tecomp.poly.affine import NotAffine
-from tecomp.poly.context import isl_work
-from tecomp.poly.shares import Shared, shared
+from tecomp.poly.accesses.shares import Shared, shared
+from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.context import isl_work
 from tecomp.scheduling.schedule import Schedule
 
 Shape: TypeAlias = tuple[Extent, ...]

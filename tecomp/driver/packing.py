@@ -28,7 +28,7 @@ from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.placement.marks import Mark, mark_of_maps, plain_mark
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import StageState

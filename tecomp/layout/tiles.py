@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.poly.trace_map import AXIS_SEPARATOR
+from tecomp.poly.maps.trace_map import AXIS_SEPARATOR
 
 _WORD = 4
 

@@ -24,7 +24,7 @@ from tecomp.lowering.tensor_ops.expand import expand_tensor_ops
 from tecomp.lowering.vectors.packed import pack_reads
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.lowering.vectors.vectorize import vectorize_loops
-from tecomp.poly.context import isl_work
+from tecomp.poly.sets.context import isl_work
 from tecomp.scheduling.schedule import Schedule
 
 

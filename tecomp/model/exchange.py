@@ -12,8 +12,8 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link
 from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.sites import Site, Sites
-from tecomp.poly.context import isl_work
-from tecomp.poly.shares import Use, by_owner
+from tecomp.poly.accesses.shares import Use, by_owner
+from tecomp.poly.sets.context import isl_work
 
 Sources: TypeAlias = "tuple[tuple[tuple[int, ...], Where], ...]"
 """Cores that have what a copy reads, each with when it reads from there."""

@@ -11,7 +11,7 @@ from tecomp.ir.expr import Cast, Const, Expr, cast, index_value
 from tecomp.ir.extents import are_equal, product
 from tecomp.ir.simplify import simplify
 from tecomp.ir.stmt import Extent
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.relations import (
     Frame,
     Frames,

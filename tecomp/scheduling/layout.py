@@ -22,7 +22,7 @@ from tecomp.ir.given import is_one_of
 from tecomp.ir.operators import holds
 from tecomp.ir.rewrite import free_variables, substitute, walk
 from tecomp.ir.stmt import Extent, PadValue, Range
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
 
 LOOPS = ("physical", "logical")

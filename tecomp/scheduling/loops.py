@@ -13,7 +13,7 @@ from tecomp.ir.expr import Const, Expr, index_value
 from tecomp.ir.given import check_kind, is_one_of, whole_number
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent, ForKind, Range
-from tecomp.poly.affine import NotAffine, Space, condition
+from tecomp.poly.sets.affine import NotAffine, Space, condition
 from tecomp.scheduling.relations import split_extents
 from tecomp.scheduling.state import (
     Fuse,

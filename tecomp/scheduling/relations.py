@@ -9,7 +9,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.ir.expr import Const, Expr, index_value
 from tecomp.ir.extents import ceil_div, divisor
 from tecomp.ir.stmt import Extent
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
 
 

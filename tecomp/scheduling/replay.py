@@ -17,7 +17,7 @@ from tecomp.ir.expr import Expr
 from tecomp.ir.given import check_kind
 from tecomp.ir.parser import parse_index_map, parse_pad_value
 from tecomp.ir.rewrite import substitute
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
 from tecomp.scheduling.trace import VERSION

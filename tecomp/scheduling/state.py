@@ -15,7 +15,7 @@ from tecomp.errors import ScheduleError
 from tecomp.ir.expr import Var
 from tecomp.ir.rewrite import free_variables
 from tecomp.ir.stmt import Extent, ForKind, PadValue
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tecomp.ir.division import floordiv, joined, modulo
 from tecomp.ir.expr import BinOp
 from tecomp.ir.intervals import Interval
 from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.poly.reader import Reader
+from tecomp.poly.sets.reader import Reader
 from tests.strategies.draws import Draws
 
 Point = tuple[int, ...]

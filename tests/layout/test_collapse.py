@@ -10,7 +10,7 @@ import pytest
 
 from tecomp.errors import LayoutError
 from tecomp.layout.shards.collapse import collapsed, joined_dims
-from tecomp.poly import enumerate as elements
+from tecomp.poly.maps import enumerate as elements
 
 
 @pytest.mark.parametrize(

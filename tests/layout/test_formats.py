@@ -17,7 +17,7 @@ from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.named import BFP8, INT4, UINT4, storage_format
 from tecomp.layout.formats.packed_int import PackedInt
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 
 def tiles(storage: Format) -> Layout:

@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.poly import enumerate as elements
+from tecomp.poly.maps import enumerate as elements
 
 Golden = Callable[[object], None]
 

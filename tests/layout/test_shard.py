@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import LayoutError, ShardLayout, te
 from tecomp.layout.shards.checks import ALLOWED_TILES
-from tecomp.poly import enumerate as elements
+from tecomp.poly.maps import enumerate as elements
 
 Golden = Callable[[object], None]
 

@@ -22,7 +22,10 @@ from tecomp.ir.expr import (
     select,
 )
 from tecomp.ir.stmt import Buffer
-from tecomp.poly.affine import (
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.regions import image, preimage
+from tecomp.poly.loops.scopes import Scope, first_dims, fix
+from tecomp.poly.sets.affine import (
     NotAffine,
     Space,
     ast_expr,
@@ -33,10 +36,7 @@ from tecomp.poly.affine import (
     set_to_condition,
     to_expr,
 )
-from tecomp.poly.context import CONTEXT, isl_work, within_share
-from tecomp.poly.hulls import box_around
-from tecomp.poly.regions import image, preimage
-from tecomp.poly.scopes import Scope, first_dims, fix
+from tecomp.poly.sets.context import CONTEXT, isl_work, within_share
 
 N = Var("n")
 x, y = Var("x"), Var("y")

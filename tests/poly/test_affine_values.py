@@ -27,7 +27,8 @@ from tecomp.ir.expr import (
     logical_or,
     select,
 )
-from tecomp.poly.affine import (
+from tecomp.poly.maps.enumerate import values
+from tecomp.poly.sets.affine import (
     Space,
     ast_expr,
     condition,
@@ -36,7 +37,6 @@ from tecomp.poly.affine import (
     set_to_condition,
     to_expr,
 )
-from tecomp.poly.enumerate import values
 
 ROW, COLUMN, N = Var("mod"), Var("max"), Var("n")  # isl reads two as operators
 SPACE = Space((ROW, COLUMN), (N,))

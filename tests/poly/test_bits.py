@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir.expr import Expr, Var
-from tecomp.poly.bits import greatest, invert
+from tecomp.poly.maps.bits import greatest, invert
 from tests.strategies.draws import Draw
 from tests.strategies.linear import box
 from tests.strategies.reference import number

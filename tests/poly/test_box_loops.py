@@ -12,10 +12,10 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.poly.affine import Space
-from tecomp.poly.box_loops import ends_of
-from tecomp.poly.context import CONTEXT
-from tecomp.poly.scan import scan
+from tecomp.poly.loops.box_loops import ends_of
+from tecomp.poly.loops.scan import scan
+from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.context import CONTEXT
 
 ROW, COLUMN, N, M = Var("i"), Var("j"), Var("n"), Var("m")
 SPACE = Space((ROW, COLUMN), (N, M))

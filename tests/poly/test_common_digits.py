@@ -14,8 +14,8 @@ from tecomp import IndexMap
 from tecomp.ir.dtype import INT64
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.poly.common_digits import Axis, CommonDigits, common_digits
-from tecomp.poly.empty_boxes import empty_boxes
+from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
+from tecomp.poly.transfers.empty_boxes import empty_boxes
 
 Map = Callable[..., list[Any]]
 

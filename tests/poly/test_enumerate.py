@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Const, Not, Var
-from tecomp.poly.enumerate import (
+from tecomp.poly.maps.enumerate import (
     LIMIT,
     count_places,
     few_enough,

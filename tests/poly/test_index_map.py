@@ -12,8 +12,8 @@ import pytest
 from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.stmt import Range
-from tecomp.poly.enumerate import values
-from tecomp.poly.index_map import (
+from tecomp.poly.maps.enumerate import values
+from tecomp.poly.maps.index_map import (
     AXIS_SEPARATOR,
     IndexMap,
     image_box,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Expr, Var, index_value
 from tecomp.ir.stmt import Range
-from tecomp.poly.enumerate import over_box
-from tecomp.poly.index_map import IndexMap, image_box
+from tecomp.poly.maps.enumerate import over_box
+from tecomp.poly.maps.index_map import IndexMap, image_box
 
 Index = tuple[int, ...]
 Results = list[Any]  # index expressions, or plain numbers: the same code makes both

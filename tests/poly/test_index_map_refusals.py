@@ -13,7 +13,7 @@ from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BufferLoad, Const, Var, cast
 from tecomp.ir.stmt import Buffer, Range
 from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.poly.index_map import AXIS_SEPARATOR, IndexMap, image_box
+from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap, image_box
 
 N = Var("n")
 TABLE = Buffer("T", (8,), DType("int32"))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir.expr import Expr, Var
-from tecomp.poly import lanes
-from tecomp.poly.lanes import Places
+from tecomp.poly.accesses import lanes
+from tecomp.poly.accesses.lanes import Places
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 

@@ -11,7 +11,7 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer, BufferStore, IfThenElse, PrimFunc, Range, Stmt, seq
-from tecomp.poly.padding import padding_loops
+from tecomp.poly.loops.padding import padding_loops
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number
 

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir.expr import Const, Var
-from tecomp.poly.affine import Space, condition
-from tecomp.poly.full_tiles import free, full_tiles
-from tecomp.poly.hulls import box_around
-from tecomp.poly.points import first_point
-from tecomp.poly.regions import (
+from tecomp.poly.accesses.shared import shared_point
+from tecomp.poly.loops.full_tiles import free, full_tiles
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.regions import (
     convex_around,
     image,
     of_earlier_iterations,
@@ -26,8 +25,9 @@ from tecomp.poly.regions import (
     where_equal,
     without_gaps,
 )
-from tecomp.poly.scopes import Scope, first_dims, fix, without_first
-from tecomp.poly.shared import shared_point
+from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
+from tecomp.poly.sets.affine import Space, condition
+from tecomp.poly.sets.points import first_point
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 

@@ -8,15 +8,15 @@ import islpy
 import numpy as np
 import pytest
 
-import tecomp.poly.scan as scan_module
+import tecomp.poly.loops.scan as scan_module
 from tecomp.errors import InternalError
 from tecomp.ir.dtype import INT32
 from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import Const, Var
 from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
-from tecomp.poly.affine import Space
-from tecomp.poly.context import CONTEXT
-from tecomp.poly.scan import scan
+from tecomp.poly.loops.scan import scan
+from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.context import CONTEXT
 
 
 def test_ctrl_c_while_isl_makes_loops_arrives_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir.expr import Const, Var
-from tecomp.poly.shares import Use, by_owner, shared
+from tecomp.poly.accesses.shares import Use, by_owner, shared
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number

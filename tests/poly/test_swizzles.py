@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout
 from tecomp.ir.expr import Const
-from tecomp.poly import bits, extents
-from tecomp.poly.enumerate import over_box
+from tecomp.poly.maps import bits, extents
+from tecomp.poly.maps.enumerate import over_box
 
 Mapping = Callable[..., Sequence[Any]]
 

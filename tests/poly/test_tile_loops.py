@@ -16,10 +16,10 @@ from tecomp.ir.evaluate import evaluate
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer, BufferStore, For, PrimFunc, Stmt, seq
-from tecomp.poly.affine import Space
-from tecomp.poly.context import CONTEXT
-from tecomp.poly.scan import scan
-from tecomp.poly.tile_loops import tiles_of
+from tecomp.poly.loops.scan import scan
+from tecomp.poly.loops.tile_loops import tiles_of
+from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.context import CONTEXT
 
 N, M = Var("n"), Var("m")
 COUNT = Buffer("count", (1,), INT64)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.poly.extents import value_range
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.extents import value_range
+from tecomp.poly.maps.index_map import IndexMap
 
 CASES: dict[str, Callable[..., Any]] = {
     "sum": lambda i, j, k: i * 40 + j * 3 + k,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tecomp.ir.expr import Expr, Var
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 REPEATS = 30
 

@@ -26,7 +26,7 @@ from tecomp.ir.stmt import (
     Stmt,
 )
 from tecomp.lowering.pipeline import lower
-from tecomp.poly.enumerate import values
+from tecomp.poly.maps.enumerate import values
 from tests.strategies.draws import Draws
 
 _SLACK = 2

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Var
 from tecomp.ir.stmt import Extent
-from tecomp.poly.enumerate import values
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.enumerate import values
+from tecomp.poly.maps.index_map import IndexMap
 from tests.strategies.index_algebra import Algebra
 
 Place = tuple[int, ...]

@@ -22,8 +22,8 @@ from tecomp.ir.stmt import (
 )
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.flatten import flatten_buffer
-from tecomp.poly.index_map import AXIS_SEPARATOR
-from tecomp.poly.index_map import IndexMap as Layout
+from tecomp.poly.maps.index_map import AXIS_SEPARATOR
+from tecomp.poly.maps.index_map import IndexMap as Layout
 
 OUT = Buffer("out", (1,))
 

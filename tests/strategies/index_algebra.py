@@ -26,7 +26,7 @@ from tecomp.ir.expr import (
     select,
 )
 from tecomp.ir.simplify import Ranges
-from tecomp.poly.enumerate import values
+from tecomp.poly.maps.enumerate import values
 from tests.strategies.draws import Draws
 
 Points = Mapping[Var, NDArray[np.int64]]

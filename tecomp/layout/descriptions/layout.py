@@ -20,7 +20,7 @@ from tecomp.layout.placement.places import all_offsets, offset_of
 from tecomp.layout.placement.stored import Index, StoredTensor, check_layout
 from tecomp.layout.transfers.dma import DmaNest, dma_nests
 from tecomp.layout.transfers.runs import Runs, copy_runs, host_runs
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 
 class Copies(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tecomp.ir.expr import index_value
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import offset_of
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 
 def linear_map(layout: Layout) -> IndexMap:

@@ -7,7 +7,7 @@ from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var
 from tecomp.ir.rewrite import fold
 from tecomp.layout.notations.scan import Scanner
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 _SUM, _PRODUCT, _ATOM = range(3)
 _WORDS = {BinOp.MUL: "*", BinOp.FLOORDIV: "floordiv", BinOp.MOD: "mod"}

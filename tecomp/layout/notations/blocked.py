@@ -15,8 +15,8 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import digit, index_names, quotient
 from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.digits import strided_digits
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.digits import strided_digits
+from tecomp.poly.maps.index_map import IndexMap
 
 _IMAGES = "ncdhw"
 _WEIGHTS = "goidhw"

@@ -13,7 +13,7 @@ from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import linear_map, same_memory
 from tecomp.layout.notations.strides import from_digits, unswizzled
 from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.digits import StridedDigit, strided_digits
+from tecomp.poly.maps.digits import StridedDigit, strided_digits
 
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 Swizzle: TypeAlias = "tuple[int, int, int]"

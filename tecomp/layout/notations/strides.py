@@ -13,8 +13,8 @@ from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import digit, index_names, quotient, remainder
-from tecomp.poly.digits import StridedDigit
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.digits import StridedDigit
+from tecomp.poly.maps.index_map import IndexMap
 
 
 def strided(

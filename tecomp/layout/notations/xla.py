@@ -18,8 +18,8 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape
 from tecomp.layout.placement.axes import index_names, quotient, remainder
 from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.digits import StridedDigit, strided_digits
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.digits import StridedDigit, strided_digits
+from tecomp.poly.maps.index_map import IndexMap
 
 _TYPES = {
     "pred": "bool", "bf16": "bfloat16",

@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.layout.placement.places import elements_at, offsets_at
 from tecomp.layout.placement.stored import StoredTensor
-from tecomp.poly.enumerate import unravel
+from tecomp.poly.maps.enumerate import unravel
 
 _MOST_COLUMNS = 1 << 16
 """Columns of a row that are looked at; those of longer rows stand for the rest."""

@@ -9,7 +9,7 @@ from tecomp.ir.expr import Const
 from tecomp.ir.simplify import simplify
 from tecomp.layout.placement.places import all_offsets
 from tecomp.layout.placement.stored import StoredTensor
-from tecomp.poly.enumerate import unravel
+from tecomp.poly.maps.enumerate import unravel
 
 _FEW_PLACES = 128
 _WIDEST = 100

@@ -13,7 +13,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import Extent
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 Shape: TypeAlias = "tuple[int, ...]"
 

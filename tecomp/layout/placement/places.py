@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.layout.placement.stored import StoredTensor
-from tecomp.poly import enumerate as elements
+from tecomp.poly.maps import enumerate as elements
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

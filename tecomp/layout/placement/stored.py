@@ -14,7 +14,7 @@ from tecomp.ir.given import check_kind
 from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_pad_value, check_shape, whole_numbers
 from tecomp.layout.placement.marks import Mark, mark
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 Index = tuple[int, ...]
 

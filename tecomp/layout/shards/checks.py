@@ -15,8 +15,8 @@ from tecomp.layout.placement.arguments import positive_numbers
 from tecomp.layout.shards.collapse import Intervals, collapsed
 from tecomp.layout.shards.text import MEMORY_SPACES, OOB_VALUES
 from tecomp.layout.shards.virtual_grid import GridMap
-from tecomp.poly.extents import value_range
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.extents import value_range
+from tecomp.poly.maps.index_map import IndexMap
 
 ALLOWED_TILES = ((4, 16), (16, 16), (32, 16), (4, 32), (16, 32), (32, 32))
 """Tiles of Tenstorrent's machines."""

@@ -8,7 +8,7 @@ from math import prod
 from tecomp.errors import LayoutError
 from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.ir.given import check_kind
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 Intervals = Sequence[tuple[int, int]]
 

@@ -15,8 +15,8 @@ from tecomp.ir.rewrite import free_variables, operands_of, substitute
 from tecomp.ir.simplify import simplify
 from tecomp.layout.placement.places import offset_of
 from tecomp.layout.shards.cuts import Cut
-from tecomp.poly import enumerate as elements
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps import enumerate as elements
+from tecomp.poly.maps.index_map import IndexMap
 
 _AT_ONCE = 2**20
 

@@ -45,7 +45,7 @@ from tecomp.layout.shards.padding import CorePadding, core_padding, count_on_cor
 from tecomp.layout.shards.text import ShardNotation, parse_shard, shard_text
 from tecomp.layout.shards.virtual_grid import GridMap
 from tecomp.machine.descriptor import Target
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

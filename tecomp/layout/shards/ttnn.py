@@ -33,7 +33,7 @@ from tecomp.layout.shards.ttnn_checks import (
     packing,
     shard_of,
 )
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 Range = tuple[tuple[int, int], tuple[int, int]]
 

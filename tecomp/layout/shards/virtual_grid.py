@@ -19,8 +19,8 @@ from tecomp.layout.placement.arguments import positive_numbers, whole_numbers
 from tecomp.layout.placement.axes import quotient, remainder
 from tecomp.layout.placement.stored import check_layout
 from tecomp.layout.shards.collapse import joined
-from tecomp.poly import enumerate as elements
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps import enumerate as elements
+from tecomp.poly.maps.index_map import IndexMap
 
 Shape = tuple[int, ...]
 _MOST_CORES = 1 << 20

@@ -28,7 +28,7 @@ from tecomp.layout.sticks.forms import (
 )
 from tecomp.layout.sticks.types import DataFormats
 from tecomp.machine.descriptor import Target
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 Dense = StickFormat.Dense
 Sparse = StickFormat.Sparse

@@ -13,9 +13,9 @@ from tecomp.ir.intervals import Box
 from tecomp.layout.placement.arguments import whole_numbers
 from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import StoredTensor
-from tecomp.poly.counted_runs import run_nests
-from tecomp.poly.enumerate import LIMIT
-from tecomp.poly.nests import Nest, NotDigitsError, Side, TooManyError, nests
+from tecomp.poly.maps.enumerate import LIMIT
+from tecomp.poly.transfers.counted_runs import run_nests
+from tecomp.poly.transfers.nests import Nest, NotDigitsError, Side, TooManyError, nests
 
 MOST_NESTS = 1024
 """A copy that needs more nests than this is refused."""

@@ -15,8 +15,8 @@ from tecomp.ir.intervals import Box
 from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import StoredTensor, check_layout
 from tecomp.layout.transfers.dma import checked_box, host_side
-from tecomp.poly.nests import Side
-from tecomp.poly.runs import Found, Method, find_runs
+from tecomp.poly.transfers.nests import Side
+from tecomp.poly.transfers.runs import Found, Method, find_runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from tecomp.ir.stmt import BufferStore, Stmt
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, whole
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.regions import covers
-from tecomp.poly.scopes import Scope
-from tecomp.poly.shared import shared_point
+from tecomp.poly.accesses.shared import shared_point
+from tecomp.poly.loops.regions import covers
+from tecomp.poly.loops.scopes import Scope
 from tecomp.scheduling.state import At
 
 

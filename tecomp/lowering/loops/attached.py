@@ -20,9 +20,9 @@ from tecomp.lowering.stages.reads import Check
 from tecomp.lowering.stages.whole_tiles import Bounds, whole_tiles, with_padding
 from tecomp.lowering.storage.rolling import Window
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
-from tecomp.poly.hulls import box_around
-from tecomp.poly.point_sets import Points
-from tecomp.poly.scopes import Scope, first_dims
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.scopes import Scope, first_dims
+from tecomp.poly.sets.point_sets import Points
 
 
 @dataclass(frozen=True)

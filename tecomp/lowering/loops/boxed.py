@@ -20,9 +20,9 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.express import set_to_condition
-from tecomp.poly.point_sets import Points
-from tecomp.poly.scopes import Scope
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.sets.express import set_to_condition
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
 
 Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]

@@ -14,12 +14,12 @@ from tecomp.ir.stmt import Extent
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges
-from tecomp.poly.affine import NotAffine, Space
-from tecomp.poly.hulls import box_around
-from tecomp.poly.index_map import IndexMap
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import image, preimage, where_equal
-from tecomp.poly.scopes import Scope, first_dims
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.regions import image, preimage, where_equal
+from tecomp.poly.loops.scopes import Scope, first_dims
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.sets.affine import NotAffine, Space
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.relations import (
     Frame,
     Frames,

@@ -14,9 +14,9 @@ from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import with_reduction
 from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import is_inside
-from tecomp.poly.scopes import Scope
+from tecomp.poly.loops.regions import is_inside
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import Fuse, is_data
 
 

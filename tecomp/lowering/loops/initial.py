@@ -10,11 +10,11 @@ from tecomp.ir.expr import Expr
 from tecomp.ir.stmt import Stmt
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
-from tecomp.poly.full_tiles import full_tiles
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import where_equal
-from tecomp.poly.scan import scan
-from tecomp.poly.scopes import Scope, first_dims
+from tecomp.poly.loops.full_tiles import full_tiles
+from tecomp.poly.loops.regions import where_equal
+from tecomp.poly.loops.scan import scan
+from tecomp.poly.loops.scopes import Scope, first_dims
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import is_data
 
 

@@ -69,12 +69,12 @@ from tecomp.lowering.storage.doubled import check_doubled, loop_ahead
 from tecomp.lowering.storage.rolling import check_kept, check_rolling
 from tecomp.lowering.tensor_ops.tensorize import tensorizer
 from tecomp.lowering.vectors.unroll import unrolled_within
-from tecomp.poly.affine import NotAffine
-from tecomp.poly.hulls import box_around
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import is_box
-from tecomp.poly.scan import scan
-from tecomp.poly.scopes import Scope, first_dims, fix, without_first
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.regions import is_box
+from tecomp.poly.loops.scan import scan
+from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
+from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import StageState, is_data
 
 

@@ -24,11 +24,11 @@ from tecomp.lowering.loops.boxed import guarded
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.full_tiles import full_tiles
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import image
-from tecomp.poly.scan import scan
-from tecomp.poly.scopes import Scope, first_dims, fix
+from tecomp.poly.loops.full_tiles import full_tiles
+from tecomp.poly.loops.regions import image
+from tecomp.poly.loops.scan import scan
+from tecomp.poly.loops.scopes import Scope, first_dims, fix
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.relations import Frame, derive_frames, made_from, recover
 from tecomp.scheduling.state import At, Fuse, Relation, Split, StageState, Transform, is_reduction
 

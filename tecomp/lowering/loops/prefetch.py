@@ -22,10 +22,10 @@ from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, S
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import read_elements
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.hulls import box_around
-from tecomp.poly.index_map import IndexMap
-from tecomp.poly.point_sets import Points
-from tecomp.poly.scopes import Scope
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import Ahead
 
 LINE_BYTES = 64

@@ -30,11 +30,11 @@ from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.steps import step_stages
-from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
-from tecomp.poly.point_sets import Points
-from tecomp.poly.points import first_point
-from tecomp.poly.regions import where_equal
-from tecomp.poly.scopes import Scope
+from tecomp.poly.loops.regions import where_equal
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.sets.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.sets.point_sets import Points
+from tecomp.poly.sets.points import first_point
 from tecomp.scheduling.state import is_scan
 
 

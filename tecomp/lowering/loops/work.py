@@ -15,9 +15,9 @@ from tecomp.lowering.loops.opened import Group
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
-from tecomp.poly.full_tiles import full_tiles
-from tecomp.poly.point_sets import Points
-from tecomp.poly.scopes import first_dims
+from tecomp.poly.loops.full_tiles import full_tiles
+from tecomp.poly.loops.scopes import first_dims
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.pragma import STEPS
 from tecomp.scheduling.state import Ahead, StageState, is_data
 

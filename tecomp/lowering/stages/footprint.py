@@ -15,11 +15,11 @@ from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges
-from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
-from tecomp.poly.full_tiles import free
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import image, united
-from tecomp.poly.scopes import Scope, extend
+from tecomp.poly.loops.full_tiles import free
+from tecomp.poly.loops.regions import image, united
+from tecomp.poly.loops.scopes import Scope, extend
+from tecomp.poly.sets.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import At, is_data
 
 

@@ -22,7 +22,7 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.size_variables import extents_of, sizes_of
 from tecomp.lowering.stages.steps import States, in_steps, states_of
-from tecomp.poly.products import Products, products_of
+from tecomp.poly.sets.products import Products, products_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, initial_stage
 

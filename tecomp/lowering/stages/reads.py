@@ -20,9 +20,9 @@ from tecomp.ir.stmt import Extent, Range
 from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.affine import NotAffine, Space, condition_hull, pw_aff
-from tecomp.poly.point_sets import Points
-from tecomp.poly.points import first_point
+from tecomp.poly.sets.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.sets.point_sets import Points
+from tecomp.poly.sets.points import first_point
 
 
 @dataclass(frozen=True, slots=True)

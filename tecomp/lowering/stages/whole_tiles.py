@@ -16,13 +16,13 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
-from tecomp.poly.affine import NotAffine
-from tecomp.poly.full_tiles import free
-from tecomp.poly.hulls import box_around
-from tecomp.poly.index_map import IndexMap as AnyMap
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import image, is_inside, preimage, rounded
-from tecomp.poly.scopes import Scope
+from tecomp.poly.loops.full_tiles import free
+from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.regions import image, is_inside, preimage, rounded
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.maps.index_map import IndexMap as AnyMap
+from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.relations import made_from
 from tecomp.scheduling.state import Split, StageState, Transform
 

@@ -25,7 +25,7 @@ from tecomp.ir.stmt import (
     check_separators,
 )
 from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
-from tecomp.poly.index_map import IndexMap, image_box
+from tecomp.poly.maps.index_map import IndexMap, image_box
 
 
 def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:

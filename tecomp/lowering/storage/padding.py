@@ -20,7 +20,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.poly.padding import padding_loops
+from tecomp.poly.loops.padding import padding_loops
 
 
 def fill_padding(func: PrimFunc) -> PrimFunc:

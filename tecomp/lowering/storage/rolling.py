@@ -33,10 +33,10 @@ from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
-from tecomp.poly.hulls import windows_around
-from tecomp.poly.point_sets import Points
-from tecomp.poly.regions import convex_around, of_earlier_iterations, without_gaps
-from tecomp.poly.scopes import Scope
+from tecomp.poly.loops.hulls import windows_around
+from tecomp.poly.loops.regions import convex_around, of_earlier_iterations, without_gaps
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import At, StageState
 
 

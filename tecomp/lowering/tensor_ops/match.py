@@ -29,7 +29,7 @@ from tecomp.ir.expr import (
     Select,
 )
 from tecomp.ir.rewrite import children, fold, walk
-from tecomp.poly.tiles import TileDigit
+from tecomp.poly.accesses.tiles import TileDigit
 
 _CHAINS = frozenset((
     BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX, BinOp.AND, BinOp.OR, BinOp.BITAND, BinOp.BITOR,

@@ -13,7 +13,7 @@ from tecomp.ir.expr import BufferLoad, Const, Expr, Var, index_value, logical_an
 from tecomp.ir.rewrite import bottom_up, substitute
 from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, Stmt, seq
 from tecomp.ir.tensor_op import TensorOp, Touch
-from tecomp.poly.tiles import Access, Tile, view
+from tecomp.poly.accesses.tiles import Access, Tile, view
 
 Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
 

@@ -27,9 +27,9 @@ from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds, Memory, with_padding
 from tecomp.lowering.tensor_ops.match import own_loads
 from tecomp.lowering.tensor_ops.place import Masks
-from tecomp.poly.affine import NotAffine
-from tecomp.poly.index_map import IndexMap
-from tecomp.poly.tiles import Access, Tile, beyond, overrun, padded, touched_condition
+from tecomp.poly.accesses.tiles import Access, Tile, beyond, overrun, padded, touched_condition
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.sets.affine import NotAffine
 from tecomp.scheduling.state import AtRoot
 
 

@@ -37,11 +37,11 @@ from tecomp.lowering.tensor_ops.match import (
 )
 from tecomp.lowering.tensor_ops.place import Masks, Operands, operation, placed
 from tecomp.lowering.tensor_ops.tail import masks_of, runs_over
-from tecomp.poly.affine import NotAffine, Space, pw_aff
-from tecomp.poly.hulls import corner
-from tecomp.poly.point_sets import Points
-from tecomp.poly.scopes import Scope, first_dims
-from tecomp.poly.tiles import Access, Tile, TileDigit, clash, digits_of, tile_of, values_at
+from tecomp.poly.accesses.tiles import Access, Tile, TileDigit, clash, digits_of, tile_of, values_at
+from tecomp.poly.loops.hulls import corner
+from tecomp.poly.loops.scopes import Scope, first_dims
+from tecomp.poly.sets.affine import NotAffine, Space, pw_aff
+from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import is_reduction
 
 Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"

@@ -14,7 +14,7 @@ from tecomp.ir.stmt import PrimFunc
 from tecomp.ir.verify import verify
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.padding import fill_padding
-from tecomp.poly.index_map import IndexMap
+from tecomp.poly.maps.index_map import IndexMap
 
 Check = Callable[..., PrimFunc]
 

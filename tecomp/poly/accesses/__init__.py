@@ -1,0 +1,1 @@
+"""What lanes, iterations and cores access, compared."""

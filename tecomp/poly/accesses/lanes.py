@@ -1,0 +1,169 @@
+"""Lanes of operands: what is read, and where it lies, while a result moves along its own lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import islpy as isl
+
+from tecomp.ir.expr import Expr, Var
+from tecomp.poly.sets.affine import Space, index_relation
+from tecomp.poly.sets.context import CONTEXT
+from tecomp.poly.sets.points import first_point
+
+_DIM = isl.dim_type.set
+_OUT = isl.dim_type.out
+Pair = tuple[Mapping[Var, int], Mapping[Var, int]]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where an operand's element lies, at each point of an operation; the lane comes last.
+
+    Attributes:
+        axes: of the operation, those of the result first.
+        extents: of the axes.
+        exprs: the place, in terms of the axes.
+    """
+
+    axes: tuple[Var, ...]
+    extents: tuple[int, ...]
+    exprs: tuple[Expr, ...]
+
+    @property
+    def space(self) -> Space:
+        """Of the axes."""
+        return Space(self.axes)
+
+    @cached_property
+    def box(self) -> isl.Set:
+        """All points."""
+        return self.space.box([(0, extent) for extent in self.extents])
+
+    @cached_property
+    def relation(self) -> isl.Map:
+        """From points to places.
+
+        Raises:
+            NotAffine: a place is no affine function of the axes.
+        """
+        return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
+
+    def next_lane(self, n_kept: int) -> isl.Map:
+        """From each point to the one whose element is in the next lane of the same stick.
+
+        Axes from `n_kept` on keep their values.
+        """
+        count = len(self.exprs)
+        step = _step(count, count - 1)
+        moved = self.relation.apply_range(step).apply_range(self.relation.reverse())
+        for k in range(n_kept, len(self.axes)):
+            moved = moved.equate(isl.dim_type.in_, k, _OUT, k)
+        return moved
+
+    def same_stick(self) -> isl.Map:
+        """Between points whose elements are in one stick."""
+        count = len(self.exprs)
+        stick = self.relation.project_out(_OUT, count - 1, 1)
+        return stick.apply_range(stick.reverse())
+
+    def runs_along(self, axis: int) -> bool:
+        """Whether consecutive values of an axis are at consecutive lanes, from stick to stick."""
+        move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
+        if move.is_empty():
+            return False
+        lane = _step(len(self.exprs), len(self.exprs) - 1)
+        by_lane = self.relation.apply_range(lane).apply_range(self.relation.reverse())
+        rest = move.subtract(by_lane)
+        if rest.is_equal(move):
+            return False
+        # A new stick begins at its first lane.
+        starts = self.relation.intersect_range(
+            isl.Set.universe(self.relation.range().get_space()).fix_val(
+                _DIM, len(self.exprs) - 1, 0)
+        ).domain()
+        return bool(rest.range().is_subset(starts))
+
+
+def _step(count: int, axis: int) -> isl.Map:
+    """`{ [x] -> [y] }` where one coordinate grows by 1 and the others stay."""
+    space = isl.Space.alloc(CONTEXT, 0, count, count)
+    step = isl.Map.universe(space)
+    for k in range(count):
+        if k != axis:
+            step = step.equate(isl.dim_type.in_, k, _OUT, k)
+    local = isl.LocalSpace.from_space(step.get_space())
+    grown = isl.Constraint.alloc_equality(local)
+    grown = grown.set_coefficient_val(isl.dim_type.in_, axis, 1)
+    grown = grown.set_coefficient_val(_OUT, axis, -1).set_constant_val(1)
+    return step.add_constraint(grown)
+
+
+def not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
+    """Two points in neighbouring lanes of the result that read two elements, if there are any."""
+    moves = out.next_lane(n_kept)
+    same = operand.relation.apply_range(operand.relation.reverse())
+    return _first(moves.subtract(same), out)
+
+
+def has_lanes(out: Places, n_kept: int) -> bool:
+    """Whether any two elements are in one stick."""
+    return not out.next_lane(n_kept).is_empty()
+
+
+def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
+    """Two points that show that an operand's lanes are not those of the result, if there are any.
+
+    They are neighbours in the result and not in the operand, or their elements are in other lanes
+    than the result's by different numbers.
+    """
+    count = len(operand.exprs)
+    lane = _step(count, count - 1)
+    follows = operand.relation.apply_range(lane).apply_range(operand.relation.reverse())
+    apart = _first(out.next_lane(n_kept).subtract(follows), out)
+    if apart is not None:
+        return apart
+    shift = index_relation([operand.exprs[-1] - out.exprs[-1]], out.space)
+    shift = shift.intersect_domain(out.box)
+    return _first(
+        isl.Map.from_domain_and_range(out.box, out.box).subtract(
+            shift.apply_range(shift.reverse())), out,
+    )
+
+
+def unaligned(
+    out: Places, offset: Expr, multiple: int
+) -> Mapping[Var, int] | None:
+    """A point in lane 0 of the result where `offset` is no multiple, if there is one."""
+    first = out.relation.intersect_range(
+        isl.Set.universe(out.relation.range().get_space()).fix_val(_DIM, len(out.exprs) - 1, 0)
+    ).domain()
+    rest = index_relation([offset % multiple], out.space).intersect_domain(first)
+    zero = isl.Set.universe(rest.range().get_space()).fix_val(_DIM, 0, 0)
+    bad = first.subtract(rest.intersect_range(zero).domain())
+    return None if bad.is_empty() else first_point(bad, out.space)
+
+
+def not_alone(out: Places) -> Pair | None:
+    """Two elements in one stick, or one that is not in lane 0 twice, if there are any."""
+    same = out.same_stick().subtract(out.relation.apply_range(out.relation.reverse()))
+    found = _first(same, out)
+    if found is not None:
+        return found
+    lane = index_relation([out.exprs[-1]], out.space).intersect_domain(out.box)
+    zero = isl.Set.universe(lane.range().get_space()).fix_val(_DIM, 0, 0)
+    bad = out.box.subtract(lane.intersect_range(zero).domain())
+    return None if bad.is_empty() else (first_point(bad, out.space), first_point(bad, out.space))
+
+
+def _first(pairs: isl.Map, out: Places) -> Pair | None:
+    if pairs.is_empty():
+        return None
+    second = tuple(Var(axis.name) for axis in out.axes)
+    found = first_point(pairs.wrap().flatten(), Space((*out.axes, *second)))
+    return (
+        {axis: found[axis] for axis in out.axes},
+        {axis: found[other] for axis, other in zip(out.axes, second, strict=True)},
+    )

@@ -1,0 +1,307 @@
+"""Tiles of index spaces: the points of a few loops as digits, and accesses compared on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import islpy as isl
+
+from tecomp.ir.expr import Expr, Var
+from tecomp.ir.intervals import Box
+from tecomp.ir.stmt import Extent
+from tecomp.poly.loops.regions import image, united
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.sets.affine import Space, index_relation
+from tecomp.poly.sets.express import set_to_condition, to_expr
+from tecomp.poly.sets.points import first_point
+
+_DIM = isl.dim_type.set
+_PARAM = isl.dim_type.param
+_MOST_VALUES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class TileDigit:
+    """The values `0, stride, ..., (extent - 1) * stride` of dimension `axis`, added to its base."""
+
+    axis: int
+    stride: int
+    extent: int
+
+
+def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scope: Scope
+              ) -> list[list[TileDigit]] | None:
+    """How far each dimension of `points` reaches from its start, whatever the loops around are.
+
+    Returns:
+        For each dimension digits whose sums are the values, the fastest first; None where the
+        values have no bound, or are no sums of digits.
+    """
+    space = scope.space(dims)
+    moved = image(
+        points.intersect_params(scope.context),
+        [dim - start for dim, start in zip(dims, starts, strict=True)], space,
+    )
+    values = moved.project_out(_PARAM, 0, moved.dim(_PARAM))
+    found = []
+    for k in range(len(dims)):
+        line = values.project_out(_DIM, k + 1, len(dims) - k - 1).project_out(_DIM, 0, k)
+        digits = _digits(line.coalesce(), k)
+        if digits is None:
+            return None
+        found.append(digits)
+    return found
+
+
+def _digits(line: isl.Set, axis: int) -> list[TileDigit] | None:
+    if line.is_empty() or not line.dim_is_bounded(_DIM, 0):
+        return None
+    first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
+    if first != 0:
+        return None
+    interval = isl.Set.universe(line.get_space()).lower_bound_val(_DIM, 0, 0)
+    if interval.upper_bound_val(_DIM, 0, last).is_subset(line):
+        return [TileDigit(axis, 1, last + 1)] if last else []
+    if last >= _MOST_VALUES:
+        return None
+    values: list[int] = []
+    line.foreach_point(
+        lambda point: values.append(int(point.get_coordinate_val(_DIM, 0).to_python()))
+    )
+    return _as_digits(sorted(values), axis)
+
+
+def _as_digits(values: list[int], axis: int) -> list[TileDigit] | None:
+    digits: list[TileDigit] = []
+    while len(values) > 1:
+        stride = values[1]
+        count = next((k for k, value in enumerate(values) if value != k * stride), len(values))
+        rest = values[::count]
+        if len(values) % count or values != [a + k * stride for a in rest for k in range(count)]:
+            return None
+        digits.append(TileDigit(axis, stride, count))
+        values = rest
+    return digits
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What the axes of an operation run through, and where in the program that is.
+
+    Attributes:
+        axes: of the operation.
+        extents: how many values each has.
+        places: for each dimension of the program's points its value, in terms of `axes`.
+        points: the values of `axes` that the program asks for.
+        scope: the loops around.
+    """
+
+    axes: tuple[Var, ...]
+    extents: tuple[int, ...]
+    places: tuple[Expr, ...]
+    points: isl.Set
+    scope: Scope
+
+    @property
+    def space(self) -> Space:
+        """Of `axes`."""
+        return self.scope.space(self.axes)
+
+    @property
+    def box(self) -> isl.Set:
+        """All values of `axes`."""
+        return self.space.box([(0, extent) for extent in self.extents])
+
+    def missing(self) -> isl.Set:
+        """The values of `axes` that the program does not ask for, where it asks for some."""
+        rest = self.box.subtract(self.points)
+        return rest.intersect_params(self.scope.context).intersect_params(self.points.params())
+
+    def holds(self, points: isl.Set) -> bool:
+        """Whether all `points` of the program are in this tile."""
+        inside = self.points.apply(index_relation(list(self.places), self.space))
+        return bool(points.intersect_params(self.scope.context).is_subset(inside))
+
+    def lies_in(self, access: Access, memory: Box[Extent]) -> bool:
+        """Whether all that an operand touches, asked for or not, is in (low, extent) of `memory`.
+
+        Raises:
+            NotAffine: an index or a bound is no affine function.
+        """
+        known = self.scope.context.intersect(self.points.params())
+        there = self.box.intersect_params(known).apply(
+            index_relation(list(access.others), self.space)
+        )
+        held = self.scope.space([Var("element") for _ in memory]).box(memory)
+        return bool(there.is_subset(held))
+
+    def is_full(self) -> bool:
+        """Whether all of it is asked for, whatever the loops around."""
+        return bool(self.missing().is_empty())
+
+    def is_never_full(self) -> bool:
+        """Whether a part is missing, whatever the loops around."""
+        return bool(self.full_where().is_empty())
+
+    def full_where(self) -> isl.Set:
+        """The values of the loops around for which nothing is missing."""
+        known = self.scope.context.intersect(self.points.params())
+        return known.subtract(self.missing().params())
+
+    def full_condition(self) -> Expr:
+        """Whether nothing is missing, in terms of the loops around."""
+        inside = self.full_where().gist(self.scope.context).coalesce()
+        return set_to_condition(isl.Set.from_params(inside), self.scope.space(()).names)
+
+
+def tile_of(
+    points: isl.Set, places: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int],
+    scope: Scope,
+) -> Tile:
+    """The tile whose element `axes` is the point `places` of the program.
+
+    Args:
+        points: what the program computes.
+        places: values of the dimensions of `points`, in terms of `axes`.
+        axes: of the operation.
+        extents: of the axes.
+        scope: the loops around.
+    """
+    space = scope.space(axes)
+    box = space.box([(0, extent) for extent in extents])
+    relation = index_relation(list(places), space)
+    asked = box.intersect(points.apply(relation.reverse())).intersect_params(scope.context)
+    return Tile(tuple(axes), tuple(extents), tuple(places), asked.coalesce(), scope)
+
+
+@dataclass(frozen=True)
+class Access:
+    """An operand of an operation, and the same element in the program, at each point of a tile.
+
+    Attributes:
+        own: indices of the operand, in terms of the axes of the operation.
+        others: indices of the tensor, in terms of the axes and the loops around.
+    """
+
+    own: tuple[Expr, ...]
+    others: tuple[Expr, ...]
+
+
+def clash(access: Access, tile: Tile) -> tuple[dict[Var, int], dict[Var, int]] | None:
+    """Two points with one element of the operand but two of the tensor; None if there are none.
+
+    Raises:
+        NotAffine: an index is no affine function of the axes.
+    """
+    space = tile.space
+    own = index_relation(list(access.own), space).intersect_domain(tile.box)
+    others = index_relation(list(access.others), space).intersect_domain(tile.box)
+    same = own.apply_range(own.reverse())
+    apart = same.subtract(others.apply_range(others.reverse())).intersect_params(
+        tile.scope.context
+    )
+    if apart.is_empty():
+        return None
+    second = tuple(Var(axis.name) for axis in tile.axes)
+    pairs = tile.scope.space((*tile.axes, *second))
+    found = first_point(apart.wrap().flatten(), pairs)
+    return (
+        {axis: found[axis] for axis in tile.axes},
+        {axis: found[other] for axis, other in zip(tile.axes, second, strict=True)},
+    )
+
+
+def view(access: Access, tile: Tile, indices: Sequence[Var]) -> tuple[Expr, ...]:
+    """The indices of the tensor as functions of `indices`, those of the operand.
+
+    There is no `clash`.
+    """
+    own = index_relation(list(access.own), tile.space).intersect_domain(tile.box)
+    relation = own.reverse().apply_range(index_relation(list(access.others), tile.space))
+    domain = relation.domain()
+    function = isl.PwMultiAff.from_map(relation)
+    names = tile.scope.space(indices).names
+    found = []
+    for k in range(len(access.others)):
+        found.append(to_expr(function.get_pw_aff(k).gist(domain).coalesce(), names))
+    return tuple(found)
+
+
+def padded(
+    access: Access, tile: Tile, axes: Sequence[Var], shape: Box[Extent], memory: Box[Extent],
+    places: Sequence[Expr],
+) -> isl.Set:
+    """The elements of an operand that lie in the padding of a tensor's memory.
+
+    Args:
+        access: the operand and the tensor.
+        tile: the tile.
+        axes: of the tensor.
+        shape: (low, extent) of its axes.
+        memory: the same for what is stored, at least.
+        places: where an element is stored, in terms of `axes`.
+
+    Raises:
+        NotAffine: a place or a bound is no affine function.
+    """
+    space = tile.scope.space(axes)
+    own, stored = space.box(shape), space.box(memory)
+    place = index_relation(list(places), space)
+    outside = stored.subtract(own)
+    taken = own.apply(place).apply(place.reverse())
+    free = outside.subtract(taken)
+    theirs = index_relation(list(access.others), tile.space)
+    at = tile.box.intersect(free.apply(theirs.reverse()))
+    return at.apply(index_relation(list(access.own), tile.space)).coalesce()
+
+
+def touched_condition(
+    access: Access, tile: Tile, indices: Sequence[Var], padding: isl.Set | None
+) -> Expr:
+    """Which elements of the operand may be read: those that are asked for, and padding."""
+    own = index_relation(list(access.own), tile.space)
+    wanted, all_of_them = tile.points.apply(own), tile.box.apply(own)
+    if padding is not None:
+        wanted = wanted.union(padding)
+    known = all_of_them.intersect_params(tile.scope.context)
+    allowed = united(wanted.intersect(known), tile.scope)
+    return set_to_condition(allowed.gist(known).coalesce(), tile.scope.space(indices).names)
+
+
+def beyond(
+    access: Access, tile: Tile, reduced: Sequence[Var], padding: isl.Set | None
+) -> tuple[bool, bool, bool]:
+    """What an operand has where a reduction goes too far: elements, padding, nothing.
+
+    That is at the points that are missing from a tile of which some step of the reduction is there.
+    """
+    own = index_relation(list(access.own), tile.space)
+    read = overrun(tile, reduced).apply(own)
+    there = tile.points.apply(own)
+    rest = read.subtract(there)
+    has_padding = padding is not None and not rest.intersect(padding).is_empty()
+    nothing = rest if padding is None else rest.subtract(padding)
+    return not read.intersect(there).is_empty(), has_padding, not nothing.is_empty()
+
+
+def overrun(tile: Tile, reduced: Sequence[Var]) -> isl.Set:
+    """The points of a tile that are missing though its element of the result is there."""
+    whole = tile.points
+    for axis in reduced:
+        k = next(n for n, other in enumerate(tile.axes) if other is axis)
+        whole = whole.project_out(_DIM, k, 1).insert_dims(_DIM, k, 1)
+    return tile.box.intersect(whole).subtract(tile.points).intersect_params(tile.scope.context)
+
+
+def values_at(exprs: Sequence[Expr], space: Space, point: Mapping[Var, int]) -> tuple[int, ...]:
+    """The values of affine expressions at a point of parameters and dimensions."""
+    relation = index_relation(list(exprs), space)
+    for k, var in enumerate(space.params):
+        relation = relation.fix_val(_PARAM, k, point.get(var, 0))
+    for k, var in enumerate(space.dims):
+        relation = relation.fix_val(isl.dim_type.in_, k, point.get(var, 0))
+    found: Any = relation.range().sample_point()
+    return tuple(int(found.get_coordinate_val(_DIM, k).to_python()) for k in range(len(exprs)))
+

@@ -1,0 +1,123 @@
+"""Loops over a box whose ends may depend on parameters: what most bands of a schedule are.
+
+isl's AST generator makes the same loops, but takes milliseconds for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import islpy as isl
+
+from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
+from tecomp.ir.stmt import For, ForKind, Stmt
+from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.express import to_expr
+
+_PARAM, _DIM, _DIV = isl.dim_type.param, isl.dim_type.set, isl.dim_type.div
+_MOST_ENDS = 2
+"""Upper ends that a loop may have; isl orders more of them, and drops what it can."""
+
+Body: TypeAlias = Callable[[Mapping[Var, Expr], isl.Set], Stmt]
+Ends: TypeAlias = list[tuple[Expr, Expr]]
+
+
+def box_loops(
+    ends: Ends,
+    points: isl.Set,
+    space: Space,
+    body: Body,
+    kinds: Mapping[Any, ForKind],
+    threads: Mapping[Any, str],
+) -> Stmt:
+    """The loops over a box; a dimension of extent 1 has none.
+
+    Args:
+        ends: first value and extent in each dimension, from `ends_of`.
+        points: the box.
+        space: names the dimensions; each loop variable is named after its dimension.
+        body: makes the innermost statement from the value of each dimension and `points`.
+        kinds: how the loop of a dimension runs, if not serially.
+        threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
+    """
+    loops: list[tuple[Var, Var, Expr, Expr]] = []
+    values: dict[Var, Expr] = {}
+    for dim, (low, extent) in zip(space.dims, ends, strict=True):
+        if is_const(extent, 1) and (is_const(low, 0) or dim not in threads):
+            values[dim] = low
+            continue
+        values[dim] = var = Var(dim.name)
+        loops.append((dim, var, low, extent))
+    statement = body(values, points)
+    for dim, var, low, extent in reversed(loops):
+        kind = kinds.get(dim, ForKind.SERIAL)
+        statement = For(var, low, extent, kind, statement, threads.get(dim, ""))
+    return statement
+
+
+def ends_of(points: isl.Set, space: Space, context: isl.Set | None) -> Ends | None:
+    """First value and extent in each dimension, if `points` is a box; None if it is not.
+
+    Args:
+        points: of `space`.
+        space: names the parameters.
+        context: what is known about the parameters; a set of the parameters alone.
+    """
+    simple = points if context is None else points.gist_params(context)
+    if simple.involves_dims(_PARAM, 0, simple.dim(_PARAM)):
+        return _ends_by_parameters(simple, space)
+    if not simple.is_box() or not simple.is_bounded():
+        return None
+    box: Ends = []
+    for k in range(simple.dim(_DIM)):
+        low, high = simple.dim_min_val(k), simple.dim_max_val(k)
+        if not low.is_int() or not high.is_int():
+            return None
+        extent = int(high.sub(low).to_python()) + 1
+        box.append((Const(int(low.to_python())), Const(extent)))
+    return box
+
+
+def _ends_by_parameters(points: isl.Set, space: Space) -> Ends | None:
+    """The ends of a box from its constraints, each of which is about one dimension."""
+    if points.n_basic_set() != 1:
+        return None
+    (basic,) = points.remove_redundancies().get_basic_sets()
+    count = basic.dim(_DIM)
+    if basic.dim(_DIV):
+        return None
+    lows: list[list[isl.Aff]] = [[] for _ in range(count)]
+    highs: list[list[isl.Aff]] = [[] for _ in range(count)]
+    for constraint in basic.get_constraints():
+        about = [k for k in range(count) if constraint.involves_dims(_DIM, k, 1)]
+        if len(about) != 1:
+            return None
+        (k,) = about
+        aff = constraint.get_aff()
+        factor = aff.get_coefficient_val(isl.dim_type.in_, k).to_python()
+        if abs(factor) != 1:
+            return None
+        rest = aff.set_coefficient_val(isl.dim_type.in_, k, 0)
+        if factor > 0 or constraint.is_equality():
+            lows[k].append(rest.neg() if factor > 0 else rest)
+        if factor < 0 or constraint.is_equality():
+            highs[k].append(rest if factor < 0 else rest.neg())
+    if any(len(low) != 1 or not 1 <= len(high) <= _MOST_ENDS
+           for low, high in zip(lows, highs, strict=True)):
+        return None
+    return [
+        _first_and_extent(low, high, space)
+        for (low,), high in zip(lows, highs, strict=True)
+    ]
+
+
+def _first_and_extent(low: isl.Aff, highs: list[isl.Aff], space: Space) -> tuple[Expr, Expr]:
+    extents = [
+        index_value(to_expr(high.sub(low).add_constant_val(1), space.names)) for high in highs
+    ]
+    extents.sort(key=lambda extent: not isinstance(extent, Const))
+    extent = extents[0]
+    for other in extents[1:]:
+        extent = binary(BinOp.MIN, extent, other)
+    return index_value(to_expr(low, space.names)), extent

@@ -1,0 +1,330 @@
+"""Loops over lines cut into tiles, whose lengths may depend on parameters: most of symbolic bands.
+
+A line is `step * d + ... < length`: the dimensions count through it from 0, the first one fastest
+in steps. isl's AST generator makes the same loops, but takes tens of milliseconds where full tiles
+get loops of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import islpy as isl
+
+from tecomp.ir.expr import (
+    BinOp,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+    is_const,
+)
+from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
+from tecomp.poly.loops.box_loops import Body
+from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.express import set_to_condition, to_expr
+
+_DIM, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Dimensions that count through `length` points.
+
+    Attributes:
+        steps: how far one more of each dimension leads, outermost first.
+        length: a function of the parameters.
+        is_tiled: whether full tiles, one for each value of the first dimension, are apart.
+        most: so many values has the first dimension at most, if that is known.
+    """
+
+    steps: Mapping[int, int]
+    length: isl.Aff
+    most: int | None
+    is_tiled: bool = False
+
+    @property
+    def first(self) -> int:
+        """The dimension that leads farthest."""
+        return next(iter(self.steps))
+
+    def full(self) -> isl.Set:
+        """Where the tile that a value of the first dimension stands for is whole."""
+        step = self.steps[self.first]
+        return _holds(self.length.add_constant_val(-step).add_coefficient_val(
+            _IN, self.first, -step))
+
+    def cut(self) -> isl.Set:
+        """Where it is begun, but not whole."""
+        step = self.steps[self.first]
+        rest = self.length.add_coefficient_val(_IN, self.first, -step)
+        begun = _holds(rest.add_constant_val(-1))
+        return begun.intersect(_holds(rest.neg().add_constant_val(step - 1)))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Points that are the product of lines.
+
+    Attributes:
+        points: all of them.
+        fixed: dimensions that have one value.
+        extents: how many values other dimensions have at most, where a number says so.
+        lines: by dimension.
+        guard: what parameters have to fulfil that there are any points.
+    """
+
+    points: isl.Set
+    fixed: Mapping[int, int]
+    extents: Mapping[int, int]
+    lines: Mapping[int, _Line]
+    guard: isl.Set
+
+
+def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Tiles | None:
+    """`points` as lines; None if they are something else.
+
+    Args:
+        points: to be visited.
+        isolated: those of them that are to have loops of their own; they have to be full tiles.
+        context: what is known about the parameters; a set of the parameters alone.
+    """
+    simple = points if context is None else points.gist_params(context)
+    if simple.n_basic_set() != 1:
+        return None
+    # That there are no points may only show here.
+    pieces = simple.remove_redundancies().get_basic_sets()
+    if not pieces or pieces[0].dim(_DIV):
+        return None
+    basic = pieces[0]
+    found = _read(basic)
+    if found is None:
+        return None
+    fixed, extents, lines, guards = found
+    if any(k not in fixed and k not in extents and k not in lines for k in range(basic.dim(_DIM))):
+        return None
+    guard = isl.Set.universe(points.get_space().params())
+    for each in guards:
+        guard = guard.intersect(_holds(each).params())
+    tiles = Tiles(points, fixed, extents, lines, guard)
+    return tiles if isolated is None else _with_full_tiles(tiles, isolated, context)
+
+
+_Read: TypeAlias = "tuple[dict[int, int], dict[int, int], dict[int, _Line], list[isl.Aff]]"
+
+
+def _read(basic: isl.BasicSet) -> _Read | None:
+    """The fixed dimensions, extents, lines and guards that constraints say; None for others."""
+    fixed: dict[int, int] = {}
+    extents: dict[int, int] = {}
+    uppers: list[tuple[dict[int, int], isl.Aff]] = []
+    guards: list[isl.Aff] = []
+    starts: set[int] = set()
+    for constraint in basic.get_constraints():
+        factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM))
+        number = int(rest.get_constant_val().to_python()) if rest.is_cst() else None
+        match [*factors.items()], constraint.is_equality():
+            case [(k, 1 | -1 as factor)], True if number is not None:
+                fixed[k] = -number * factor
+            case _, True:
+                return None
+            case [], _:
+                guards.append(rest)
+            case [(k, 1)], _ if number == 0:
+                starts.add(k)
+            case [(k, -1)], _ if number is not None:
+                extents[k] = number + 1
+            case outer, _ if all(factor < 0 for _, factor in outer):
+                uppers.append(({k: -factor for k, factor in outer}, rest))
+            case _:
+                return None
+    inside = [k for each, _ in uppers for k in each]
+    if len(set(inside)) < len(inside) or not starts >= {*extents, *inside}:
+        return None
+    lines: dict[int, _Line] = {}
+    for each, rest in uppers:
+        line = _Line(each, rest.add_constant_val(1), extents.get(min(each)))
+        lines.update(dict.fromkeys(each, line))
+    return fixed, extents, lines, guards
+
+
+def _parts(aff: isl.Aff, count: int) -> tuple[dict[int, int], isl.Aff]:
+    """The factors of dimensions in a sum, outermost first, and the rest of it."""
+    factors: dict[int, int] = {}
+    for k in range(count):
+        if factor := int(aff.get_coefficient_val(_IN, k).to_python()):
+            factors[k] = factor
+            aff = aff.set_coefficient_val(_IN, k, 0)
+    return factors, aff
+
+
+def _with_full_tiles(
+    tiles: Tiles, isolated: isl.Set, context: isl.Set | None
+) -> Tiles | None:
+    """`tiles` with those lines marked whose full tiles are apart; None if others are."""
+    known = isolated if context is None else isolated.intersect_params(context)
+    expected = tiles.points if context is None else tiles.points.intersect_params(context)
+    marked = {}
+    for k, line in tiles.lines.items():
+        if k == line.first and _is_cut_evenly(line, tiles.extents) and known.is_subset(line.full()):
+            expected = expected.intersect(line.full())
+            marked.update(dict.fromkeys(line.steps, replace(line, is_tiled=True)))
+    if not marked or not expected.is_equal(known):
+        return None
+    return replace(tiles, lines={**tiles.lines, **marked})
+
+
+def _is_cut_evenly(line: _Line, extents: Mapping[int, int]) -> bool:
+    """Whether each dimension goes on where all of the next one ends."""
+    steps = [*line.steps.items()]
+    if len(steps) < 2 or steps[-1][1] != 1:
+        return False
+    return all(
+        step == inner * extents.get(k, 0)
+        for (_, step), (k, inner) in pairwise(steps)
+    )
+
+
+def _holds(aff: isl.Aff) -> isl.Set:
+    """Where a function is not negative."""
+    universe = isl.BasicSet.universe(aff.get_domain_space())
+    constraint = isl.Constraint.inequality_from_aff(aff)
+    return isl.Set.from_basic_set(universe.add_constraint(constraint))
+
+
+def tile_loops(
+    tiles: Tiles,
+    space: Space,
+    body: Body,
+    kinds: Mapping[Any, ForKind],
+    threads: Mapping[Any, str],
+    context: isl.Set | None,
+) -> Stmt:
+    """The loops over `tiles`.
+
+    Args:
+        tiles: from `tiles_of`.
+        space: names the dimensions; each loop variable is named after its dimension.
+        body: makes the innermost statement from the value of each dimension and the points that
+            this copy of it is for.
+        kinds: how the loop of a dimension runs, if not serially.
+        threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
+        context: what is known about the parameters; a set of the parameters alone.
+    """
+    rests = {line.first: line.length for line in tiles.lines.values()}
+    make = _Loops(tiles, space, body, kinds, threads, context)
+    return make.guarded(tiles.guard, make.loops((), rests, tiles.points, is_full=True))
+
+
+_Rests: TypeAlias = "Mapping[int, isl.Aff | None]"
+"""What is left of each line, by its first dimension, for the values of the loops around; None where
+inner dimensions take all their values."""
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """Makes loops, from the outermost inwards; its fields are the arguments of `tile_loops`."""
+
+    tiles: Tiles
+    space: Space
+    body: Body
+    kinds: Mapping[Any, ForKind]
+    threads: Mapping[Any, str]
+    context: isl.Set | None
+
+    def loops(
+        self, values: tuple[Expr, ...], rests: _Rests, points: isl.Set, *, is_full: bool
+    ) -> Stmt:
+        """The loops inside of those whose `values` are given, through `points`.
+
+        `is_full` says whether all tiles around are whole.
+        """
+        k = len(values)
+        if k == len(self.space.dims):
+            return self.body(dict(zip(self.space.dims, values, strict=True)), points)
+        if k in self.tiles.fixed:
+            fixed = index_value(self.tiles.fixed[k])
+            return self.loops((*values, fixed), rests, points, is_full=is_full)
+        line = self.tiles.lines.get(k)
+        if line is not None and line.is_tiled and is_full and k == line.first:
+            return self._split(line, values, rests, points)
+        extent = self._extent(k, values, rests, points)
+        rest = None if line is None else rests[line.first]
+        if line is not None and rest is not None:
+            left = rest.add_coefficient_val(_IN, k, -line.steps[k])
+            rests = {**rests, line.first: left}
+        return self._loop(extent, values, lambda now: self.loops(
+            now, rests, points, is_full=is_full))
+
+    def _split(
+        self, line: _Line, values: tuple[Expr, ...], rests: _Rests, points: isl.Set
+    ) -> Stmt:
+        """The loops over full tiles, and those in the one after them that is begun."""
+        step, first = line.steps[line.first], line.first
+        whole = line.length.scale_down_val(step).floor()
+        count = self._least(line.most, self._expr(whole, values))
+        full = self._loop(count, values, lambda now: self.loops(
+            now, {**rests, first: None}, points.intersect(line.full()), is_full=True))
+        rest = line.length.mod_val(step)
+        cut = self.loops(
+            (*values, self._expr(whole, values)), {**rests, first: rest},
+            points.intersect(line.cut()), is_full=False)
+        if first + 1 not in line.steps:
+            cut = IfThenElse(Compare(CmpOp.GT, self._expr(rest, values), Const(0)), cut)
+        is_begun = _holds(line.length)
+        if line.most is not None:
+            is_begun = is_begun.intersect(_holds(
+                line.length.neg().add_constant_val(line.most * step - 1)))
+        return seq(full, self.guarded(is_begun.params(), cut))
+
+    def _extent(
+        self, k: int, values: tuple[Expr, ...], rests: _Rests, points: isl.Set
+    ) -> Expr:
+        """How many values a dimension takes inside of those around."""
+        most, line = self.tiles.extents.get(k), self.tiles.lines.get(k)
+        rest = None if line is None else rests[line.first]
+        if line is None or rest is None:
+            return index_value(self.tiles.extents[k])
+        step = line.steps[k]
+        extent = self._expr(rest.add_constant_val(step - 1).scale_down_val(step), values)
+        if most is None:
+            return extent
+        is_enough = self._known(points).is_subset(_holds(rest.neg().add_constant_val(most * step)))
+        return extent if is_enough else self._least(most, extent)
+
+    def _loop(
+        self,
+        extent: Expr,
+        values: tuple[Expr, ...],
+        inner: Callable[[tuple[Expr, ...]], Stmt],
+    ) -> Stmt:
+        if is_const(extent, 1):
+            return inner((*values, Const(0)))
+        dim = self.space.dims[len(values)]
+        var = Var(dim.name)
+        kind, thread = self.kinds.get(dim, ForKind.SERIAL), self.threads.get(dim, "")
+        return For(var, Const(0), extent, kind, inner((*values, var)), thread)
+
+    def _expr(self, value: isl.Aff, values: tuple[Expr, ...]) -> Expr:
+        """A function, rounded down, for the values of the loops around."""
+        names = {f"d{k}": each for k, each in enumerate(values)}
+        return index_value(to_expr(value, {**self.space.names, **names}))
+
+    def _least(self, most: int | None, extent: Expr) -> Expr:
+        return extent if most is None else binary(BinOp.MIN, Const(most), extent)
+
+    def _known(self, points: isl.Set) -> isl.Set:
+        return points if self.context is None else points.intersect_params(self.context)
+
+    def guarded(self, where: isl.Set, statement: Stmt) -> Stmt:
+        """`statement`, on condition that the parameters are in `where`."""
+        if self.context is not None:
+            where = where.gist(self.context)
+        condition = set_to_condition(where.from_params(), self.space.names)
+        return statement if is_const(condition, 1) else IfThenElse(condition, statement)

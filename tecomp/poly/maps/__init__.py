@@ -1,0 +1,1 @@
+"""Index maps, and the questions about them: extents, injectivity, inverse, padding."""

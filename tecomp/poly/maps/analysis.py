@@ -1,0 +1,345 @@
+"""What follows from an index map on a shape: does it lose elements, and where are they?
+
+The axes fall apart into groups that no result of the map connects, and each group is decided on
+its own: by its digits; if those do not tell, by looking at a small number of elements, by
+integer sets, or by looking at a great number of elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import BOOL, INT64
+from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
+from tecomp.ir.extents import constant_shape, is_empty
+from tecomp.ir.quasi_affine import QuasiAffine
+from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.simplify import simplify
+from tecomp.ir.stmt import Extent
+from tecomp.poly.maps import bits
+from tecomp.poly.maps import enumerate as elements
+from tecomp.poly.maps.extents import bounds_of, extent_of
+from tecomp.poly.maps.layout_sets import LayoutSet
+from tecomp.poly.maps.solve import Solution, solve
+from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.context import isl_work
+from tecomp.poly.sets.reader import Reader
+
+Index = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Axes, and the results of a map that depend on them and on nothing else.
+
+    Attributes:
+        axes: the positions of the axes.
+        variables: the axes.
+        extents: of the axes; none is 0.
+        results: the results, in which other axes may occur where they do not matter.
+        others: all axes of the map.
+        forms: of the results, with periods.
+        reader: for forms without.
+        places: a variable for each result.
+        ends: the extent of each result.
+    """
+
+    axes: tuple[int, ...]
+    variables: tuple[Var, ...]
+    extents: tuple[Extent, ...]
+    results: tuple[Expr, ...]
+    others: tuple[Var, ...]
+    forms: tuple[QuasiAffine | None, ...]
+    reader: Reader
+    places: tuple[Var, ...]
+    ends: tuple[Extent, ...]
+
+    @cached_property
+    def solution(self) -> Solution | None:
+        """The indices and conditions that the digits give, if they give any."""
+        forms = []
+        for form, expr in zip(self.forms, self.results, strict=True):
+            exact = self.reader.exact(form, expr)
+            if exact is None:
+                return None
+            forms.append(exact)
+        extents = dict(zip(self.axes, self.extents, strict=True))
+        return solve(forms, self.places, self.reader, extents, self.ends)
+
+    @cached_property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The results in terms of the axes of this group alone."""
+        own = set(self.variables)
+        zeros = {var: Const(0, INT64) for var in self.others if var not in own}
+        return tuple(substitute(expr, zeros) for expr in self.results)
+
+    @cached_property
+    def set(self) -> LayoutSet:
+        """The same as an integer set."""
+        return LayoutSet(self.exprs, self.variables, self.extents)
+
+    @cached_property
+    def _is_affine(self) -> bool:
+        try:
+            return bool(self.set.relation.get_ctx())
+        except NotAffine:
+            return False
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return elements.is_small(self.exprs, self.variables, self.extents)
+
+    @cached_property
+    def _elements(self) -> tuple[Index, list[elements.Array]]:
+        shape = elements.few_enough(self.exprs, self.variables, self.extents)
+        return shape, elements.over_box(self.exprs, self.variables, shape)
+
+    @cached_property
+    def collision(self) -> tuple[Index, Index] | None:
+        """The first two indices of this group that share a place."""
+        if self.solution is not None:
+            if not self.solution.free:
+                return None
+            # Elements that differ in free digits alone; the last axis counts least.
+            number, unit = self.solution.free[-1]
+            axis = self.axes.index(number)
+            origin = (0,) * len(self.axes)
+            return origin, (*origin[:axis], unit, *origin[axis + 1 :])
+        if not self._is_small:
+            if self._is_affine:
+                return self.set.first_collision()
+            if self._bit_indices is not None:
+                return None
+        shape, places = self._elements
+        return elements.first_collision(places, shape)
+
+    @cached_property
+    def _bit_indices(self) -> tuple[Expr, ...] | None:
+        """The indices as exclusive ors of bits of the place; if there are any, none collide."""
+        shape = constant_shape(self.extents)
+        if shape is None or self._depends_on_more:
+            return None
+        return bits.invert(self.exprs, self.variables, shape, self.places)
+
+    @property
+    def _depends_on_more(self) -> bool:
+        own = set(self.variables)
+        return any(var not in own for expr in self.exprs for var in free_variables(expr))
+
+    def count_places(self) -> int:
+        """How many places hold an element, for constant extents."""
+        shape = constant_shape(self.extents)
+        if shape is not None and self.collision is None:
+            return prod(shape)
+        if not self._is_small and self._is_affine:
+            return self.set.count_places()
+        shape, places = self._elements
+        return elements.count_places(places, prod(shape))
+
+    @cached_property
+    def inverse(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
+        """Each index in terms of the places, and what holds at places without an element.
+
+        None if no expression was found; the group is injective.
+        """
+        is_full = self._is_full
+        if self.solution is not None and self.solution.indices is not None:
+            indices = self.solution.indices
+            return indices, () if is_full else self._possible(self.solution.misses)
+        if self._is_affine:
+            indices = self.set.inverse(self.places)
+            if is_full:
+                return indices, ()
+            return indices, self._possible((self.set.misses(self.places, self.ends),))
+        found = self._bit_indices
+        if found is None:
+            return None
+        return found, () if is_full else self._misses(found)
+
+    @property
+    def _is_full(self) -> bool:
+        shape, ends = constant_shape(self.extents), constant_shape(self.ends)
+        return shape is not None and ends is not None and prod(shape) == prod(ends)
+
+    def _possible(self, misses: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """`misses`, or nothing if none of them holds for any symbolic size."""
+        if not misses or constant_shape((*self.extents, *self.ends)) is not None:
+            return misses
+        try:
+            return () if self.set.is_never(misses, self.places, self.ends) else misses
+        except NotAffine:
+            return misses
+
+    def _misses(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """A place holds an element if the index that it would be of is one and leads back to it."""
+        ranges = {p: (0, index_value(n) - 1) for p, n in zip(self.places, self.ends, strict=True)}
+        back = dict(zip(self.variables, indices, strict=True))
+        conditions = [
+            Compare(CmpOp.GE, index, index_value(extent))
+            for index, extent in zip(indices, self.extents, strict=True)
+        ]
+        conditions += [
+            Compare(CmpOp.NE, substitute(expr, back), place)
+            for expr, place in zip(self.exprs, self.places, strict=True)
+        ]
+        short = (simplify(condition, ranges) for condition in conditions)
+        return tuple(c for c in short if not (isinstance(c, Const) and not c.value))
+
+    def is_bijective(self) -> bool:
+        """Whether it is injective and leaves no place empty, whatever its symbolic extents."""
+        if self.collision is not None:
+            return False
+        if constant_shape((*self.extents, *self.ends)) is not None:
+            return self._is_full
+        return self.inverse is not None and not self.inverse[1]
+
+
+class Analysis:
+    """All answers about a map on a shape; each is found when it is first asked for."""
+
+    def __init__(
+        self,
+        variables: tuple[Var, ...],
+        exprs: tuple[Expr, ...],
+        shape: tuple[Extent, ...],
+        ends: tuple[Extent, ...] | None = None,
+    ) -> None:
+        """Prepare the answers.
+
+        Args:
+            variables: the axes of the map.
+            exprs: its results, quasi-affine or bit operations.
+            shape: an extent for each axis.
+            ends: the shape that the map gives, where it is more than the results say.
+        """
+        self._given_ends = ends
+        self.variables = variables
+        self.exprs = exprs
+        self.shape = shape
+        self.places = tuple(Var(f"p{k}") for k in range(len(exprs)))
+
+    @cached_property
+    def _numbers(self) -> dict[Var, int]:
+        return {var: k for k, var in enumerate(self.variables)}
+
+    @cached_property
+    def forms(self) -> tuple[QuasiAffine | None, ...]:
+        """Each result as a sum of digits with their periods; None for one that is no form."""
+        return tuple(self._reader.form(expr) for expr in self.exprs)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self._numbers, bounds_of(self.shape), keeps_periods=True)
+
+    @cached_property
+    def ends(self) -> tuple[Extent, ...]:
+        """The shape that the map gives."""
+        return self._given_ends or tuple(
+            extent_of(expr, form, self._reader, self.variables, self.shape)
+            for expr, form in zip(self.exprs, self.forms, strict=True)
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no element at all."""
+        return is_empty(self.shape)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The independent parts of the map. Extents of 0 count as 1 here."""
+        parts = [([k], list[int]()) for k in range(len(self.variables))]
+        for result, (expr, form) in enumerate(zip(self.exprs, self.forms, strict=True)):
+            used = form.unknowns if form is not None else self._axes_in(expr)
+            met = [part for part in parts if not used.isdisjoint(part[0])]
+            if len(met) != 1:
+                parts = [part for part in parts if used.isdisjoint(part[0])]
+                met = [([k for p in met for k in p[0]], [k for p in met for k in p[1]])]
+                parts += met
+            met[0][1].append(result)
+        shape = tuple(1 if is_empty((n,)) else n for n in self.shape)
+        reader = Reader(self._numbers, bounds_of(shape))
+        return tuple(
+            self._group(sorted(axes), sorted(results), shape, reader) for axes, results in parts
+        )
+
+    def _axes_in(self, expr: Expr) -> frozenset[int]:
+        numbers = self._numbers
+        return frozenset(numbers[var] for var in free_variables(expr) if var in numbers)
+
+    def _group(
+        self, axes: list[int], results: list[int], shape: tuple[Extent, ...], reader: Reader
+    ) -> Group:
+        return Group(
+            tuple(axes),
+            tuple(self.variables[k] for k in axes),
+            tuple(shape[k] for k in axes),
+            tuple(self.exprs[k] for k in results),
+            self.variables,
+            tuple(self.forms[k] for k in results),
+            reader,
+            tuple(self.places[k] for k in results),
+            tuple(self.ends[k] for k in results),
+        )
+
+    @cached_property
+    def collision(self) -> tuple[Index, Index] | None:
+        """The first two indices that share a place."""
+        if self.is_empty:
+            return None
+        pairs: list[tuple[Index, Index]] = []
+        with isl_work("index map", LayoutError):
+            for group in self.groups:
+                if group.collision is not None:
+                    first, second = (self._spread(group, index) for index in group.collision)
+                    pairs.append((first, second))
+        if not pairs:
+            return None
+        # Of the groups that collide at the first such index, the one with the nearest partner.
+        return min(pairs)
+
+    def _spread(self, group: Group, index: Index) -> Index:
+        whole = [0] * len(self.shape)
+        for axis, n in zip(group.axes, index, strict=True):
+            whole[axis] = n
+        return tuple(whole)
+
+    @cached_property
+    def is_bijective(self) -> bool:
+        """Whether every place of the resulting shape holds exactly one element."""
+        if self.is_empty:
+            return is_empty(self.ends)
+        with isl_work("index map", LayoutError):
+            return all(group.is_bijective() for group in self.groups)
+
+    @cached_property
+    def n_places(self) -> int:
+        """How many places hold an element, for a constant shape."""
+        if self.is_empty:
+            return 0
+        with isl_work("index map", LayoutError):
+            return prod(group.count_places() for group in self.groups)
+
+    @cached_property
+    def inverse(self) -> tuple[tuple[Expr, ...], Expr] | None:
+        """Each index in terms of `places`, and where the places hold none; the map is injective.
+
+        None if no expression was found.
+        """
+        indices: list[Expr] = [Const(0, INT64)] * len(self.shape)
+        misses: list[Expr] = []
+        with isl_work("index map", LayoutError):
+            for group in self.groups:
+                if self.is_empty and group.collision is not None:
+                    continue  # no place has an element, so any index will do
+                if group.inverse is None:
+                    return None
+                for axis, index in zip(group.axes, group.inverse[0], strict=True):
+                    indices[axis] = index
+                misses += group.inverse[1]
+        if self.is_empty:
+            return tuple(indices), Const(True, BOOL)
+        return tuple(indices), logical_or(*misses)

@@ -1,0 +1,387 @@
+"""Index maps: at which place of memory each element of a tensor lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Const, Expr, Var, index_value, is_const
+from tecomp.ir.extents import constant_shape, plus, product, simplified, times
+from tecomp.ir.given import check_list
+from tecomp.ir.rewrite import substitute
+from tecomp.ir.simplify import Ranges, simplify
+from tecomp.ir.stmt import Extent, Range
+from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.poly.maps.analysis import Analysis, Index
+from tecomp.poly.maps.boxes import box_of
+from tecomp.poly.maps.equivalence import are_equal
+from tecomp.poly.maps.quasi_affine import check
+from tecomp.poly.maps.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
+
+_CURE = "use IndexMap.from_func, which takes a function of the indices"
+
+__all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IndexMap(PlainIndexMap):
+    """A layout: `lambda initial_indices: final_indices`, and what can be asked of it.
+
+    The questions take the shape of the tensor; an extent may be an expression such as `n`, and
+    the answer then holds for every size. Answers are kept, so asking again costs nothing.
+
+    Raises:
+        LayoutError: a result is none of the operations that layouts are decided for.
+
+    Source:
+        transform_layout RFC, IndexMapNode; extents as in `tecomp.poly.maps.extents`.
+    """
+
+    _answers: dict[tuple[int, ...], Analysis] = field(default_factory=dict, init=False)
+    _parts: tuple[IndexMap, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        check_list(self.initial_indices, Var, "index map: initial_indices", _CURE, LayoutError)
+        check_list(self.final_indices, Expr, "index map: final_indices", _CURE, LayoutError)
+        check_list(self.axis_separators, int, "index map: axis_separators", _CURE, LayoutError)
+        for expr in self.final_indices:
+            check(expr)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Answers are about this process, where they are numbered; they are found again.
+        return _again, (self.initial_indices, self.final_indices, self.axis_separators, self._parts)
+
+    @classmethod
+    def from_func(cls, function: Callable[..., Any], ndim: int | None = None) -> IndexMap:
+        """The map that `function` writes down.
+
+        Args:
+            function: called once with an index for each of its parameters; `*i` stands for all
+                that are not named, and parameters after `*i` for the last ones. Returns a list
+                of index expressions and integers, with `AXIS_SEPARATOR` where a new physical
+                axis begins.
+            ndim: how many indices there are; checked, and needed for `*i`.
+
+        Raises:
+            LayoutError: the function takes or returns something else.
+
+        >>> IndexMap.from_func(lambda n, h, w, c: [n, c // 4, h, w, c % 4])
+        lambda n, h, w, c: [n, c // 4, h, w, c % 4]
+        """
+        return cls(*trace(function, ndim))
+
+    @classmethod
+    def lift(cls, plain: PlainIndexMap) -> IndexMap:
+        """A map of the IR with the questions of this class."""
+        if isinstance(plain, cls):
+            return plain
+        if not isinstance(plain, PlainIndexMap):
+            raise LayoutError(
+                f"index map: expected an index map, got {plain!r}; make one with "
+                "IndexMap.from_func"
+            )
+        return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
+
+    @property
+    def plain(self) -> PlainIndexMap:
+        """The same map as a node of the IR, equal to what is parsed from its text."""
+        return PlainIndexMap(self.initial_indices, self.final_indices, self.axis_separators)
+
+    @property
+    def formula(self) -> str:
+        """The map as text that does not depend on what its indices are called.
+
+        >>> IndexMap.from_func(lambda i, j: [j, i // 4, i % 4]).formula
+        '(i0, i1) -> (i1, i0 // 4, i0 % 4)'
+        """
+        axes = [Var(f"i{k}") for k in range(len(self.initial_indices))]
+        return f"({', '.join(map(str, axes))}) -> ({', '.join(map(str, self.map_indices(axes)))})"
+
+    def map_indices(self, indices: Sequence[Expr | int]) -> list[Expr]:
+        """The place of the element at `indices`, simplified.
+
+        Raises:
+            LayoutError: there are more or fewer indices than the map takes.
+
+        >>> from tecomp.ir.expr import Var
+        >>> i, j = Var("i"), Var("j")
+        >>> IndexMap.from_func(lambda x, y: [x // 4, y, x % 4]).map_indices([i * 4, j])
+        [i, j, 0]
+        """
+        _check_list(indices, "indices")
+        if len(indices) != len(self.initial_indices):
+            raise LayoutError(
+                f"index map: {self} is for {len(self.initial_indices)} axes, got {len(indices)} "
+                f"indices, {_list(indices)}"
+            )
+        values = {
+            var: index_value(index)
+            for var, index in zip(self.initial_indices, indices, strict=True)
+        }
+        return [simplify(substitute(expr, values)) for expr in self.final_indices]
+
+    def then(self, after: PlainIndexMap) -> IndexMap:
+        """This map followed by `after`, with the separators of `after`.
+
+        The result has the places that the maps have one after the other: what the first one
+        declares or pads is there for the second.
+
+        >>> tiles = IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+        >>> tiles.then(IndexMap.from_func(lambda a, b, c: [b, a, c]))
+        lambda i, j: [j, i // 4, i % 4]
+        >>> halves = IndexMap.from_func(lambda i: [i // 4, i % 4])
+        >>> halves.then(IndexMap.from_func(lambda a, b: [a * 4 + b])).map_shape([14])
+        (16,)
+        """
+        last = IndexMap.lift(after)
+        results = last.map_indices(self.final_indices)
+        made = IndexMap(self.initial_indices, tuple(results), last.axis_separators)
+        first = tuple(IndexMap(m.initial_indices, m.final_indices) for m in self.parts)
+        object.__setattr__(made, "_parts", (*first, *last.parts))
+        return made
+
+    @property
+    def parts(self) -> tuple[IndexMap, ...]:
+        """The maps that this one applies one after the other; itself if it is not composed."""
+        return self._parts or (self,)
+
+    def map_shape(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
+        """The extent of each result for a tensor of `shape`.
+
+        `% c` has the full period c and `// c` the ceiling; a result that is made otherwise has
+        the least extent that holds all its values. A composed map gives what its parts give one
+        after the other.
+
+        Raises:
+            LayoutError: a result is negative for some index.
+
+        >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).map_shape([14])
+        (4, 4)
+        """
+        return self.on(shape).ends
+
+    def is_injective(self, shape: Sequence[Extent]) -> bool:
+        """Whether all elements of a tensor of `shape` have places of their own."""
+        return self.on(shape).collision is None
+
+    def is_bijective(self, shape: Sequence[Extent]) -> bool:
+        """Whether every place of `map_shape(shape)` holds exactly one element.
+
+        For symbolic extents: whether it is so for all their values.
+        """
+        return self.on(shape).is_bijective
+
+    def collision(self, shape: Sequence[Extent]) -> tuple[Index, Index] | None:
+        """The first two elements that share a place, or None if there are none.
+
+        >>> IndexMap.from_func(lambda i, j: [i % 2, j]).collision([4, 4])
+        ((0, 0), (2, 0))
+        """
+        return self.on(shape).collision
+
+    def padding_count(self, shape: Sequence[Extent]) -> Extent:
+        """How many places of `map_shape(shape)` hold no element.
+
+        Raises:
+            LayoutError: an extent is symbolic and the map is not injective.
+
+        >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).padding_count([14])
+        2
+        """
+        analysis = self.on(shape)
+        if constant_shape((*analysis.shape, *analysis.ends)) is None:
+            self._refuse_collision(analysis, "the padding depends on the sizes; ")
+            unused = plus(product(analysis.ends), times(product(analysis.shape), -1))
+            return simplified(unused)
+        places = product(analysis.ends)
+        assert isinstance(places, int)
+        return places - analysis.n_places
+
+    def inverse(self, shape: Sequence[Extent]) -> IndexMap:
+        """The map from places back to the elements of a tensor of `shape`.
+
+        Raises:
+            LayoutError: two elements share a place, some place holds none, or no expression
+                for the inverse was found.
+
+        >>> IndexMap.from_func(lambda i: [(i + 3) % 16]).inverse([16])
+        lambda p0: [(p0 - 3) % 16]
+        """
+        analysis = self.on(shape)
+        self._refuse_collision(analysis)
+        if not analysis.is_bijective:
+            unused = self.padding_count(shape)
+            count = f"{unused} of the {product(analysis.ends)}"
+            raise LayoutError(
+                f"index map: {count if isinstance(unused, int) else 'for some sizes,'} places of "
+                f"{_list(analysis.ends)} hold no element of {_list(analysis.shape)} under {self}, "
+                "so it has no inverse; non_surjective_inverse also gives where they are"
+            )
+        return self.non_surjective_inverse(shape)[0]
+
+    def non_surjective_inverse(self, shape: Sequence[Extent]) -> tuple[IndexMap, Expr]:
+        """The map from places back to elements, and where the places hold none.
+
+        Returns:
+            The inverse, right for every place that holds an element, and a condition over its
+            `initial_indices` that holds for those places of `map_shape(shape)` that do not.
+
+        Raises:
+            LayoutError: two elements share a place, or no expression was found.
+
+        >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).non_surjective_inverse([14])
+        (lambda p0, p1: [4 * p0 + p1], 4 * p0 + p1 >= 14)
+        """
+        analysis = self.on(shape)
+        self._refuse_collision(analysis)
+        if analysis.inverse is None:
+            raise LayoutError(
+                f"index map: {self} loses no element of {_list(analysis.shape)}, but no "
+                "expression for its inverse was found; keep the bit operations to + without "
+                "carry, ^, shifts and masks by constants, each index with at least one result"
+            )
+        indices, is_padding = analysis.inverse
+        return IndexMap(analysis.places, indices), is_padding
+
+    def inverse_or_none(self, shape: Sequence[Extent]) -> IndexMap | None:
+        """The map from places back to elements, or None where no expression was found.
+
+        Raises:
+            LayoutError: two elements share a place.
+        """
+        analysis = self.on(shape)
+        self._refuse_collision(analysis)
+        return IndexMap(analysis.places, analysis.inverse[0]) if analysis.inverse else None
+
+    def is_equivalent_to(
+        self, other: PlainIndexMap, shape: Sequence[Extent] | None = None
+    ) -> bool:
+        """Whether both maps give every element of a tensor of `shape` the same place.
+
+        Without a shape: whether they do so for all indices, negative ones included. Separators
+        do not count.
+
+        >>> wrapped = IndexMap.from_func(lambda i: [i // 4 % 4, i % 4])
+        >>> wrapped.is_equivalent_to(IndexMap.from_func(lambda i: [i // 4, i % 4]), [16])
+        True
+        """
+        if not isinstance(other, PlainIndexMap):
+            raise LayoutError(f"index map: expected an index map to compare with, got {other!r}")
+        mine, theirs = self.initial_indices, other.initial_indices
+        if len(mine) != len(theirs) or len(self.final_indices) != len(other.final_indices):
+            return False
+        values = dict(zip(theirs, mine, strict=True))
+        exprs = [substitute(expr, values) for expr in other.final_indices]
+        sizes = None if shape is None else self.on(shape).shape
+        return are_equal(self.final_indices, exprs, mine, sizes)
+
+    def on(self, shape: Sequence[Extent]) -> Analysis:
+        """The answers for one shape. They hold the extents, so that the key stays theirs."""
+        _check_list(shape, "extents")
+        key = tuple(n if isinstance(n, int) else -1 - id(n) for n in shape)
+        found = self._answers.get(key)
+        if found is None:
+            sizes = self._checked(shape)
+            found = Analysis(
+                self.initial_indices, self.final_indices, sizes, self._ends_of_parts(sizes)
+            )
+            if all(a is b for a, b in zip(sizes, shape, strict=True)):
+                self._answers[key] = found
+        return found
+
+    def _ends_of_parts(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
+        """The shape that the parts of a composed map give one after the other."""
+        if not self._parts:
+            return None
+        for part in self._parts:
+            shape = part.map_shape(shape)
+        return shape
+
+    def _checked(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
+        if len(shape) != len(self.initial_indices):
+            raise LayoutError(
+                f"index map: {self} is for {len(self.initial_indices)} axes, but the shape is "
+                f"{_list(shape)}"
+            )
+        sizes: list[Extent] = []
+        for extent in shape:
+            size = extent.value if isinstance(extent, Const) else extent
+            if isinstance(size, Expr):
+                sizes.append(index_value(size))
+            elif isinstance(size, int | np.integer) and size >= 0:
+                sizes.append(int(size))
+            else:
+                raise LayoutError(
+                    f"index map: {extent!r} in the shape {_list(shape)} is no extent; extents "
+                    "are integers from 0 on, or expressions of sizes"
+                )
+        return tuple(sizes)
+
+    def _refuse_collision(
+        self, analysis: Analysis, so: str = "it has no inverse; "
+    ) -> None:
+        if analysis.collision is not None:
+            first, second = analysis.collision
+            raise LayoutError(
+                f"index map: elements {first} and {second} of {_list(analysis.shape)} share one "
+                f"place under {self}, so {so}keep every index in the map, "
+                "e.g. both i // 4 and i % 4"
+            )
+
+
+def _again(
+    initial: tuple[Var, ...],
+    final: tuple[Expr, ...],
+    separators: tuple[int, ...],
+    parts: tuple[IndexMap, ...],
+) -> IndexMap:
+    """A map that came from another process, or from a file."""
+    made = IndexMap(initial, final, separators)
+    object.__setattr__(made, "_parts", parts)
+    return made
+
+
+def image_box(
+    index_map: PlainIndexMap, bounds: Sequence[Range], outer: Ranges
+) -> tuple[Range, ...]:
+    """The box of places that the indices in `bounds` are mapped to.
+
+    Bounds that are numbers from 0 on give the extents of `map_shape`, periods included.
+
+    Args:
+        index_map: the map.
+        bounds: for each index where it starts, in terms of outer variables, and its extent.
+        outer: least and greatest value of these variables; None where unbounded.
+
+    Returns:
+        For each result where its values start, in terms of the outer variables, and how many
+        there are at most, whatever the values of these variables.
+
+    Raises:
+        LayoutError: a result is negative, or no bounds of it are known.
+
+    >>> from tecomp.ir.expr import Var
+    >>> io = Var("io")
+    >>> tile = Range(io * 8, index_value(8))
+    >>> image_box(IndexMap.from_func(lambda i: [i // 4, i % 4]), [tile], {io: (0, 9)})
+    ((io * 2, 2), (0, 4))
+    """
+    lifted = IndexMap.lift(index_map)
+    if all(is_const(part.min, 0) for part in bounds):
+        shape = lifted.map_shape([simplified(part.extent) for part in bounds])
+        return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
+    return box_of(lifted.final_indices, lifted.initial_indices, bounds, outer)
+
+
+def _check_list(given: object, what: str) -> None:
+    if not isinstance(given, Sequence | np.ndarray):
+        raise LayoutError(f"index map: expected a list of {what}, got {given!r}")
+
+
+def _list(shape: Sequence[Extent]) -> str:
+    return f"[{', '.join(map(str, shape))}]"

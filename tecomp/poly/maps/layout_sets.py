@@ -1,0 +1,135 @@
+"""Decide a layout with integer sets: affine maps of any size, and of extents that are variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import islpy as isl
+
+from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.rewrite import free_variables, substitute
+from tecomp.ir.stmt import Extent
+from tecomp.poly.sets.affine import Space, condition, index_relation, pw_aff
+from tecomp.poly.sets.express import set_to_condition, to_expr
+from tecomp.poly.sets.points import first_point
+from tecomp.poly.sets.products import Products, products_of
+
+_DIM = isl.dim_type.set
+
+
+@dataclass(frozen=True)
+class LayoutSet:
+    """`exprs` of the indices `axes`, which run over the box `[0, extents)`.
+
+    All properties raise NotAffine if an expression is not quasi-affine. What is not affine in an
+    extent, such as a product of sizes, counts as a number of which nothing is known.
+    """
+
+    exprs: tuple[Expr, ...]
+    axes: tuple[Var, ...]
+    extents: tuple[Extent, ...]
+
+    @cached_property
+    def _products(self) -> Products:
+        symbolic = [extent for extent in self.extents if isinstance(extent, Expr)]
+        return products_of(symbolic, (v for extent in symbolic for v in free_variables(extent)))
+
+    @cached_property
+    def _sizes(self) -> tuple[Extent, ...]:
+        return self._named(self.extents)
+
+    def _named(self, extents: Sequence[Extent]) -> tuple[Extent, ...]:
+        named = self._products.named
+        return tuple(n if isinstance(n, int) else named(n) for n in extents)
+
+    def _in_sizes(self, expr: Expr) -> Expr:
+        return substitute(expr, dict(self._products.values))
+
+    @cached_property
+    def space(self) -> Space:
+        """The indices, with every other variable as a parameter."""
+        others: dict[Var, None] = {}
+        for expr in (*self._sizes, *self.exprs):
+            if isinstance(expr, Expr):
+                others.update(free_variables(expr))
+        return Space(self.axes, tuple(var for var in others if var not in set(self.axes)))
+
+    @cached_property
+    def _box(self) -> isl.Set:
+        return self.space.box([(0, size) for size in self._sizes])
+
+    @cached_property
+    def relation(self) -> isl.Map:
+        """`{ index -> place }`."""
+        return index_relation(self.exprs, self.space).intersect_domain(self._box)
+
+    def is_injective(self) -> bool:
+        """Whether no two indices share a place, for any value of the parameters."""
+        return bool(self.relation.is_injective())
+
+    def first_collision(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The first two indices that share a place, for the least parameters where any do."""
+        if self.is_injective():
+            return None
+        both = self.relation.apply_range(self.relation.reverse())
+        clashes = both.subtract(isl.Map.identity(both.get_space()))
+        twins = tuple(Var(axis.name) for axis in self.axes)
+        space = Space((*self.axes, *twins), self.space.params)
+        found = first_point(clashes.wrap().flatten(), space)
+        return tuple(found[a] for a in self.axes), tuple(found[a] for a in twins)
+
+    def inverse(self, places: Sequence[Var]) -> tuple[Expr, ...]:
+        """Each index in terms of the place, for an injective map."""
+        found = isl.PwMultiAff.from_map(self.relation.reverse()).coalesce()
+        names = {**Space(tuple(places), self.space.params).names}
+        exprs = (to_expr(found.get_at(k), names) for k in range(len(self.axes)))
+        return tuple(self._in_sizes(expr) for expr in exprs)
+
+    def misses(self, places: Sequence[Var], ends: Sequence[Extent]) -> Expr:
+        """Whether a place in the box `[0, ends)` holds no element."""
+        space = Space(tuple(places), self.space.params)
+        box = space.box([(0, end) for end in self._named(ends)])
+        taken = self.relation.range()
+        empty = box.subtract(taken).coalesce().gist(box)
+        return self._in_sizes(set_to_condition(empty, {**space.names}))
+
+    def is_never(self, conditions: Sequence[Expr], places: Sequence[Var],
+                 ends: Sequence[Extent]) -> bool:
+        """Whether none of `conditions` holds anywhere in the box `[0, ends)` of places."""
+        space = Space(tuple(places), self.space.params)
+        box = space.box([(0, end) for end in self._named(ends)])
+        named = self._products.named
+        return all(condition(named(c), space).intersect(box).is_empty() for c in conditions)
+
+    def count_places(self) -> int:
+        """How many places hold an element; the extents are constants."""
+        return int(self.relation.range().count_val().to_python())
+
+    def greatest(self, k: int) -> Extent | None:
+        """The greatest value of expression k; None if there is no index."""
+        if self._box.is_empty():
+            return None
+        top = self.relation.range().dim_max(k)
+        found = to_expr(top.coalesce(), {**self.space.names})
+        return int(found.value) if isinstance(found, Const) else self._in_sizes(found)
+
+    def first_below_zero(self, k: int) -> dict[Var, int] | None:
+        """The first index at which expression k is negative, and the least such parameters."""
+        value = pw_aff(self.exprs[k], self.space)
+        zero = pw_aff(0, self.space)
+        below = value.lt_set(zero).intersect(self._box)
+        if below.is_empty():
+            return None
+        return first_point(below, self.space)
+
+    def same_as(self, exprs: Sequence[Expr]) -> bool:
+        """Whether `exprs`, of the same axes, have equal values on the whole box."""
+        other = LayoutSet(tuple(exprs), self.axes, self.extents)
+        space = Space(self.axes, tuple(dict.fromkeys((*self.space.params, *other.space.params))))
+        box = space.box([(0, size) for size in self._sizes])
+        return all(
+            pw_aff(a, space).ne_set(pw_aff(b, space)).intersect(box).is_empty()
+            for a, b in zip(self.exprs, exprs, strict=True)
+        )

@@ -1,0 +1,144 @@
+"""The isl context that all sets share, with a budget for the work done in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+from types import TracebackType
+from typing import TypeVar
+
+import islpy as isl
+
+from tecomp.errors import LowerError, TecompError
+from tecomp.poly.sets.functions import NotAffine
+
+BUDGET = 20_000_000
+SHARE = 250_000
+CONTEXT = isl.Context()
+T = TypeVar("T")
+_ENTERED = RLock()
+
+
+def isl_version() -> str:
+    """The version of what binds isl, and of isl with it."""
+    return str(isl.version.VERSION_TEXT)
+
+
+# A class, because the frames of contextlib would pass for the user's own in an error.
+class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
+    """Bound the isl operations of a block, and turn isl's errors into ours.
+
+    That something is not affine is an answer inside of the outermost block, and an error of ours
+    outside of it. The outermost of nested blocks sets the budget. One thread is inside at a time.
+
+    >>> with isl_work("lower"):
+    ...     isl.Set.read_from_str(CONTEXT, "{ [i] : 0 <= i < 3 }").is_empty()
+    False
+    """
+
+    __slots__ = ("_budget", "_error", "_outermost", "_who")
+
+    def __init__(
+        self, who: str, error: type[TecompError] = LowerError, budget: int = BUDGET
+    ) -> None:
+        """Prepare the block.
+
+        Args:
+            who: where, as the first part of a message.
+            error: class of error to raise.
+            budget: how many isl operations may be done; the default takes seconds to use up.
+        """
+        self._who = who
+        self._error = error
+        self._budget = budget
+        self._outermost = False
+
+    def __enter__(self) -> None:
+        _ENTERED.acquire()
+        self._outermost = CONTEXT.get_max_operations() == 0
+        if self._outermost:
+            CONTEXT.reset_operations()
+            _METER.least = 0
+            CONTEXT.set_max_operations(self._budget)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        limit = CONTEXT.get_max_operations()
+        if self._outermost:
+            CONTEXT.set_max_operations(0)
+            CONTEXT.reset_operations()
+        _ENTERED.release()
+        if isinstance(failure, isl.Error):
+            raise self._error(f"{self._who}: {_reason(failure, limit)}") from failure
+        if self._outermost and isinstance(failure, NotAffine):
+            raise self._error(
+                f"{self._who}: `{failure.expr}` is more than index sets can decide, and they have "
+                "to here; add indices, multiply and divide them by numbers, take min and max"
+            ) from failure
+
+
+def _reason(failure: isl.Error, limit: int) -> str:
+    if "operations exceeded" in str(failure):
+        return (
+            f"the index sets take more than {limit} steps to decide; use simpler index "
+            "expressions, fewer divisions or constant extents"
+        )
+    return f"isl cannot decide this ({failure}); use simpler index expressions"
+
+
+class _Meter:
+    """How many operations were done in the outermost block: isl only says when they are too many.
+
+    Attributes:
+        least: so many at least.
+    """
+
+    least = 0
+
+    def most(self, share: int) -> int:
+        """So many at most, and `share` fewer at least."""
+        CONTEXT.set_max_operations(self.least + share)
+        while _is_used_up():
+            self.least += share
+            CONTEXT.set_max_operations(self.least + share)
+        return self.least + share
+
+
+def _is_used_up() -> bool:
+    """Whether isl refuses to do anything more."""
+    try:
+        isl.Space.set_alloc(CONTEXT, 0, 0)
+    except isl.Error:
+        return True
+    return False
+
+
+_METER = _Meter()
+
+
+def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
+    """What `work` gives, or None if that takes more than a share of the budget around it.
+
+    For answers that may be rough: some sets take isl minutes that are not worth waiting for. The
+    least share is `share` operations, a tenth of a second or two; it may be twice as many.
+    """
+    limit = CONTEXT.get_max_operations()
+    if limit == 0:
+        return work()
+    allowed = _METER.most(share) + share
+    if allowed >= limit:
+        CONTEXT.set_max_operations(limit)
+        return work()
+    CONTEXT.set_max_operations(allowed)
+    try:
+        return work()
+    except isl.Error:
+        if not _is_used_up():
+            raise
+        return None
+    finally:
+        CONTEXT.set_max_operations(limit)

@@ -1,0 +1,1 @@
+"""Copies between two maps of one tensor: digits they share, nests of strides, runs."""

@@ -1,0 +1,335 @@
+"""Digits in which the offsets of several layouts of one tensor are sums.
+
+An axis is cut wherever one of the layouts cuts it, so that a copy is a loop over each digit, with a
+step of its own in each memory. What is no such sum, such as a swizzle, stays an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import Any
+
+from tecomp.ir.dtype import INT64
+from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.extents import round_up
+from tecomp.ir.intervals import Box
+from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.rewrite import bottom_up, free_variables, substitute
+from tecomp.ir.stmt import IndexMap
+from tecomp.ir.written import written
+from tecomp.poly.maps.extents import bounds_of
+from tecomp.poly.sets.reader import Reader, expr_of
+
+Weighted = list[tuple[Expr, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDigit:
+    """`(x // unit) % size` of an axis x.
+
+    Attributes:
+        var: what it is called in expressions.
+    """
+
+    var: Var
+    unit: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of known extent, the digits of the highest unit first."""
+
+    extent: int
+    digits: tuple[LoopDigit, ...]
+
+    def boxes(self) -> Iterator[Box[int]]:
+        """Values of the digits that make up all indices below the extent, apart from each other."""
+        before: Box[int] = ()
+        rest = self.extent
+        for k, digit in enumerate(self.digits):
+            count, rest = divmod(rest, digit.unit)
+            if count:
+                yield (*before, (0, count), *((0, d.size) for d in self.digits[k + 1 :]))
+            if not rest:
+                return
+            before = (*before, (count, 1))
+
+    def outside(self, sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
+        """Those of the values below `sizes`, at least those of the digits, that are no index."""
+        before: Box[int] = ()
+        rest = self.extent
+        for k, digit in enumerate(self.digits):
+            count, rest = divmod(rest, digit.unit)
+            if count:
+                for box in _beyond(self.digits[k + 1 :], sizes):
+                    yield (*before, (0, count), *box)
+            used = count + (rest > 0)
+            if used < sizes[digit.var]:
+                lower = ((0, sizes[d.var]) for d in self.digits[k + 1 :])
+                yield (*before, (used, sizes[digit.var] - used), *lower)
+            if not rest:
+                return
+            before = (*before, (count, 1))
+
+
+def _beyond(digits: Sequence[LoopDigit], sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
+    """Values below `sizes` of which at least one is no value of its digit."""
+    before: Box[int] = ()
+    for k, digit in enumerate(digits):
+        if digit.size < sizes[digit.var]:
+            lower = ((0, sizes[d.var]) for d in digits[k + 1 :])
+            yield (*before, (digit.size, sizes[digit.var] - digit.size), *lower)
+        before = (*before, (0, digit.size))
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """How many places lie before an element: `const` + strides times digits + `rest`.
+
+    Attributes:
+        strides: of the digits that do not occur in the rest.
+        rest: an expression of the other digits; None if there are none.
+    """
+
+    const: int
+    strides: Mapping[Var, int]
+    rest: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommonDigits:
+    """Axes in digits, and the offset in each of the layouts."""
+
+    axes: tuple[Axis, ...]
+    offsets: tuple[Offset, ...]
+
+
+def common_digits(
+    shape: Sequence[int], layouts: Sequence[tuple[IndexMap, Sequence[int]]]
+) -> CommonDigits:
+    """The digits of a tensor of `shape` for some layouts.
+
+    Args:
+        shape: extents, none of them 0.
+        layouts: index maps, each with the extents of its results.
+    """
+    axes = [Var(f"i{k}", INT64) for k in range(len(shape))]
+    extents = list(shape)
+    counted = [_counted(index_map, places, axes) for index_map, places in layouts]
+    while True:
+        reader = _reader(axes, extents)
+        # Results by themselves: the quotient and the remainder of one number are it, in a sum.
+        forms = [reader.form(expr) for terms in counted for expr, _ in terms]
+        joined = next((j for form in forms for j in _joined(form, extents)), None)
+        if joined is None:
+            break
+        axes, extents, counted = _with_joined(joined, axes, extents, counted)
+    offsets = [written(terms, 0) for terms in counted]
+    points: list[set[int]] = [set() for _ in axes]
+    for offset in offsets:
+        _collect(reader, reader.form(offset), points)
+    cut = tuple(
+        Axis(extent, _digits(var.name, extent, places))
+        for var, extent, places in zip(axes, extents, points, strict=True)
+    )
+    values = {
+        var: written([(digit.var, digit.unit) for digit in axis.digits], 0)
+        for var, axis in zip(axes, cut, strict=True)
+    }
+    digits = [digit for axis in cut for digit in axis.digits]
+    fine = _reader([d.var for d in digits], [d.size for d in digits])
+    return CommonDigits(
+        cut, tuple(_read(fine, substitute(offset, values), digits) for offset in offsets)
+    )
+
+
+def _counted(index_map: IndexMap, places: Sequence[int], axes: Sequence[Var]) -> Weighted:
+    """Each result, and how many places one step of it goes."""
+    values = dict(zip(index_map.initial_indices, axes, strict=True))
+    terms = []
+    stride = 1
+    for expr, extent in reversed(list(zip(index_map.final_indices, places, strict=True))):
+        terms.append((bottom_up(substitute(expr, values), _masked), stride))
+        stride *= extent
+    return terms[::-1]
+
+
+def _masked(node: Any) -> Expr | None:
+    """`x & 56` as the digit that it is, `x // 8 % 8 * 8`."""
+    if not isinstance(node, Binary) or node.op is not BinOp.BITAND:
+        return None
+    value, mask = (node.b, node.a) if isinstance(node.a, Const) else (node.a, node.b)
+    if not isinstance(mask, Const) or mask.value <= 0:
+        return None
+    unit = int(mask.value) & -int(mask.value)
+    size = int(mask.value) // unit + 1
+    if size & (size - 1):
+        return None
+    digit = binary(BinOp.FLOORDIV, value, Const(unit, INT64)) if unit > 1 else value
+    digit = binary(BinOp.MOD, digit, Const(size, INT64))
+    return binary(BinOp.MUL, digit, Const(unit, INT64)) if unit > 1 else digit
+
+
+def _reader(axes: Sequence[Var], extents: Sequence[int]) -> Reader:
+    return Reader({var: k for k, var in enumerate(axes)}, bounds_of(extents))
+
+
+def _terms(form: QuasiAffine | None) -> Iterator[Term]:
+    """All terms of a sum and of the sums inside it."""
+    todo = [] if form is None else list(form.terms)
+    while todo:
+        term = todo.pop()
+        yield term
+        if isinstance(term, Opaque):
+            todo += [inner for operand in term.operands for inner in operand.terms]
+        elif isinstance(term.of, QuasiAffine):
+            todo += term.of.terms
+
+
+def _joined(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[list[int]]:
+    """Axes of which a quotient or remainder takes the row-major number, outermost first."""
+    for term in _terms(form):
+        if isinstance(term, Opaque) or not isinstance(term.of, QuasiAffine):
+            continue
+        terms = term.of.terms
+        whole = [(n, axis) for inner, n in terms.items() if (axis := _axis(inner)) is not None]
+        whole.sort(reverse=True)
+        last = len(whole) - 1
+        if last < 1 or len(whole) < len(terms):
+            continue
+        if all(
+            whole[k][0] == whole[k + 1][0] * extents[whole[k + 1][1]] for k in range(last)
+        ):
+            yield [axis for _, axis in whole]
+
+
+def _with_joined(
+    joined: Sequence[int], axes: Sequence[Var], extents: Sequence[int],
+    counted: Sequence[Weighted],
+) -> tuple[list[Var], list[int], list[Weighted]]:
+    """One axis in the place of some."""
+    row = Var("_".join(axes[k].name for k in joined), INT64)
+    values: dict[Var, Expr] = {}
+    unit = 1
+    for k in reversed(joined):
+        index = binary(BinOp.FLOORDIV, row, Const(unit, INT64)) if unit > 1 else row
+        values[axes[k]] = binary(BinOp.MOD, index, Const(extents[k], INT64))
+        unit *= extents[k]
+    kept = [k for k in range(len(axes)) if k not in joined]
+    return (
+        [*(axes[k] for k in kept), row],
+        [*(extents[k] for k in kept), prod(extents[k] for k in joined)],
+        [[(substitute(expr, values), n) for expr, n in terms] for terms in counted],
+    )
+
+
+def _collect(reader: Reader, form: QuasiAffine | None, points: Sequence[set[int]]) -> None:
+    """Add where the axes are cut."""
+    for term in _terms(form):
+        if isinstance(term, Opaque):
+            a, b = term.operands
+            if term.op is BinOp.BITXOR:
+                _collect_bits(reader, a, b, points)
+                _collect_bits(reader, b, a, points)
+        elif isinstance(term.of, int):
+            points[term.of].update((term.low, term.high or term.low))
+
+
+def _collect_bits(
+    reader: Reader, one: QuasiAffine, other: QuasiAffine, points: Sequence[set[int]]
+) -> None:
+    """Cut the digits of one operand where the bits of the other begin and end."""
+    for term, factor in one.terms.items():
+        if isinstance(term, Digit) and isinstance(term.of, int):
+            points[term.of].update(
+                term.low * (edge // factor)
+                for edge in _edges(reader, other)
+                if factor > 0 and edge % factor == 0
+            )
+
+
+def _edges(reader: Reader, form: QuasiAffine) -> tuple[int, ...]:
+    """The lowest bit that a sum can have, and the first above all of them; none where it is 0."""
+    low, high = reader.interval(form)
+    if low is None or high is None or low < 0 or form == QuasiAffine():
+        return ()
+    unit = gcd(form.const, form.factor())
+    return (unit & -unit, 1 << high.bit_length())
+
+
+def _digits(name: str, extent: int, points: set[int]) -> tuple[LoopDigit, ...]:
+    units = [1]
+    for point in sorted(points):
+        if not 1 < point < extent:
+            continue
+        if point % units[-1]:
+            # Cuts that do not fit together: what they have in common.
+            common = gcd(point, units[-1])
+            units = [unit for unit in units if common % unit == 0 and unit < common] + [common]
+        if point > units[-1]:
+            units.append(point)
+    ends = [*units[1:], round_up(extent, units[-1])]
+    pairs = list(zip(units, ends, strict=True))
+    return tuple(
+        LoopDigit(Var(f"{name}_{unit}" if len(units) > 1 else name, INT64), unit, end // unit)
+        for unit, end in reversed(pairs)
+    )
+
+
+def _read(reader: Reader, offset: Expr, digits: Sequence[LoopDigit]) -> Offset:
+    form = reader.form(offset)
+    if form is None:
+        return Offset(0, {}, offset)
+    form = _spread(reader, form)
+    plain = {axis: n for term, n in form.terms.items() if (axis := _axis(term)) is not None}
+    others = QuasiAffine({term: n for term, n in form.terms.items() if _axis(term) is None})
+    bound = others.unknowns
+    strides = {digits[k].var: n for k, n in plain.items() if k not in bound}
+    variables = [digit.var for digit in digits]
+    rest = others.plus(QuasiAffine({Digit(k): n for k, n in plain.items() if k in bound}))
+    return Offset(form.const, strides, expr_of(rest, variables) if rest.terms else None)
+
+
+def _axis(term: Term) -> int | None:
+    """The number of the axis that a term is all of."""
+    return term.unknown if isinstance(term, Digit) and term == Digit(term.of) else None
+
+
+def _spread(reader: Reader, form: QuasiAffine) -> QuasiAffine:
+    """The sum with what XOR leaves alone outside of it."""
+    parts = [(QuasiAffine({}, form.const), 1)]
+    for term, n in form.terms.items():
+        part = QuasiAffine({term: 1})
+        if isinstance(term, Opaque) and term.op is BinOp.BITXOR:
+            part = _apart(reader, *term.operands)
+        parts.append((part, n))
+    return reader.normal(QuasiAffine.added(parts))
+
+
+def _apart(reader: Reader, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
+    """`a ^ b`: bits of one that the other cannot have are added."""
+    outside = QuasiAffine()
+    for _ in range(2):
+        for edge in _edges(reader, b):
+            high = QuasiAffine({term: n for term, n in a.terms.items() if n % edge == 0})
+            low = reader.plus(a, high, -1)
+            least, most = reader.interval(low)
+            if least is None or most is None or least < 0 or most >= edge:
+                continue
+            is_top = edge == _edges(reader, b)[1]
+            outside = reader.plus(outside, high if is_top else low)
+            a = low if is_top else high
+        a, b = b, a
+    if QuasiAffine() in (a, b):
+        return reader.plus(reader.plus(outside, a), b)
+    inner = reader.operation(BinOp.BITXOR, a, b)
+    assert inner is not None
+    return reader.plus(outside, inner)
+
+
+def is_free_of(rest: Expr | None, var: Var) -> bool:
+    """Whether the rest of an offset does not depend on a digit."""
+    return rest is None or var not in free_variables(rest)
