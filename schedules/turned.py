@@ -42,7 +42,7 @@ def are_long_rows_turned(A: te.Tensor) -> bool:
 
 def _are_turned(A: te.Tensor, most: int, many: int) -> bool:
     *rows, columns = A.shape
-    if not rows or not all(isinstance(extent, int) for extent in rows[1:]):
+    if not rows or not all(isinstance(extent, int) and extent > 0 for extent in rows[1:]):
         return False
     count = product(rows)
     fits = not isinstance(count, int) or count >= many

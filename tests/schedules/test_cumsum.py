@@ -66,6 +66,13 @@ def test_several_rows_at_once(
     np.testing.assert_array_equal(result, a.cumsum(-1) - (a if exclusive else 0))
 
 
+def test_there_may_be_no_rows_in_any_number_of_groups(target: tecomp.Target) -> None:
+    a = values(3, 0, 5)
+
+    result = run(a, -1, target, shape=[te.var("n"), 0, 5])
+    np.testing.assert_array_equal(result, a.cumsum(-1))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     a = values(3, 40, 33)
