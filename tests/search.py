@@ -215,13 +215,16 @@ def main() -> None:
         sys.exit(f"{outcome.program}\n{outcome.text}")
     begin, counts, sorts = time.monotonic(), Counter[str](), Counter[str]()
     seeds = range(given.seed, given.seed + given.count)
-    for seed, outcome in search(given.kind, [*seeds], given.processes, given.timeout):
-        counts[outcome.kind] += 1
-        if outcome.kind == PASSED:
-            continue
-        sorts[f"{outcome.kind}: {outcome.sort}"] += 1
-        if outcome.kind == WRONG:
-            print(f"== seed {seed}\n{outcome.program}\n{outcome.text}\n", flush=True)
+    try:
+        for seed, outcome in search(given.kind, [*seeds], given.processes, given.timeout):
+            counts[outcome.kind] += 1
+            if outcome.kind == PASSED:
+                continue
+            sorts[f"{outcome.kind}: {outcome.sort}"] += 1
+            if outcome.kind == WRONG:
+                print(f"== seed {seed}\n{outcome.program}\n{outcome.text}\n", flush=True)
+    except KeyboardInterrupt:
+        print("stopped before the end")
     for sort, count in sorts.most_common():
         print(f"{count:6} {sort}")
     print(f"{dict(counts)} in {time.monotonic() - begin:.0f} s, seeds {seeds.start} to {seeds.stop - 1}")
