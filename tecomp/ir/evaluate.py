@@ -15,7 +15,7 @@ import numpy as np
 
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.evaluate_args import bind, extents_of, parameters_of, strides_of
-from tecomp.ir.evaluate_expr import ACTIVE, Environment, Scope, compile_expr
+from tecomp.ir.evaluate_expr import ACTIVE, Closure, Environment, Scope, compile_expr
 from tecomp.ir.evaluate_load import Seen, Watch, store_function
 from tecomp.ir.expr import BufferLoad
 from tecomp.ir.given import check_kind
@@ -269,12 +269,18 @@ def _declare(scope: Scope, node: DeclBuffer) -> Action:
 
 
 def _let(scope: Scope, node: Let) -> Action:
-    value = compile_expr(scope, node.value)
-    slot = scope.declare(node.var)
-    body = _compile(scope, node.body)
+    """A chain of values at once: there may be more of them than functions in each other."""
+    steps: list[tuple[int, Closure]] = []
+    inner: Stmt = node
+    while isinstance(inner, Let):
+        value = compile_expr(scope, inner.value)
+        steps.append((scope.declare(inner.var), value))
+        inner = inner.body
+    body = _compile(scope, inner)
 
     def run(env: Environment) -> None:
-        env[slot] = value(env)
+        for slot, value in steps:
+            env[slot] = value(env)
         body(env)
 
     return run

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tecomp.errors import ParseError
 from tecomp.ir.dtype import HANDLE, INT64
-from tecomp.ir.expr import BufferLoad, Const, Var
+from tecomp.ir.expr import BufferLoad, Const, Expr, Var
 from tecomp.ir.parse_expr import Source, entries, parse_buffer, parse_expr
 from tecomp.ir.stmt import (
     Allocate,
@@ -211,7 +211,32 @@ class _Body:
         self.named = named
 
     def block(self, nodes: list[ast.stmt]) -> Stmt:
-        return seq(*(self.statement(node) for node in nodes))
+        """Statements in order; a value that gets a name has it in all that come after it."""
+        around = self.source.names
+        self.source.names = dict(around)
+        lets: list[tuple[Var, Expr]] = []
+        parts: list[list[Stmt]] = [[]]
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    if name in self.source.names:
+                        self.source.refuse(node, "something in scope has this name")
+                    lets.append(self.value(name, value))
+                    parts.append([])
+                case _:
+                    parts[-1].append(self.statement(node))
+        self.source.names = around
+        body = seq(*parts.pop())
+        while lets:
+            body = seq(*parts.pop(), Let(*lets.pop(), body))
+        return body
+
+    def value(self, name: str, node: ast.expr) -> tuple[Var, Expr]:
+        self.source.parts = {}
+        value = parse_expr(self.source, node)
+        var = Var(name, value.dtype)
+        self.source.names[name] = var
+        return var, value
 
     def statement(self, node: ast.stmt) -> Stmt:
         self.source.parts = {}

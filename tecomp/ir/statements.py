@@ -202,7 +202,15 @@ class Let(Stmt):
         return (self.var,)
 
     def pieces(self) -> Pieces:
-        """`with Let(value) as x:`."""
+        """`x = value`, and on the next lines `body`, which is the rest of the block."""
+        if self.var.dtype != self.value.dtype:
+            yield from self.scoped()
+            return
+        yield from (Bind(self.var), Name(self.var), " = ", Operand(self.value), NEWLINE)
+        yield from (Operand(self.body), Release(self.var))
+
+    def scoped(self) -> Pieces:
+        """`with Let(value) as x:`, with a block of its own, as something comes after it."""
         yield from ("with Let(", Operand(self.value), *_declared(self.var, self.value), ") as ")
         yield from (Bind(self.var), Name(self.var), ":")
         yield from block(self.body)
@@ -232,7 +240,18 @@ class SeqStmt(Stmt):
         for count, stmt in enumerate(self.stmts):
             if count:
                 yield NEWLINE
-            yield Operand(stmt)
+            is_last = count == len(self.stmts) - 1
+            yield Operand(stmt if is_last or not isinstance(stmt, Let) else _Scoped(stmt))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scoped:
+    """A `Let` that ends before its block does."""
+
+    let: Let
+
+    def pieces(self) -> Pieces:
+        return self.let.scoped()
 
 
 def seq(*stmts: Stmt) -> Stmt:

@@ -194,9 +194,9 @@ where=broadcast(i < n, 8) and ramp(0, 1, 8) < broadcast(i_1, 8))
             with DeclBuffer(Buffer("float32x4", (16,), data=A.data)) as A4:
                 A4[0] = broadcast(float32(1.0), 4)
         if i == 0:
-            with Let(i + 1) as t:
-                for i_1 in unrolled(t):
-                    pass
+            t = i + 1
+            for i_1 in unrolled(t):
+                pass
     with BufferRealize(Buffer("int32", (16, 2)), bounds=((0, 4), (n, 2)), aligns=((0, 4, 1),)) as X:
         X[1, n] = int32(7)"""
 

@@ -10,16 +10,19 @@ Source:
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from tecomp.codegen.llvm.loop_work import innermost, mentions
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Var
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import BufferStore, For, Stmt
+from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Var
+from tecomp.ir.rewrite import children, walk
+from tecomp.ir.stmt import BufferStore, For, Let, Stmt
 from tecomp.ir.terms import Terms
 
 _WORTH = 8
 """Rounds from which on a loop is worth it: a vector or two."""
+_MOST = 4096
+"""Nodes of its body up to which it is: LLVM's vectorizer takes the square of their number."""
 _ANY_ORDER = (BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX)
 
 
@@ -31,16 +34,22 @@ def has_plain_loops(root: Stmt, *, fast_math: bool = False, is_outlined: bool = 
         fast_math: whether sums of floats may be reordered.
         is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
     """
-    loops: dict[int, bool] = {}
+    fits: dict[int, bool] = {}
+    sizes: Counter[int] = Counter()
     for loop, statement in innermost(root, is_outlined):
-        if loop is None or not isinstance(statement, BufferStore):
+        if loop is None or not isinstance(statement, BufferStore | Let):
             continue
-        fits = _is_long(loop) and _is_scalar(statement) and (
-            _goes_on(statement, loop.loop_var)
-            or _folds(statement, loop.loop_var, fast_math=fast_math)
-        ) and not any(map(_is_one_at_a_time, walk(statement)))
-        loops[id(loop)] = fits and loops.get(id(loop), True)
-    return any(loops.values())
+        nodes = list(walk(*(part for part in children(statement) if isinstance(part, Expr))))
+        sizes[id(loop)] += len(nodes)
+        known = fits.get(id(loop))
+        if known is False or any(map(_is_one_at_a_time, nodes)):
+            fits[id(loop)] = False
+        elif isinstance(statement, BufferStore):
+            fits[id(loop)] = _is_long(loop) and _is_scalar(statement) and (
+                _goes_on(statement, loop.loop_var)
+                or _folds(statement, loop.loop_var, fast_math=fast_math)
+            )
+    return any(is_plain and sizes[loop] <= _MOST for loop, is_plain in fits.items())
 
 
 def _is_long(loop: For) -> bool:

@@ -22,8 +22,9 @@ from tecomp.ir.expr import (
     index_value,
     logical_and,
 )
-from tecomp.ir.rewrite import substitute
+from tecomp.ir.rewrite import children, substitute
 from tecomp.ir.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
+from tecomp.lowering.loops.shared import name_shared
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import value_of
 from tecomp.lowering.stages.program import Program
@@ -71,7 +72,7 @@ class StageBody:
         """
         reduce = self.definition.reduce
         if reduce is None:
-            return self._store([self._value(e, roots) for e in self.definition.body], roots)
+            return self._store(self._values(self.definition.body, roots), roots)
         if not starts:
             return self._combine(reduce, roots)
         first = logical_and(
@@ -89,7 +90,7 @@ class StageBody:
         combiner = reduce.combiner
         indices = self._indices(roots)
         old = [BufferLoad(buffer, indices) for buffer in self.definition.buffers]
-        new = [self._value(value, roots) for value in reduce.source]
+        new = self._values(reduce.source, roots)
         # A value used more than once by the combiner is computed once.
         lets: list[tuple[Var, Expr]] = []
         if len(combiner.result) > 1:
@@ -112,18 +113,27 @@ class StageBody:
 
     def _store(self, values: list[Expr], roots: Mapping[IterVar, Expr]) -> Stmt:
         indices = self._indices(roots)
-        return seq(
+        lets, named = name_shared(values)
+        statement = seq(
             *(
                 BufferStore(buffer, value, indices)
-                for buffer, value in zip(self.definition.buffers, values, strict=True)
+                for buffer, value in zip(self.definition.buffers, named, strict=True)
             )
         )
+        for var, value in reversed(lets):
+            statement = Let(var, value, statement)
+        return statement
 
     def _indices(self, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
         return tuple(roots[axis] for axis in self.definition.axis)
 
     def _value(self, expr: Expr, roots: Mapping[IterVar, Expr]) -> Expr:
         return value_of(expr, roots, self._load)
+
+    def _values(self, exprs: tuple[Expr, ...], roots: Mapping[IterVar, Expr]) -> list[Expr]:
+        """Several values, which go on sharing what they share."""
+        together = self._value(Call("tuple", exprs, exprs[0].dtype), roots)
+        return list(children(together))
 
     def _load(self, load: TensorLoad, indices: tuple[Expr, ...]) -> BufferLoad:
         buffer = self.program.buffer_of(load.tensor)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
-from tecomp.ir.expr import Call, Const, Expr, Not, index_value
-from tecomp.ir.rewrite import children, walk
+from tecomp.ir.expr import Const, Expr, Not, index_value
+from tecomp.ir.guards import Guards
+from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer, Extent
 from tecomp.scheduling.state import StageState
 
@@ -108,50 +108,32 @@ def _reads(
 ) -> Iterator[Read]:
     """The reads of first steps and of bodies, which hold where `later` does."""
     first = tuple(Not(condition) for condition in later)
-    roots = [
-        *((e, later, False) for e in body),
-        *((e, first, False) for e in start),
-    ]
-    for node, conditions, is_initial in walk(*roots, parts=_guarded_parts, key=_at):
-        if isinstance(node, TensorLoad):
-            yield Read(node, conditions, is_initial)
+    groups: dict[Hashable, tuple[tuple[Expr, ...], bool, list[Expr]]] = {}
+    for value, around in (*((e, later) for e in body), *((e, first) for e in start)):
+        for part, conditions, is_initial in _parts(value, around):
+            key = tuple(map(id, conditions)), is_initial
+            groups.setdefault(key, (conditions, is_initial, []))[2].append(part)
+    for conditions, is_initial, roots in groups.values():
+        guards = Guards(roots)
+        for node in walk(*roots):
+            if isinstance(node, TensorLoad):
+                guard = guards.of(node)
+                inside = () if guard is None else guard.conditions()
+                yield Read(node, (*conditions, *inside), is_initial)
 
 
-_Guarded: TypeAlias = "tuple[Any, tuple[Expr, ...], bool]"
-
-
-def _at(item: _Guarded) -> Hashable:
-    node, conditions, is_initial = item
-    return id(node), tuple(map(id, conditions)), is_initial
-
-
-def _guarded_parts(item: _Guarded) -> list[_Guarded]:
-    node, conditions, is_initial = item
-    starts = node.init if isinstance(node, Reduce) else ()
+def _parts(
+    value: Expr, conditions: tuple[Expr, ...]
+) -> list[tuple[Expr, tuple[Expr, ...], bool]]:
+    """What is computed for an element, under which conditions, and whether only to begin with."""
+    if not isinstance(value, Reduce):
+        return [(value, conditions, False)]
+    inside = conditions if _is_true(value.condition) else (*conditions, value.condition)
     return [
-        (child, given, is_initial or any(child is start for start in starts))
-        for child, given in _guarded_children(node, conditions)
+        (value.condition, conditions, False),
+        *((source, inside, False) for source in value.source),
+        *((start, conditions, True) for start in value.init),
     ]
-
-
-def _guarded_children(
-    node: Any, conditions: tuple[Expr, ...]
-) -> list[tuple[Any, tuple[Expr, ...]]]:
-    match node:
-        case Call("if_then_else", (condition, a, b)):
-            return [
-                (condition, conditions),
-                (a, (*conditions, condition)),
-                (b, (*conditions, Not(condition))),
-            ]
-        case Reduce() if not _is_true(node.condition):
-            inside = (*conditions, node.condition)
-            return [
-                (node.condition, conditions),
-                *((value, inside) for value in node.source),
-                *((value, conditions) for value in node.init),
-            ]
-    return [(child, conditions) for child in children(node)]
 
 
 def _is_true(condition: Expr) -> bool:

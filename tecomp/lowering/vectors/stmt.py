@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tecomp.ir.dtype import BOOL, INT64
@@ -25,7 +25,7 @@ from tecomp.ir.expr import (
     logical_and,
 )
 from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import bottom_up, children, conjuncts, walk
+from tecomp.ir.rewrite import bottom_up, children, conjuncts, statements_in, walk
 from tecomp.ir.simplify import EMPTY, enter_loop
 from tecomp.ir.simplify_expr import truth
 from tecomp.ir.stmt import (
@@ -50,13 +50,17 @@ _Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loop:
-    """The loop that becomes a vector, its lanes, and the variables of the loops around."""
+    """The loop that becomes a vector, its lanes, and the variables of the loops around.
+
+    `plain` are the ids of statements in which all have a vector form, under a condition too.
+    """
 
     var: Var
     start: Expr
     extent: Expr
     lanes: Lanes
     around: Set[Var]
+    plain: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +192,8 @@ def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
 
 def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     """Whether any statement in `stmt` has no vector form, under a condition."""
+    if id(stmt) in loop.plain:
+        return False
     guarded = _At(Where(at.where.mask, guarded=True))
     before = dict(loop.lanes.values), set(loop.lanes.private)
     found = False
@@ -200,6 +206,9 @@ def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
             found = True
             break
     loop.lanes.values, loop.lanes.private = before
+    if not found:
+        # A chain of values asks for each of them.
+        loop.plain.update(id(node) for node in walk(stmt, parts=statements_in))
     return found
 
 

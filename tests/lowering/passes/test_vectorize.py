@@ -75,8 +75,8 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
         if n - io * 8 >= 8:
             B[ramp(io * 8, 1, 8)] = A[ramp(io * 8, 1, 8)] + broadcast(A[0], 8)
         else:
-            with Let(ramp(0, 1, 8) < broadcast(min(8, n - io * 8), 8)) as mask:
-                store(B[ramp(io * 8, 1, 8)], A.load(ramp(io * 8, 1, 8), where=mask) + broadcast(A[0], 8), where=mask)
+            mask = ramp(0, 1, 8) < broadcast(min(8, n - io * 8), 8)
+            store(B[ramp(io * 8, 1, 8)], A.load(ramp(io * 8, 1, 8), where=mask) + broadcast(A[0], 8), where=mask)
 """, {"n": 0}, {"n": 1}, {"n": 8}, {"n": 29})
 
 
@@ -88,8 +88,8 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (1,)), *, n: "int64"):
 """, """
 def f(A: Buffer("float32", (n,)), B: Buffer("float32", (1,)), *, n: "int64"):
     if min(4, n) > 0:
-        with Let(ramp(0, 1, 4) < broadcast(min(4, n), 4)) as mask:
-            store(A[ramp(0, 1, 4)], broadcast(B[0], 4), where=mask)
+        mask = ramp(0, 1, 4) < broadcast(min(4, n), 4)
+        store(A[ramp(0, 1, 4)], broadcast(B[0], 4), where=mask)
 """, {"n": 0}, {"n": 3}, {"n": 9})
 
 
@@ -108,8 +108,8 @@ def f(A: Buffer("float32", (20,)), B: Buffer("float32", (n,)), *, n: "int64"):
     for i_outer in range(n // 8):
         B[ramp(i_outer * 8, 1, 8)] = broadcast(float32(2.0), 8)
     if n % 8 > 0:
-        with Let(ramp(0, 1, 7) < broadcast(n % 8, 7)) as mask:
-            store(B[ramp(n // 8 * 8, 1, 7)], broadcast(float32(2.0), 7), where=mask)
+        mask = ramp(0, 1, 7) < broadcast(n % 8, 7)
+        store(B[ramp(n // 8 * 8, 1, 7)], broadcast(float32(2.0), 7), where=mask)
 """, {"n": 0}, {"n": 7}, {"n": 8}, {"n": 27})
 
 
@@ -125,8 +125,8 @@ def f(A: Buffer("float32", (n,)), *, n: "int64"):
         A[ramp(i_outer * 8, 1, 8)] = broadcast(float32(1.0), 8)
     if n - 16 > 0:
         if n % 8 > 0:
-            with Let(ramp(0, 1, 7) < broadcast(n % 8, 7)) as mask:
-                store(A[ramp(n // 8 * 8 - 16, 1, 7)], broadcast(float32(1.0), 7), where=mask)
+            mask = ramp(0, 1, 7) < broadcast(n % 8, 7)
+            store(A[ramp(n // 8 * 8 - 16, 1, 7)], broadcast(float32(1.0), 7), where=mask)
 """, {"n": 3}, {"n": 16}, {"n": 23}, {"n": 50})
 
 
@@ -149,11 +149,11 @@ def f(A: Buffer("float32", (10,)), B: Buffer("float32", (64,)), m: "int64"):
             if i + 7 < 10:
                 B[ramp(i * 8, 1, 8)] = A[ramp(i, 1, 8)]
             else:
-                with Let(ramp(i, 1, 8) < broadcast(10, 8)) as mask:
-                    store(B[ramp(i * 8, 1, 8)], A.load(ramp(i, 1, 8), where=mask), where=mask)
-        with Let(broadcast(m, 8) > ramp(0, 1, 8)) as holds:
-            store(B[ramp(i * 8, 1, 8)], B[ramp(i * 8, 1, 8)] + broadcast(float32(1.0), 8), where=holds)
-            store(B[ramp(i * 8, 1, 8)], broadcast(float32(0.0), 8), where=not holds)
+                mask = ramp(i, 1, 8) < broadcast(10, 8)
+                store(B[ramp(i * 8, 1, 8)], A.load(ramp(i, 1, 8), where=mask), where=mask)
+        holds = broadcast(m, 8) > ramp(0, 1, 8)
+        store(B[ramp(i * 8, 1, 8)], B[ramp(i * 8, 1, 8)] + broadcast(float32(1.0), 8), where=holds)
+        store(B[ramp(i * 8, 1, 8)], broadcast(float32(0.0), 8), where=not holds)
 """, {"m": 3})
 
 
@@ -187,21 +187,21 @@ def test_values_and_memory_of_each_lane(check: Check) -> None:
     check(vectorize_loops, """
 def f(A: Buffer("float32", (32,)), B: Buffer("float32", (4,))):
     for j in vectorized(4):
-        with Let(j * 2) as k:
-            with Let(A[k + 1]) as x:
-                with Allocate(Buffer("float32", (2,))) as T:
-                    T[0] = x
-                    T[1] = T[0] + x
-                    for r in range(2):
-                        B[j] = T[r] + A[k]
+        k = j * 2
+        x = A[k + 1]
+        with Allocate(Buffer("float32", (2,))) as T:
+            T[0] = x
+            T[1] = T[0] + x
+            for r in range(2):
+                B[j] = T[r] + A[k]
 """, """
 def f(A: Buffer("float32", (32,)), B: Buffer("float32", (4,))):
-    with Let(A[ramp(1, 2, 4)]) as x:
-        with Allocate(Buffer("float32", (8,))) as T:
-            T[ramp(0, 1, 4)] = x
-            T[ramp(4, 1, 4)] = T[ramp(0, 1, 4)] + x
-            for r in range(2):
-                B[ramp(0, 1, 4)] = T[ramp(r * 4, 1, 4)] + A[ramp(0, 2, 4)]
+    x = A[ramp(1, 2, 4)]
+    with Allocate(Buffer("float32", (8,))) as T:
+        T[ramp(0, 1, 4)] = x
+        T[ramp(4, 1, 4)] = T[ramp(0, 1, 4)] + x
+        for r in range(2):
+            B[ramp(0, 1, 4)] = T[ramp(r * 4, 1, 4)] + A[ramp(0, 2, 4)]
 """)
 
 
@@ -215,8 +215,8 @@ def f(A: Buffer("float32", (64,)), B: Buffer("float32", (8,))):
 """, """
 def f(A: Buffer("float32", (64,)), B: Buffer("float32", (8,))):
     for k in range(8):
-        with Let(broadcast(k, 8) < ramp(1, 1, 8)) as mask:
-            store(B[ramp(0, 1, 8)], B[ramp(0, 1, 8)] + A[ramp(k * 8, 1, 8)], where=mask)
+        mask = broadcast(k, 8) < ramp(1, 1, 8)
+        store(B[ramp(0, 1, 8)], B[ramp(0, 1, 8)] + A[ramp(k * 8, 1, 8)], where=mask)
 """)
 
 
@@ -247,10 +247,10 @@ def f(A: Buffer("float32", (8, 4), axis_separators=(0,)), B: Buffer("float32", (
     B[ramp(0, 1, 8)] = B[ramp(0, 1, 8)] + broadcast(float32(1.0), 8)
     for j in range(8):
         A[j, 2] = B[j]
-    with Let(ramp(0, 1, 8) < broadcast(5, 8)) as mask:
-        for j in range(8):
-            if j < 5:
-                C[0] = C[0] + A[j, 1]
+    mask = ramp(0, 1, 8) < broadcast(5, 8)
+    for j in range(8):
+        if j < 5:
+            C[0] = C[0] + A[j, 1]
 """)
 
 
@@ -278,10 +278,10 @@ def f(A: Buffer("float32", (9,)), idx: Buffer("int64", (n,)), B: Buffer("float32
 @sites("t.py:1: A[idx[i]]")
 def f(A: Buffer("float32", (9,)), idx: Buffer("int64", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
     if min(4, n) > 0:
-        with Let(ramp(0, 1, 4) < broadcast(min(4, n), 4)) as mask:
-            store(B[ramp(0, 1, 4)], broadcast(A[3], 4), where=mask)
-            store(B[ramp(0, 1, 4)], A.load(idx.load(ramp(0, 1, 4), where=mask) & broadcast(7, 4), where=mask), where=mask)
-            store(B[ramp(0, 1, 4)], A.load(idx.load(ramp(0, 1, 4), where=mask) // broadcast(9, 4) + broadcast(2, 4), where=mask and check_index(idx.load(ramp(0, 1, 4), where=mask) // broadcast(9, 4) + broadcast(2, 4), broadcast(9, 4), 0)), where=mask)
+        mask = ramp(0, 1, 4) < broadcast(min(4, n), 4)
+        store(B[ramp(0, 1, 4)], broadcast(A[3], 4), where=mask)
+        store(B[ramp(0, 1, 4)], A.load(idx.load(ramp(0, 1, 4), where=mask) & broadcast(7, 4), where=mask), where=mask)
+        store(B[ramp(0, 1, 4)], A.load(idx.load(ramp(0, 1, 4), where=mask) // broadcast(9, 4) + broadcast(2, 4), where=mask and check_index(idx.load(ramp(0, 1, 4), where=mask) // broadcast(9, 4) + broadcast(2, 4), broadcast(9, 4), 0)), where=mask)
 """, {"n": 0}, {"n": 3}, {"n": 6})
 
 
