@@ -18,7 +18,7 @@ from tecomp.schedules.contraction import of_images
 from tecomp.schedules.conv2d import convolution_at_root
 from tecomp.schedules.convolutions import Convolution, convolution_of
 from tecomp.schedules.groups import Group, groups_of, program_of
-from tecomp.schedules.loops import any_at_root
+from tecomp.schedules.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.products import Product, product_of
@@ -118,6 +118,8 @@ def _walks(group: Group) -> list[Walk]:
         found.append(partial(_convolution, convolution))
     if (windows := windows_of(output, chain)) is not None:
         found.append(partial(_windows, windows))
+    if is_shared_in_tiles(chain[-1]):
+        found.append(lambda s, target: any_at_root(s, chain, target))
     if (reduction := reduction_of(output, chain)) is not None:
         found.append(partial(_reduction, reduction))
     return [*found, lambda s, target: any_at_root(s, chain, target)]

@@ -86,14 +86,17 @@ def of_images(d: Convolution) -> Contraction:
         depth, out = sizes[channel], sizes[k]
         # Neighbouring outputs may begin in the middle of a group.
         source = depth if d.groups == 1 else depth * min(ceil_div(out, per_group) + 1, d.groups)
+        own = dict(zip(d.order, (sizes[r], sizes[s], depth, out), strict=True))
+        weights = tuple(own[dim] for dim in range(4))
         if d.first:
-            return (sizes[b], source, rows, columns), (out, depth, sizes[r], sizes[s])
-        return (sizes[b], rows, columns, source), (sizes[r], sizes[s], depth, out)
+            return (sizes[b], source, rows, columns), weights
+        return (sizes[b], rows, columns, source), weights
 
+    filters = {d.order[2]: "k", d.order[3]: "n"}
     roles = (
-        ({3: "m", 1: "k"}, {0: "n", 1: "k"}, {3: "m", 1: "n"})
+        ({3: "m", 1: "k"}, filters, {3: "m", 1: "n"})
         if d.first
-        else ({2: "m", 3: "k"}, {2: "k", 3: "n"}, {2: "m", 3: "n"})
+        else ({2: "m", 3: "k"}, filters, {2: "m", 3: "n"})
     )
     factors = d.image, d.weights
     return Contraction(d.total, factors, factors, x, k, channel, roles, read, d.groups == 1)

@@ -307,9 +307,10 @@ def _pack_weights(
     s: te.Schedule, d: Convolution, readers: Sequence[te.Tensor], p: Plan
 ) -> None:
     """A copy of the filters in which a tile finds its values for each tap side by side."""
-    width, weights, first = p.tile.columns, d.weights, d.first
+    width, weights, first = p.tile.columns, d.weights, d.order[3] == 0
 
-    def place(r: te.Expr, q: te.Expr, c: te.Expr, k: te.Expr) -> list[te.Expr]:
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        r, q, c, k = (axes[dim] for dim in d.order)
         return [k // width, r, q, c, k % width]
 
     computed = is_own(s, weights, *readers)
@@ -322,7 +323,7 @@ def _pack_weights(
         stage.vectorize(stage.leaf_iter_vars[-1])
         stage.parallel(stage.leaf_iter_vars[0])
         return
-    stage.transform_layout(lambda k, c, r, q: place(r, q, c, k), loops="logical")
+    stage.transform_layout(place, loops="logical")
     k, *taps = copy.op.axis
     tile, k = stage.split(k, factor=width)
     vector, lane = stage.split(k, factor=p.tile.lanes)

@@ -20,8 +20,9 @@ class Convolution:
         output: the same, or what is made of it element by element.
         between: the stages on the way from one to the other.
         image: (n, y, x, c), or (n, c, y, x).
-        weights: (r, s, c, k), or (k, c, r, s).
+        weights: r, s, c and k in any order that begins or ends with k.
         first: whether channels are before pixels.
+        order: which axes of the weights are r, s, c and k.
         taps: which axes of the sum are the row of a tap, its column, and the channel.
         steps: pixels from one window to the next, down and across.
         apart: pixels from one tap to the next.
@@ -35,6 +36,7 @@ class Convolution:
     image: te.Tensor
     weights: te.Tensor
     first: bool
+    order: tuple[int, int, int, int]
     taps: tuple[int, int, int]
     steps: Pair
     apart: Pair
@@ -99,9 +101,9 @@ def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
     found = convolution_of(op)
     if found is None:
         raise ScheduleError(
-            f"{who}: {op.name} is no convolution of images (n, y, x, c) with filters (r, s, c, k), "
-            "nor of images (n, c, y, x) with filters (k, c, r, s), nor made of one element by "
-            "element"
+            f"{who}: {op.name} is no convolution of images (n, y, x, c) or (n, c, y, x) with "
+            "filters that have an axis for rows, for columns, for channels, and first or last one "
+            "for outputs, nor made of one element by element"
         )
     return found
 
@@ -113,23 +115,35 @@ def _roles(
     image, weights = reversed(found.factors) if is_swapped else found.factors
     if len(image.index) != 4 or len(weights.index) != 4:
         return None
-    own = weights.axes if not first else (*weights.axes[2:], weights.axes[1], weights.axes[0])
-    runs = [axis for axis in own[:3] if any(axis is run for run in found.reduce_axis)]
-    if own[3] is not k or len({*runs}) < 3:
-        return None
-    r, s, c = (axis for axis in runs if axis is not None)
     frame, row, column, channel = (image.index[dim] for dim in _dims(first))
+    r, s, c = (_run(index, found.reduce_axis) for index in (row, column, channel))
+    if r is None or s is None or c is None:
+        return None
+    order = tuple(_place(weights.axes, axis) for axis in (r, s, c, k))
     down, across = _window(row, y, r), _window(column, x, s)
     groups = _groups(channel, k, c)
     if frame.axis is not n or down is None or across is None or groups is None:
+        return None
+    if sorted(order) != [0, 1, 2, 3] or order[3] not in (0, 3):
         return None
     places = list(found.reduce_axis)
     taps = tuple(next(i for i, run in enumerate(places) if run is axis) for axis in (r, s, c))
     return Convolution(
         chain[-1], chain[0], tuple(chain[1:-1]), image.tensor, weights.tensor, first,
+        (order[0], order[1], order[2], order[3]),
         (taps[0], taps[1], taps[2]), (down[0], across[0]), (down[1], across[1]), groups,
         is_swapped,
     )
+
+
+def _run(index: Affine, runs: Sequence[te.IterVar]) -> te.IterVar | None:
+    """The one axis of the sum that moves an index."""
+    found = [run for run in runs if index.coefficient(run)]
+    return found[0] if len(found) == 1 else None
+
+
+def _place(axes: Sequence[te.IterVar | None], axis: te.IterVar) -> int:
+    return next((k for k, own in enumerate(axes) if own is axis), -1)
 
 
 def _dims(first: bool) -> tuple[int, int, int, int]:

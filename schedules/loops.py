@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from tecomp import Access, Target, accesses, te
 from tecomp.schedules.elementwise import is_one
 from tecomp.schedules.fold import one
-from tecomp.schedules.tiles import balanced, lanes_of
+from tecomp.schedules.tiles import balanced, lanes_of, product
 from tecomp.schedules.transpose import formula_at_root
 
 _TILE = 8
 """Vectors of a tile of results: as many sums as multipliers have under way."""
+
+_TAPS = 16
+"""Terms of a sum that are written out one after the other."""
 
 
 def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
@@ -67,9 +70,30 @@ def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: T
     last = [own[axis] for axis in (shared, along) if axis is not None]
     rest = [axis for axis in held.op.axis if not any(axis is each for each in last)]
     part.reorder(*rest, *held.op.reduce_axis, *last)
-    for axis in last[:-1]:
+    taps = product(axis.extent for axis in held.op.reduce_axis)
+    short = held.op.reduce_axis if isinstance(taps, int) and taps <= _TAPS else ()
+    for axis in (*short, *last[:-1]):
         part.unroll(axis)
     part.vectorize(last[-1])
+
+
+def is_shared_in_tiles(total: te.Tensor) -> bool:
+    """Whether tiles of results share what they read, and vectors need no lanes combined.
+
+    Then each read moves along memory with the last axis of the result, or not at all with it, and
+    some read stays the same for several results.
+    """
+    found = accesses(total)
+    if not found.axis or len(found.reads) < 2 or not found.reduce_axis:
+        return False
+    last = found.axis[-1]
+    moving = [read for read in found.reads if last in _axes_of(read)]
+    in_order = all(
+        read.index[-1].coefficient(last)
+        and all(index.coefficient(last) == 0 for index in read.index[:-1])
+        for read in moving
+    )
+    return bool(moving) and in_order and _sharing(total, last) is not None
 
 
 def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
@@ -80,7 +104,7 @@ def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
         return sum(axis not in _axes_of(read) for read in reads)
 
     axes = [axis for axis in total.op.axis if axis is not along and not is_one(axis.extent)]
-    best = max(axes, key=same, default=None)
+    best = max(reversed(axes), key=same, default=None)
     return best if best is not None and same(best) else None
 
 

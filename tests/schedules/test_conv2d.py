@@ -257,6 +257,7 @@ def test_what_is_no_convolution_is_refused() -> None:
         conv2d.schedule(Y, CPU)
 
     assert error.value.args[0] == (
-        "conv2d.schedule: Y is no convolution of images (n, y, x, c) with filters (r, s, c, k), nor "
-        "of images (n, c, y, x) with filters (k, c, r, s), nor made of one element by element"
+        "conv2d.schedule: Y is no convolution of images (n, y, x, c) or (n, c, y, x) with filters "
+        "that have an axis for rows, for columns, for channels, and first or last one for outputs, "
+        "nor made of one element by element"
     )
