@@ -1,7 +1,8 @@
 """Products of matrices, of any transposition, in batches, with a bias and an activation.
 
 The schedule is that of the BLAS libraries: both operands are packed into the order in which a tile
-of registers walks through them; a block of rows stays in a cache while all columns pass.
+of registers walks through them; a block of rows stays in a cache while all columns pass. What is
+used too seldom for a copy to pay is read where it lies.
 
 Source:
     K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions
