@@ -29,7 +29,7 @@ from tecomp.ir.expr import (
 from tecomp.ir.intervals import (
     UNKNOWN,
     Interval,
-    divided,
+    digit_of,
     greater,
     least_of,
     less,
@@ -358,12 +358,7 @@ class Facts:
     def _term_interval(self, term: Term) -> Interval:
         if not isinstance(term, Digit) or (term.low == 1 and term.high is None):
             return self._unknown_interval(self.terms.text(term))
-        inner = self._value_of(term.whole)
-        low, high = divided(inner[0], term.low), divided(inner[1], term.low)
-        is_below = low is not None and high is not None and low >= 0
-        if term.size is None or (is_below and high is not None and high < term.size):
-            return low, high
-        return 0, term.size - 1
+        return digit_of(self._value_of(term.whole), term.low, term.size)
 
     def _unknown_interval(self, atom: Expr) -> Interval:
         match atom:

@@ -40,6 +40,14 @@ def divided(a: int | None, d: int) -> int | None:
     return None if a is None else a // d
 
 
+def digit_of(x: Interval, low: int, size: int | None) -> Interval:
+    """`x // low % size`, or `x // low` without a size."""
+    least, most = divided(x[0], low), divided(x[1], low)
+    if size is None or (least is not None and most is not None and least >= 0 and most < size):
+        return least, most
+    return 0, size - 1
+
+
 def product(x: Interval, y: Interval) -> Interval:
     """What a product of values in `x` and `y` can be."""
     if None in x or None in y:

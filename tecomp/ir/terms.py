@@ -26,7 +26,7 @@ from tecomp.ir.expr import (
 )
 from tecomp.ir.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.rewrite import children
-from tecomp.ir.written import is_written, spelled_alike, written
+from tecomp.ir.written import spelled_alike, written
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
@@ -117,9 +117,9 @@ class Terms:
         form = (*total.terms.items(), total.const)
         found = self._written.get(form)
         if found is None:
-            terms = self.listed(total)
-            same = like is not None and is_written(terms, total.const, like)
-            found = like if like is not None and same else written(terms, total.const)
+            found = written(self.listed(total), total.const)
+            if like is not None and spelled_alike(found, like):
+                found = like
             self._written[form] = found
             self._sums.setdefault(id(found), (found, total))
         return found

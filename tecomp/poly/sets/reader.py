@@ -13,7 +13,7 @@ from operator import and_, or_, xor
 from tecomp.ir.division import floordiv, joined, modulo
 from tecomp.ir.dtype import INT64
 from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
-from tecomp.ir.intervals import UNKNOWN, Interval, divided, greater, less
+from tecomp.ir.intervals import UNKNOWN, Interval, digit_of, greater, less
 from tecomp.ir.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.rewrite import fold
 from tecomp.ir.written import written
@@ -46,18 +46,13 @@ class Reader:
 
     def exact(self, form: QuasiAffine | None, expr: Expr) -> QuasiAffine | None:
         """The sum without periods that `expr` is, given the one with periods."""
-        if form is None or any(
-            isinstance(term, Opaque) or term.unknown is None for term in form.terms
-        ):
+        if form is None or any(term.unknown is None for term in form.terms):
             return self.form(expr)
         parts = [(QuasiAffine({}, form.const), 1)]
         for term, n in form.terms.items():
             assert isinstance(term, Digit)
-            low, high = self.interval(QuasiAffine({Digit(term.of, term.low): 1}))
-            is_whole = low is not None and high is not None and term.size is not None and (
-                low >= 0 and high < term.size
-            )
-            parts.append((QuasiAffine({Digit(term.of, term.low) if is_whole else term: n}), 1))
+            whole = QuasiAffine({Digit(term.of, term.low): 1})
+            parts.append((whole if term.size is None else modulo(self, whole, term.size), n))
         return self.normal(QuasiAffine.added(parts))
 
     def _node(self, node: Expr, operands: list[QuasiAffine | None]) -> QuasiAffine | None:
@@ -184,14 +179,10 @@ class Reader:
         """Bounds of one term."""
         if isinstance(term, Opaque):
             return self._interval_of_bits(term)
-        size = term.size
-        if size is not None and self.keeps_periods:
-            return 0, size - 1
+        if term.size is not None and self.keeps_periods:
+            return 0, term.size - 1
         x = self.bounds[term.of] if isinstance(term.of, int) else self.interval(term.of)
-        low, high = divided(x[0], term.low), divided(x[1], term.low)
-        if size is None or (low is not None and high is not None and low >= 0 and high < size):
-            return low, high
-        return 0, size - 1
+        return digit_of(x, term.low, term.size)
 
     def _interval_of_bits(self, term: Opaque) -> Interval:
         (low, high), (least, most) = map(self.interval, term.operands)
