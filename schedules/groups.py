@@ -71,7 +71,7 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
     """The groups of a program in the order in which they are computed, and what is inlined."""
     inlined = _inlined(p)
     found: dict[te.Tensor, Group] = {}
-    taken = {x for x in p.stages if _is_absorbed(p, x) or _is_of_others(p, x)}
+    taken = {x for x in p.stages if _is_absorbed(p, x) or _is_of_scan(p, x)}
     for x in reversed(p.stages):
         if x not in taken and x not in inlined and is_pointwise(x):
             members = _rows(p, x, taken, inlined, target)
@@ -161,9 +161,9 @@ def _is_absorbed(p: Program, x: te.Tensor) -> bool:
     return is_free and x in _factors(p.readers[x][0])
 
 
-def _is_of_others(p: Program, x: te.Tensor) -> bool:
-    """Whether a stage that is no formula, as a scan, has it as a part."""
-    return any(not accesses(y).reads for y in p.readers[x])
+def _is_of_scan(p: Program, x: te.Tensor) -> bool:
+    """Whether it is the start of a scan or one of its steps."""
+    return any(accesses(y).is_scan for y in p.readers[x])
 
 
 def _points(y: te.Tensor) -> int:

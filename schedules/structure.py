@@ -95,8 +95,8 @@ def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
 
 
 def is_scan(x: te.Tensor) -> bool:
-    """Whether its rows follow from one another: it is made of others, by no formula."""
-    return is_computed(x) and not accesses(x).reads and bool(x.op.axis)
+    """Whether its rows follow from one another."""
+    return accesses(x).is_scan
 
 
 def scanned(x: te.Tensor) -> te.Tensor:

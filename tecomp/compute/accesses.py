@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
@@ -107,6 +108,7 @@ class Accesses:
             product of elements of tensors alone, maybe converted to a wider type.
         is_plain: whether the reduction takes every element, and starts from its identity.
         has_start: whether it starts from something else.
+        is_scan: whether its rows follow from one another; then it reads what its steps read.
         work: operations for each element, or for each term of it; a function counts as ten.
     """
 
@@ -118,6 +120,7 @@ class Accesses:
     is_plain: bool
     has_start: bool = False
     work: int = 0
+    is_scan: bool = False
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -142,8 +145,9 @@ def accesses(tensor: Tensor) -> Accesses:
     check_kind(
         tensor, Tensor, "accesses: the tensor", "give what te.compute makes", DefinitionError)
     op = tensor.op
-    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp):
-        return Accesses(op.axis, op.reduce_axis, None, (), (), True)
+    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp):
+        is_scan = isinstance(op, ScanOp)
+        return Accesses(op.axis, op.reduce_axis, None, (), (), True, is_scan=is_scan)
     body = op.body[tensor.value_index]
     loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}

@@ -99,6 +99,38 @@ def test_scans_and_statements_of_the_user_stay_as_they_are() -> None:
     np.testing.assert_allclose(b, 2 * np.cumsum(a, 0), rtol=1e-5)
 
 
+def test_what_statements_read_and_make_has_memory() -> None:
+    A = te.placeholder((20, 30), name="A")
+    B = te.compute((20, 30), lambda i, j: A[i, j] * 2.0, name="B")
+    E = te.extern(
+        (20,), [B],
+        lambda ins, outs: te.for_range(0, 20, lambda i: outs[0].store(i, ins[0][i, 3]), "i"),
+        name="E", dtype="float32",
+    )
+    C = te.compute((20,), lambda i: E[i] + 1.0, name="C")
+    a, c = np.ones((20, 30), np.float32), np.empty(20, np.float32)
+
+    tecomp.build(C, [A, C])(a, c)
+
+    assert (c == 3).all()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 40])
+def test_sizes_known_at_the_call(rows: int) -> None:
+    n = te.var("n")
+    A, B = te.placeholder((n, 30), name="A"), te.placeholder((30, 50), name="B")
+    C = product(A, B, "C")
+    k = te.reduce_axis((0, 50), name="k")
+    total = te.compute((n,), lambda i: te.sum(C[i, k], axis=k), name="total")
+    D = te.compute((n, 50), lambda i, j: C[i, j] / total[i], name="D")
+    a, b = np.ones((rows, 30), np.float32), np.ones((30, 50), np.float32)
+    d = np.empty((rows, 50), np.float32)
+
+    tecomp.build(D, [A, B, D])(a, b, d)
+
+    np.testing.assert_allclose(d, np.full((rows, 50), 1 / 50), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d", "texture2d"])
 def test_machines_with_scratchpads(name: str) -> None:
     machine = tecomp.Target.load(name)
