@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -76,6 +77,16 @@ def _every_pass_is_verified() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_run", run_verified)
         patch.setattr(memories, "place_buffers", placed)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _processes_share_bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests start need not compile all modules anew where none may be written beside them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.dont_write_bytecode:
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         yield
 
 
