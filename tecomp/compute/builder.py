@@ -12,6 +12,7 @@ from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import BufferLoad, Const, Expr, Var, as_expr, cast, const, index_value
+from tecomp.ir.given import check_function, check_kind, is_one_of, whole_number
 from tecomp.ir.rewrite import free_variables, walk
 from tecomp.ir.stmt import (
     Allocate,
@@ -99,7 +100,10 @@ class Operand:
                 f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
                 f"{len(given)} indices; write one for each"
             )
-        return tuple(index_value(index) for index in given)
+        where = f"operand {self.name}[...]"
+        return tuple(
+            _integer(index, f"{where}: index {k}") for k, index in enumerate(given)
+        )
 
 
 def for_range(
@@ -116,18 +120,26 @@ def for_range(
 
     Raises:
         DefinitionError: there is no such kind.
+        TypeMismatchError: a bound is no integer, or the body no function that gives a statement.
     """
-    if kind not in _KINDS:
+    if not is_one_of(kind, _KINDS):
         raise DefinitionError(
             f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
         )
-    first, last = (index_value(_index(n)) for n in (begin, end))
-    var = Var(name, INT64)
-    return For(var, first, last - first, _KINDS[kind], body(var))
+    first, last = _integer(begin, "te.for_range: begin"), _integer(end, "te.for_range: end")
+    var = Var(name_of(name, "te.for_range"), INT64)
+    return For(var, first, last - first, _KINDS[kind], _body(
+        body, var, "te.for_range", "the variable"))
 
 
 def stmt_seq(*statements: Stmt) -> Stmt:
-    """The statements one after another."""
+    """The statements one after another.
+
+    Raises:
+        TypeMismatchError: one is no statement.
+    """
+    for k, statement in enumerate(statements):
+        _check_statement(statement, f"te.stmt_seq: statement {k}")
     return seq(*statements)
 
 
@@ -135,8 +147,11 @@ def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt
     """The statement `then` where a condition holds, and `otherwise` where it does not.
 
     Raises:
-        TypeMismatchError: the condition is no condition.
+        TypeMismatchError: the condition is no condition, or a branch no statement.
     """
+    _check_statement(then, "te.if_stmt: then")
+    if otherwise is not None:
+        _check_statement(otherwise, "te.if_stmt: otherwise")
     asked = value_of(condition)
     if not asked.dtype.is_bool:
         raise TypeMismatchError(
@@ -160,15 +175,50 @@ def allocate(
         body: called once, with the memory.
         name: of the memory.
         scope: which memory it is in.
+
+    Raises:
+        DefinitionError: an extent is no size.
+        TypeMismatchError: something is of another kind, or the body gives no statement.
     """
     name = name_of(name, "te.allocate")
     where = f"te.allocate {name}"
+    check_scope(scope, where)
     buffer = Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope)
-    return Allocate(buffer, body(Operand(buffer)))
+    return Allocate(buffer, _body(body, Operand(buffer), where, "the memory"))
 
 
-def _index(value: Value) -> Any:
-    return value if isinstance(value, int) else value_of(value)
+def check_scope(scope: object, where: str) -> None:
+    """Refuse what is no name of a memory."""
+    check_kind(
+        scope, str, f"{where}: scope", 'name a memory, such as "local"', TypeMismatchError
+    )
+
+
+def _integer(value: Any, where: str) -> Expr:
+    """An index or a bound of a loop, as an int64 expression."""
+    whole = whole_number(value)
+    given = whole if whole is not None else value_of(value)
+    if isinstance(given, Expr) and not given.dtype.is_integer:
+        raise TypeMismatchError(
+            f'{where} is {given} ({given.dtype}); give an integer, or convert it with '
+            '.astype("int64") if that is meant'
+        )
+    return index_value(given)
+
+
+def _body(body: Any, given: object, where: str, what: str) -> Stmt:
+    """The statement that a function gives for its variable or memory."""
+    check_function(body, 1, f"{where}: the body", f"give a function of {what}", TypeMismatchError)
+    made: Stmt = body(given)
+    _check_statement(made, f"{where}: what the body gives")
+    return made
+
+
+def _check_statement(given: object, where: str) -> None:
+    check_kind(
+        given, Stmt, where, "give a statement: store(index, value) of an operand, te.for_range, "
+        "te.if_stmt, te.allocate or te.stmt_seq", TypeMismatchError,
+    )
 
 
 def check_statement(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeAlias, overload
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
@@ -12,11 +11,11 @@ from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.shape import dtype_of, extent_of, name_of, shape_of
+from tecomp.compute.shape import attributes_of, dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.given import check_kind, check_list
+from tecomp.ir.given import check_list
 from tecomp.ir.operators import holds
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent, Range
@@ -116,7 +115,7 @@ def compute(
     _check_reductions(body, where)
     _check_axes(body, axis, where)
     _check_literals(body, where)
-    values = MappingProxyType(_attributes(attrs, where))
+    values = attributes_of(attrs, where)
     outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -247,12 +246,6 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
             )
         body.append(value_of(value))
     return tuple(body)
-
-
-def _attributes(attrs: Any, where: str) -> dict[str, Any]:
-    given = {} if attrs is None else attrs
-    check_kind(given, Mapping, f"{where}: attrs", "give a dictionary", DefinitionError)
-    return dict(given)
 
 
 def _check_size(body: tuple[Expr, ...], where: str) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.builder import Operand, check_statement
 from tecomp.compute.operation import ComputeOp
-from tecomp.compute.shape import dtype_of, name_of, shape_of
+from tecomp.compute.shape import attributes_of, dtype_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.dtype import INT64, DType
 from tecomp.ir.expr import Call, Expr
+from tecomp.ir.given import check_function
 from tecomp.ir.rewrite import free_variables, walk
 from tecomp.ir.stmt import Buffer, BufferStore, Stmt
 from tecomp.ir.text import Name, Pieces
@@ -127,6 +127,10 @@ def extern(
         *(Buffer(t.name, t.shape, t.dtype, "") for t in read),
         *(Buffer(n, shapes[0], t, "") for n, t in zip(results, types, strict=True)),
     )
+    check_function(
+        fcompute, 2, f"{where}: fcompute", "give a function of the inputs and the outputs",
+        TypeMismatchError,
+    )
     operands = [Operand(buffer) for buffer in buffers]
     statement = fcompute(operands[: len(read)], operands[len(read) :])
     _check(statement, buffers, len(read), where)
@@ -134,7 +138,7 @@ def extern(
     loads = tuple(TensorLoad(t, tuple(_anywhere(t)), location) for t in read)
     body: tuple[Expr, ...] = tuple(Call("extern", loads, kind) for kind in types)
     outputs = ExternOp(
-        name, axis, body, tag, MappingProxyType(dict(attrs or {})), location,
+        name, axis, body, tag, attributes_of(attrs, where), location,
         buffers=buffers, statement=statement,
     ).outputs
     return outputs[0] if len(outputs) == 1 else list(outputs)

@@ -10,14 +10,17 @@ from typing import Any, ClassVar, TypeGuard, overload
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
+from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import BinOp, Const, Expr, Var, as_expr, binary, condition_of, const
+from tecomp.ir.given import check_function
 from tecomp.ir.rewrite import walk
 from tecomp.ir.text import Name, Operand, Pieces, comma, operands, tuple_of
 
 Axes = IterVar | Sequence[IterVar]
+_IDENTITY = "give a function of the type of each value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +159,9 @@ def comm_reducer(
         fidentity: the type of the value (of a tuple: each type) to the value that changes nothing.
         name: what printed text calls it.
 
+    Raises:
+        TypeMismatchError: something is no function, or the name no text.
+
     Returns:
         A function `(expr, axis, where=None, init=None)`, for an `expr` of one value or of several.
 
@@ -172,6 +178,12 @@ def comm_reducer(
         >>> print(index.op)
         M_v0[i], M_v1[i] = argmax((k, A[i, k]), axis=[k])
     """
+    name = name_of(name, "te.comm_reducer")
+    where = f"te.comm_reducer {name}"
+    check_function(fcombine, 2, f"{where}: fcombine", "give a function of two values, or of two "
+                   "tuples of them", TypeMismatchError)
+    if not callable(fidentity):
+        raise TypeMismatchError(f"{where}: fidentity is {fidentity!r}; {_IDENTITY}")
     return Reducer(fcombine, fidentity, name)
 
 
@@ -204,6 +216,8 @@ def _combiner(reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool) -> 
     rhs = tuple(Var(f"y{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
     combined = reducer.fcombine(lhs, rhs) if several else reducer.fcombine(lhs[0], rhs[0])
     result = _fitted(combined, dtypes, f"{who}: the combination", several=several)
+    check_function(
+        reducer.fidentity, len(dtypes), f"{who}: the identity", _IDENTITY, TypeMismatchError)
     neutral = reducer.fidentity(*dtypes)
     identity = _fitted(neutral, dtypes, f"{who}: the identity", several=several)
     inside = {*lhs, *rhs}

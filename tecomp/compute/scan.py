@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, overload
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
-from tecomp.compute.shape import name_of
+from tecomp.compute.shape import attributes_of, name_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.equal import same
@@ -151,7 +150,7 @@ def scan(
     location = user_location()
     outputs = ScanOp(
         name, axis, tuple(TensorLoad(rule, axis, location) for rule in rules), tag,
-        MappingProxyType(dict(attrs or {})), location,
+        attributes_of(attrs, where), location,
         start=tuple(TensorLoad(start, axis, location) for start in starts), states=states,
     ).outputs
     return outputs[0] if len(outputs) == 1 else list(outputs)

@@ -1,8 +1,10 @@
-"""What may be a shape, an extent or an element type, and what a refusal says."""
+"""What may be a shape, an extent, a type, a name or attributes, and what a refusal says."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Call, Const, Expr
+from tecomp.ir.given import dictionary_of
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Extent
 
@@ -101,3 +104,15 @@ def name_of(name: object, where: str) -> str:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(f"{where}: the name is {name!r}; a name is a text, not empty")
     return name
+
+
+def attributes_of(attrs: object, where: str) -> Mapping[str, Any]:
+    """`attrs` as what an operation keeps, which nobody can change.
+
+    Raises:
+        DefinitionError: they are no dictionary.
+    """
+    return MappingProxyType(
+        dictionary_of(attrs, object, object, f"{where}: attrs", "give a dictionary",
+                      DefinitionError)
+    )

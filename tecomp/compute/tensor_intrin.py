@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.body_check import difference
-from tecomp.compute.builder import Operand, check_statement
+from tecomp.compute.builder import Operand, check_scope, check_statement
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.shape import name_of
+from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.dtype import DType
 from tecomp.ir.equal import same
 from tecomp.ir.expr import Expr, Var
+from tecomp.ir.given import check_function, check_kind, check_list, dictionary_of, is_one_of
 from tecomp.ir.rewrite import walk
 from tecomp.ir.stmt import Buffer, Extent, Stmt
 
@@ -78,8 +78,15 @@ def length(axis: IterVar) -> int:
 def decl_buffer(
     shape: Sequence[Extent], dtype: str = "float32", name: str = "buffer", *, scope: str = ""
 ) -> Buffer:
-    """What an intrinsic asks of an operand: the memory that it is in, for `binds`."""
-    return Buffer(name, tuple(shape), DType(dtype), scope)
+    """What an intrinsic asks of an operand: the memory that it is in, for `binds`.
+
+    Raises:
+        DefinitionError: an extent is no size.
+        TypeMismatchError: something is of another kind.
+    """
+    where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
+    check_scope(scope, where)
+    return Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope)
 
 
 def decl_tensor_intrin(
@@ -132,14 +139,24 @@ def decl_tensor_intrin(
     name = name_of(name, "te.decl_tensor_intrin")
     where = f"te.decl_tensor_intrin {name}"
     compute = _checked(op, where)
-    params = dict(default_buffer_params or {})
+    for text, what in ((unit, "unit"), (mode, "mode")):
+        check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
+    if not is_one_of(check, get_args(Check)):
+        raise DefinitionError(f"{where}: check is 'now', 'later' or 'never', not {check!r}")
+    params = dictionary_of(
+        default_buffer_params, str, str, f"{where}: default_buffer_params",
+        'give {"scope": name}', TypeMismatchError,
+    )
     if unknown := sorted(set(params) - {"scope"}):
         raise DefinitionError(
             f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
             "from the schedule, so that only scope can be asked for"
         )
     tensors = (*compute.input_tensors, *compute.outputs)
-    asked = dict(binds or {})
+    asked = dictionary_of(
+        binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
+        TypeMismatchError,
+    )
     if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
         raise DefinitionError(f"{where}: binds has {strange[0]}, which {compute.name} has not")
     scopes = tuple(
@@ -149,15 +166,17 @@ def decl_tensor_intrin(
         Buffer(t.name, t.shape, t.dtype, scope)
         for t, scope in zip(tensors, scopes, strict=True)
     )
-    scalars = tuple(scalar_params or ())
+    scalars = _scalars(scalar_params, where)
     operands = [Operand(buffer) for buffer in buffers]
     count = len(compute.input_tensors)
+    check_function(
+        fcompute, 3 if scalars else 2, f"{where}: fcompute", "give a function of the inputs and "
+        f"the outputs{' and the scalar parameters' if scalars else ''}", TypeMismatchError,
+    )
     given = fcompute(operands[:count], operands[count:], *([list(scalars)] if scalars else []))
     body, reset, update = _statements(given, where)
     for statement in filter(None, (body, reset, update)):
         check_statement(statement, buffers, scalars, where, "name it in scalar_params")
-    if check not in get_args(Check):
-        raise DefinitionError(f"{where}: check is 'now', 'later' or 'never', not {check!r}")
     intrin = TensorIntrin(
         name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
     if check == "now":
@@ -178,6 +197,10 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
     ...     0, 4, lambda i: outs[0].store(i, ins[0][i] + ins[0][i])), name="twice", check="later")
     >>> te.check_tensor_intrin(twice)
     """
+    check_kind(
+        intrin, TensorIntrin, "te.check_tensor_intrin: the intrinsic",
+        "give what te.decl_tensor_intrin made", TypeMismatchError,
+    )
     parts = {"body": intrin.body, "reset": intrin.reset, "update": intrin.update}
     found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
     if found is not None:
@@ -185,6 +208,15 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
             f"te.decl_tensor_intrin {intrin.name}: {found}; mend one of them, or say "
             'check="never" if only the machine can run the statements'
         )
+
+
+def _scalars(given: object, where: str) -> tuple[Var, ...]:
+    scalars: Any = () if given is None else given
+    check_list(
+        scalars, Var, f"{where}: scalar_params", "give a list of what te.var makes",
+        TypeMismatchError,
+    )
+    return tuple(scalars)
 
 
 def _checked(op: object, where: str) -> ComputeOp:

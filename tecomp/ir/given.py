@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from inspect import signature
 from operator import index
 from types import UnionType
 from typing import Any
@@ -39,6 +41,38 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
     for each in given:
         if not isinstance(each, kind):
             raise error(f"{where} is {given!r}; {cure}")
+
+
+def check_function(
+    given: Any, count: int, where: str, cure: str, error: type[TecompError]
+) -> None:
+    """Refuse what cannot be called with so many arguments, or does not say whether it can.
+
+    Raises:
+        TecompError: it cannot; an `error`.
+    """
+    try:
+        signature(given).bind(*range(count))
+    except (TypeError, ValueError):
+        raise error(f"{where} is {given!r}; {cure}") from None
+
+
+def dictionary_of(
+    given: Any, keys: Kind, values: Kind, where: str, cure: str, error: type[TecompError]
+) -> dict[Any, Any]:
+    """A dictionary with keys and values of some kinds; an empty one for None.
+
+    Raises:
+        TecompError: it is no dictionary, or has something else in it; an `error`.
+    """
+    if given is None:
+        return {}
+    is_right = isinstance(given, Mapping) and all(
+        isinstance(key, keys) and isinstance(value, values) for key, value in given.items()
+    )
+    if not is_right:
+        raise error(f"{where} is {given!r}; {cure}")
+    return dict(given)
 
 
 def whole_number(given: Any) -> int | None:

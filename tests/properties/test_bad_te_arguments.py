@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +13,8 @@ import pytest
 import tecomp
 from tecomp import TecompError, te
 from tecomp.driver.build import ScheduledKernel
-from tests.properties.test_bad_arguments import WRONG
+from tests.strategies.bad_arguments import WRONG, Right, failures, tried
 
-Right: TypeAlias = "dict[str, Any]"
 A = te.placeholder((8, 16), name="A")
 K = te.reduce_axis((0, 16), name="k")
 B = te.compute((8,), lambda i: te.sum(A[i, K], axis=K), name="B")
@@ -28,15 +26,68 @@ UNARY = (
     "exp2", "expm1", "fabs", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
     "nearbyint", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )
+OF_TWO = ("atan2", "fmod", "hypot", "pow", "power")
+DIVISIONS = ("div", "floordiv", "floormod", "indexdiv", "indexmod", "truncdiv", "truncmod")
+NOTHING: Any = None
+TEXT: Any = "q"
+NUMBERS: Any = {"scope": 3}
+STATE, INPUT = te.placeholder((9, 4), name="state"), te.placeholder((9, 4), name="X")
+FIRST = te.compute((1, 4), lambda t, i: INPUT[t, i], name="first")
+RULE = te.compute((9, 4), lambda t, i: STATE[t - 1, i] + INPUT[t, i], name="rule")
+SINGLE = te.placeholder((4,), name="single")
+DOUBLE = te.compute((4,), lambda i: SINGLE[i] * 2.0, name="double")
+LANES = te.placeholder((4,), "int8x4", name="lanes")
+MEMORY = te.Operand(te.decl_buffer((4,), name="m"))
+STORE = MEMORY.store(0, 1.0)
 
+
+def doubled(ins: Any, outs: Any, *_: object) -> Any:
+    """Doubles the first input, if there is one."""
+    (out,) = outs
+    return te.for_range(0, 4, lambda i: out.store(i, (ins[0][i] if ins else 1.0) * 2.0))
+
+
+TWICE = te.decl_tensor_intrin(DOUBLE.op, doubled, "twice")
 # For each function the arguments of a call that is right.
 OF_TE: dict[str, Right] = {
-    **{name: {"x": X} for name in UNARY if hasattr(te, name)},
+    **{name: {"x": X} for name in UNARY},
+    **{name: {"x": X, "y": X} for name in OF_TWO},
+    **{name: {"a": te.const(7), "b": te.const(3)} for name in DIVISIONS},
+    **{name: {"condition": N > 0, "then": X, "otherwise": X}
+       for name in ("Select", "if_then_else", "select")},
+    **{name: {"expr": A[0, K], "axis": K, "where": K > 0, "init": 1.0}
+       for name in ("max", "min", "prod", "sum")},
+    **{name: {"dtype": "float32"} for name in ("infinity", "max_value", "min_value")},
+    "cast": {"expr": X, "dtype": "int32"},
+    "clip": {"x": X, "a_min": 0.0, "a_max": 1.0},
+    "dot": {"a": LANES[0], "b": LANES[1]},
+    "logical_not": {"condition": N > 0},
+    "popcount": {"x": N},
+    "reinterpret": {"dtype": "int32", "x": X},
     "placeholder": {"shape": (3,), "dtype": "float32", "name": "P"},
     "compute": {"shape": (3,), "fcompute": lambda i: i * 1.0, "name": "D", "tag": "",
                 "attrs": {"a": 1}, "varargs_names": None},
     "reduce_axis": {"dom": (0, 3), "name": "k"},
     "var": {"name": "n", "dtype": "int32"},
+    "size_var": {"name": "n", "dtype": "int32"},
+    "comm_reducer": {"fcombine": lambda x, y: x + y, "fidentity": lambda dtype: te.const(0, dtype),
+                     "name": "added"},
+    "scan": {"init": FIRST, "update": RULE, "state_placeholder": STATE, "inputs": [INPUT],
+             "name": "S", "tag": "", "attrs": {"a": 1}},
+    "extern": {"shape": (4,), "inputs": [SINGLE], "fcompute": doubled, "name": "E",
+               "dtype": "float32", "in_buffers": None, "out_buffers": None, "tag": "",
+               "attrs": {"a": 1}},
+    "decl_buffer": {"shape": (4,), "dtype": "float32", "name": "b", "scope": "local"},
+    "decl_tensor_intrin": {
+        "op": DOUBLE.op, "fcompute": doubled, "name": "twice",
+        "binds": {SINGLE: te.decl_buffer((4,), scope="local")}, "scalar_params": [te.var("q")],
+        "default_buffer_params": {"scope": "local"}, "unit": "", "mode": "", "check": "later"},
+    "check_tensor_intrin": {"intrin": TWICE},
+    "for_range": {"begin": 0, "end": 4, "body": lambda i: MEMORY.store(i, 1.0), "name": "i",
+                  "kind": "serial"},
+    "if_stmt": {"condition": N > 0, "then": STORE, "otherwise": STORE},
+    "allocate": {"shape": (4,), "dtype": "float32", "body": lambda m: m.store(0, 1.0), "name": "m",
+                 "scope": "local"},
     "const": {"value": 1, "dtype": "int32"},
     "create_schedule": {"outputs": C.op},
     "thread_axis": {"dom": None, "tag": "core.x"},
@@ -77,6 +128,32 @@ PLAIN: dict[str, Callable[[te.Schedule, Any], object]] = {
     "select": lambda _, wrong: te.Select(N > 0, 1.0, wrong),
     "maximum": lambda _, wrong: te.max(X, wrong),
     "power": lambda _, wrong: te.power(X, wrong),
+    "all": lambda _, wrong: te.all(N > 0, wrong),
+    "any": lambda _, wrong: te.any(N > 0, wrong),
+    "axis of all": lambda _, wrong: te.all(N > 0, axis=wrong),
+    "stmt_seq": lambda _, wrong: te.stmt_seq(STORE, wrong),
+    "body of a loop": lambda _, wrong: te.for_range(0, 4, lambda i: wrong),
+    "body of memory": lambda _, wrong: te.allocate((4,), "float32", lambda m: wrong),
+    "body of te.extern": lambda _, wrong: te.extern((4,), [SINGLE], lambda ins, outs: wrong),
+    "body of an intrinsic": lambda _, wrong: te.decl_tensor_intrin(
+        DOUBLE.op, lambda ins, outs: wrong),
+    "parts of an intrinsic": lambda _, wrong: te.decl_tensor_intrin(
+        DOUBLE.op, lambda ins, outs: (wrong, wrong, wrong)),
+    "fcombine": lambda _, wrong: te.comm_reducer(wrong, lambda t: 0)(A[0, K], axis=K),
+    "what fcombine gives": lambda _, wrong: te.comm_reducer(
+        lambda x, y: wrong, lambda t: 0)(A[0, K], axis=K),
+    "fidentity": lambda _, wrong: te.comm_reducer(lambda x, y: x, wrong)(A[0, K], axis=K),
+    "what fidentity gives": lambda _, wrong: te.comm_reducer(
+        lambda x, y: x, lambda t: wrong)(A[0, K], axis=K),
+    "reducer of two": lambda _, wrong: te.comm_reducer(
+        lambda x, y: x, lambda s, t: (0, 0))((A[0, K], wrong), axis=K),
+    "operand[...]": lambda _, wrong: MEMORY[wrong],
+    "operand.vload": lambda _, wrong: MEMORY.vload(0, wrong),
+    "place of operand.vload": lambda _, wrong: MEMORY.vload(wrong, "float32x4"),
+    "operand.store": lambda _, wrong: MEMORY.store(0, wrong),
+    "place of operand.store": lambda _, wrong: MEMORY.store(wrong, 1.0),
+    "astype": lambda _, wrong: X.astype(wrong),
+    "equal": lambda _, wrong: X.equal(wrong),
     "sum": lambda _, wrong: te.sum(wrong, axis=K),
     "axis of a sum": lambda _, wrong: te.sum(A[0, K], axis=wrong),
     "where of a sum": lambda _, wrong: te.sum(A[0, K], axis=K, where=wrong),
@@ -90,24 +167,6 @@ def kernel() -> ScheduledKernel:
     return tecomp.build(te.create_schedule(C.op), [A, C])
 
 
-def tried(call: Callable[[], object]) -> str | None:
-    """What is wrong with the way in which a call is refused, if anything."""
-    try:
-        call()
-    except TecompError as error:
-        if re.search(r"\b0x[0-9a-f]{6,}", error.message):
-            return f"an address: {error.message}"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
-
-
-def failures(call: Callable[[Right], object], right: Right) -> list[str]:
-    found = ((name, wrong, tried(partial(call, right | {name: wrong})))
-             for name in right for wrong in WRONG)
-    return [f"{name}={wrong!r}: {what}" for name, wrong, what in found if what]
-
-
 @pytest.mark.parametrize("name", OF_TE)
 def test_functions_of_te(name: str) -> None:
     function = getattr(te, name)
@@ -115,6 +174,12 @@ def test_functions_of_te(name: str) -> None:
     function(**right)
 
     assert failures(lambda given: function(**given), right) == []
+
+
+def test_every_function_of_te_is_tried() -> None:
+    functions = {name for name in te.__all__ if inspect.isfunction(getattr(te, name))}
+
+    assert functions - set(PLAIN) <= set(OF_TE)
 
 
 def primitive(name: str) -> Callable[[Right], object]:
@@ -168,6 +233,47 @@ def test_arguments_without_a_name(name: str) -> None:
      "s[B].split(k): factor must be a positive integer, got array([[0., 0.]])"),
     (lambda s: s[B].transform_layout(lambda i: [i], loops=()),
      "s[B].transform_layout: loops is 'physical' or 'logical', not ()"),
+    (lambda s: te.scan(FIRST, RULE, STATE, name="S", attrs=THREE),
+     "te.scan S: attrs is 3; give a dictionary"),
+    (lambda s: te.extern((4,), [SINGLE], NOTHING, name="E"),
+     "te.extern E: fcompute is None; give a function of the inputs and the outputs"),
+    (lambda s: te.comm_reducer(max, lambda t: t, "most"),
+     "te.comm_reducer most: fcombine is <built-in function max>; give a function of two values, or "
+     "of two tuples of them"),
+    (lambda s: te.comm_reducer(lambda x, y: x, NOTHING, "most"),
+     "te.comm_reducer most: fidentity is None; give a function of the type of each value"),
+    (lambda s: te.comm_reducer(lambda x, y: x, dict.fromkeys, "most")((A[0, K],) * 3, axis=K),
+     "most: the identity is <built-in method fromkeys of type object>; give a function of the type "
+     "of each value"),
+    (lambda s: te.decl_tensor_intrin(DOUBLE.op, NOTHING, "t"),
+     "te.decl_tensor_intrin t: fcompute is None; give a function of the inputs and the outputs"),
+    (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", scalar_params=TEXT),
+     "te.decl_tensor_intrin t: scalar_params is 'q'; give a list of what te.var makes"),
+    (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", binds={DOUBLE: THREE}),
+     "te.decl_tensor_intrin t: binds is {Tensor(double, shape=(4,), dtype=float32): 3}; give a "
+     "te.decl_buffer for each tensor"),
+    (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", default_buffer_params=NUMBERS),
+     "te.decl_tensor_intrin t: default_buffer_params is {'scope': 3}; give {\"scope\": name}"),
+    (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", unit=THREE),
+     "te.decl_tensor_intrin t: unit is 3; give a text"),
+    (lambda s: te.check_tensor_intrin(NOTHING),
+     "te.check_tensor_intrin: the intrinsic is None; give what te.decl_tensor_intrin made"),
+    (lambda s: te.decl_buffer((4,), scope=THREE),
+     'te.decl_buffer buffer: scope is 3; name a memory, such as "local"'),
+    (lambda s: te.for_range(0, 1.5, lambda i: STORE),
+     "te.for_range: end is float32(1.5) (float32); give an integer, or convert it with "
+     '.astype("int64") if that is meant'),
+    (lambda s: MEMORY[X],
+     "operand m[...]: index 0 is float32(1.5) (float32); give an integer, or convert it with "
+     '.astype("int64") if that is meant'),
+    (lambda s: te.for_range(0, 4, NOTHING), "te.for_range: the body is None; give a function of the "
+     "variable"),
+    (lambda s: te.allocate((4,), "float32", lambda m: THREE, "m"),
+     "te.allocate m: what the body gives is 3; give a statement: store(index, value) of an operand, "
+     "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"),
+    (lambda s: te.stmt_seq(STORE, NOTHING),
+     "te.stmt_seq: statement 1 is None; give a statement: store(index, value) of an operand, "
+     "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"),
     (lambda s: s[object()], "s[...]: expected a tensor or an operation, got <object object>"),
 ])
 def test_messages(call: Callable[[Any], object], message: str) -> None:
