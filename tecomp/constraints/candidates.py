@@ -26,7 +26,7 @@ def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
     if isinstance(rule, OperandMemory):
         yield from (_with(layout, memory=memory) for memory in rule.memories)
     elif isinstance(rule, OperandPadding):
-        yield _with(layout, pad_value=each.neutral)
+        yield _with(layout, pad_value=each.neutral_in(layout))
         if rule.multiple_bytes is not None:
             yield _padded(use, each, rule)
     else:
@@ -75,9 +75,8 @@ def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
         if isinstance(expr, Var) and expr in rounded else expr
         for expr in layout.index_map.final_indices
     )
-    return _with(
-        layout, index_map=IndexMap(axes, results, layout.axis_separators), pad_value=each.neutral
-    )
+    index_map = IndexMap(axes, results, layout.axis_separators)
+    return _with(layout, index_map=index_map, pad_value=each.neutral_in(layout))
 
 
 def _along(layout: Layout, dim: int) -> Layout:

@@ -55,10 +55,10 @@ def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem
     """Places without an element hold what changes no result."""
     if rule.value == "any":
         return
-    neutral = each.neutral
     wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
     for operand in rule.operands:
         for use in each.named(operand):
+            neutral = each.neutral_in(use.layout)
             dims = [d for d, index in enumerate(use.indices) if _uses(index, wanted)]
             if (text := _no_multiple(rule, use, each)) is not None:
                 yield Problem((use,), f"{text}, and has to be padded with {neutral}")

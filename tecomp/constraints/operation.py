@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import copysign
 from typing import Any
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.limits import max_value
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
@@ -118,6 +120,15 @@ class Computation:
         reduce = self.op.body[0]
         start = reduce.combiner.identity[0] if isinstance(reduce, Reduce) else None
         return float(start.value) if isinstance(start, Const) else None
+
+    def neutral_in(self, layout: Layout) -> float | None:
+        """What adds nothing in its reduction and can be stored: the least number for -inf."""
+        if self.neutral is None or layout.storage.holds(self.neutral):
+            return self.neutral
+        stored = layout.storage.nearest(self.neutral)
+        greatest = max_value(layout.dtype)
+        assert isinstance(greatest, Const)
+        return copysign(min(abs(stored), float(greatest.value)), self.neutral)
 
     def with_layout(self, tensor: Tensor, layout: Layout) -> Computation:
         """The same with one tensor in another layout."""

@@ -68,6 +68,10 @@ class Format:
         """Whether a number stays what it is when it is stored, but for a float's rounding."""
         return holds(self.values, value)
 
+    def nearest(self, value: float) -> float:
+        """The number that there is in place of one that the format does not have: the greatest."""
+        return value
+
     def storage_shape(self, physical_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of memory in units: the last axes, which make whole blocks, become one.
 

@@ -97,6 +97,19 @@ class SmallFloat(Format):
         beyond = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
         return abs(value) < beyond
 
+    def nearest(self, value: float) -> float:
+        """The value, or the greatest number of its sign where there is none so great.
+
+        >>> SmallFloat("e4m3", DType("uint8"), exponent=4, fraction=3, bias=7, specials=Specials.FN
+        ...     ).nearest(-math.inf)
+        -448.0
+        """
+        if self.holds(value):
+            return value
+        exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
+        greatest = (1.0 + fraction / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
+        return math.copysign(greatest, value)
+
     def encoded(self, value: Expr) -> Expr:
         """The code of a value, of any type."""
         bits = reinterpret("uint32", _nearly(value))
