@@ -112,7 +112,7 @@ def _walks(group: Group) -> list[Walk]:
         is_formula = is_pointwise(output) and bool(output.shape)
         return [lambda s, target: formula_at_root(s, output, target)] if is_formula else []
     found: list[Walk] = []
-    if (product := product_of(output, chain)) is not None:
+    if (product := product_of(output, chain, any_terms=True)) is not None:
         found.append(partial(_product, product))
     if (convolution := convolution_of(output, chain)) is not None:
         found.append(partial(_convolution, convolution))

@@ -146,7 +146,7 @@ def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
     """What a stage reads in an order of its own, so that it is no use to compute it there."""
     if not y.op.reduce_axis:
         return ()
-    if (product := product_of(y, [y])) is not None:
+    if (product := product_of(y, [y], any_terms=True)) is not None:
         return product.rows.tensor, product.columns.tensor
     if (convolution := convolution_of(y, [y])) is not None:
         return convolution.image, convolution.weights

@@ -595,7 +595,7 @@ def _dot_types(d: Product, target: Target) -> tuple[str, str] | None:
 
     That it may not is what `define` was told: no relation says so.
     """
-    if not d.total.op.attrs.get("pairs", True):
+    if not d.is_sum or not d.total.op.attrs.get("pairs", True):
         return None
     rows, columns = (str(unconverted(x.tensor).dtype) for x in (d.rows, d.columns))
     types: tuple[str, str] | None = dot_types(rows, columns, str(d.total.dtype), target)

@@ -58,6 +58,7 @@ class Product:
         across: the other axes along which `columns` alone moves on.
         depth: the axes of the sum, the innermost last.
         is_swapped: whether `columns` is the factor on the left.
+        is_sum: whether it is a sum of products; else some reduction of some formula of both.
     """
 
     total: te.Tensor
@@ -71,6 +72,7 @@ class Product:
     across: tuple[te.IterVar, ...]
     depth: tuple[te.IterVar, ...]
     is_swapped: bool = False
+    is_sum: bool = True
 
     @property
     def m(self) -> Size:
@@ -134,13 +136,15 @@ class Product:
 
 
 def product_of(
-    output: te.Tensor, chain: Sequence[te.Tensor] | None = None
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None, *, any_terms: bool = False
 ) -> Product | None:
     """The product of matrices that `output` is, or is made of element by element; None if none.
 
     Args:
         output: the tensor.
         chain: the stages from it back to the reduction, if that is known.
+        any_terms: whether other formulas of two elements count as products, and other reductions
+            as sums: distances of rows are made in the same order.
 
     >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((4, 16), name="B")
     >>> k = te.reduce_axis((0, 16), name="k")
@@ -150,7 +154,7 @@ def product_of(
     ('A', 'i', 'j', True)
     """
     steps = chain or steps_to_reduction(output)
-    return _roles(steps) if steps else None
+    return _roles(steps, any_terms=any_terms) if steps else None
 
 
 def need_product(op: te.Tensor | Product, who: str) -> Product:
@@ -176,12 +180,16 @@ def operand(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> te.Tensor:
     return x if is_own(s, x, *readers) else s.cache_read(x, "global", list(readers))
 
 
-def _roles(steps: Sequence[te.Tensor]) -> Product | None:
+def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
     output, total = steps[0], steps[-1]
     found = accesses(total)
-    if found.reducer != "sum" or not found.is_plain or len(found.factors) != 2:
+    is_sum = found.reducer == "sum" and len(found.factors) == 2
+    reads = found.factors if is_sum else found.reads
+    if not (is_sum or any_terms) or not found.is_plain or len(reads) != 2:
         return None
-    first, second = map(_factor, found.factors)
+    if total.op.num_outputs > 1 or not found.reduce_axis:
+        return None
+    first, second = map(_factor, reads)
     if first is None or second is None:
         return None
     if not all(first.has(axis) and second.has(axis) for axis in found.reduce_axis):
@@ -204,7 +212,8 @@ def _roles(steps: Sequence[te.Tensor]) -> Product | None:
     depth = _inner_last(found.reduce_axis, rows, columns)
     between = tuple(steps[1:-1])
     return Product(
-        total, output, between, rows, columns, row, column, batch, across, depth, is_swapped
+        total, output, between, rows, columns, row, column, batch, across, depth, is_swapped,
+        is_sum,
     )
 
 

@@ -60,6 +60,20 @@ def test_what_follows_a_product_is_computed_with_it() -> None:
     assert "shifted" not in text
 
 
+@pytest.mark.parametrize(("m", "n"), [(70, 90), (2, 90), (70, 1)])
+def test_reductions_of_two_matrices_are_cut_as_products_are(m: int, n: int) -> None:
+    A, B = te.placeholder((m, 33), name="A"), te.placeholder((n, 33), name="B")
+    k = te.reduce_axis((0, 33), name="k")
+    C = te.compute((m, n), lambda i, j: te.max(te.abs(A[i, k] - B[j, k]), axis=k), name="C")
+    random = np.random.default_rng(0)
+    a, b = random.random((m, 33), np.float32), random.random((n, 33), np.float32)
+    c = np.empty((m, n), np.float32)
+
+    tecomp.build(C, [A, B, C])(a, b, c)
+
+    np.testing.assert_array_equal(c, np.abs(a[:, None] - b).max(-1))
+
+
 def test_what_is_read_often_is_computed_once() -> None:
     A, B = te.placeholder((64, 320), name="A"), te.placeholder((320, 200), name="B")
     E = te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="E")
