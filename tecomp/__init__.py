@@ -9,6 +9,7 @@ from tecomp.copies import conversion
 from tecomp.copies import relayout as layout_copies
 from tecomp.copies.relayout import Relayout, relayout
 from tecomp.driver.build import build
+from tecomp.driver.programs import compile
 from tecomp.errors import (
     CacheError,
     CallError,
@@ -96,6 +97,7 @@ __all__ = [
     "build",
     "check_constraints",
     "check_target",
+    "compile",
     "cute",
     "cute_text",
     "evaluate",

@@ -29,6 +29,7 @@ LAYERS = [
     {"plugin"},
     {"__init__"},
     {"schedules"},
+    {"graph"},
     {"demo"},
     {"cli"},
 ]
@@ -76,6 +77,7 @@ OWNERS = {
     "islpy": {"poly"},
     "llvmlite": {"codegen"},
     "matplotlib": {"demo"},
+    "networkx": {"graph"},
     "platformdirs": {"codegen"},
     "scipy": {"demo"},
 }

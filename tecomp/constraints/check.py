@@ -126,6 +126,25 @@ def check_constraints(
     return tuple(found)
 
 
+def allows(op: ComputeOp, target: Target, layouts: Mapping[Tensor, Layout]) -> bool:
+    """Whether the lanes of an operation's operands go together as a target's rules ask.
+
+    Args:
+        op: the operation.
+        target: the machine.
+        layouts: of its operands.
+
+    Raises:
+        LayoutError: a layout is for another shape, or cannot be decided about.
+    """
+    with isl_work("check_constraints", LayoutError):
+        each = computation(op, op.body[0], layouts)
+        rules = (rule for rule in target.rules if rule.operation == each.kind)
+        return not any(
+            _problems(rule, each) for rule in rules if isinstance(rule, _ABOUT_LANES)
+        )
+
+
 def _computations(
     what: Schedule | Operation | Tensor, layouts: Mapping[Tensor, Layout]
 ) -> Iterator[Computation]:
@@ -196,6 +215,7 @@ def _problems(rule: Rule, each: Computation) -> list[Problem]:
     return list(decide(rule, each))
 
 
+_ABOUT_LANES = (LaneAccess, LaneReduction, OperandAlignment, SharedLanes, StickDensity)
 _DECIDE: dict[type, Callable[[Any, Computation], Iterator[Problem]]] = {
     LaneAccess: lane_access,
     SharedLanes: shared_lanes,

@@ -62,5 +62,5 @@ def kernel_for(func: PrimFunc, cpu: str) -> Kernel:
         return Kernel(func)
     machine, options = Machine(host().triple, cpu), Options()
     module = module_text(func, options, machine)
-    linked = link(object_code(module.source, machine=machine), module.entry)
+    linked = link([object_code(module.source, machine=machine)], module.entry)
     return Kernel(Compiled(interface_of(func, module), linked, options, lambda: func, module))

@@ -80,7 +80,24 @@ def cached_code(key: str, entry: str) -> Linked | None:
         return None
     found = LINKED.get(key)
     if found is None and (image := store.get(key)) is not None:
-        found = LINKED.put(key, link(image, entry))
+        found = LINKED.put(key, link([image], entry))
+    return found
+
+
+def cached_object(source: Source) -> bytes:
+    """Machine code of a module for the machine at hand, to be linked.
+
+    Raises:
+        InternalError: LLVM refuses the module.
+    """
+    store = current_store()
+    if store is None:
+        return object_code(source)
+    key = code_key(source, "")
+    found = store.get(key)
+    if found is None:
+        found = object_code(source)
+        store.put(key, found)
     return found
 
 
@@ -98,11 +115,11 @@ def machine_code(source: Source, entry: str, key: str | None = None, effort: int
     """
     store = current_store()
     if store is None:
-        return link(object_code(source, effort), entry)
+        return link([object_code(source, effort)], entry)
     key = key or code_key(source, entry)
     found = cached_code(key, entry)
     if found is None:
         image = object_code(source, effort)
-        found = LINKED.put(key, link(image, entry))
+        found = LINKED.put(key, link([image], entry))
         store.put(key, image)
     return found

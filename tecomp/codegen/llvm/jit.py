@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -238,14 +238,16 @@ class _Linkers:
 _LINKERS = _Linkers()
 
 
-def link(image: bytes, entry: str) -> Linked:
-    """Object code in memory, ready to be called.
+def link(images: Sequence[bytes], entry: str) -> Linked:
+    """Object code in memory, ready to be called; the files may refer to each other.
 
     Raises:
         InternalError: a function that it calls does not exist.
     """
     compiler, number = _LINKERS.next()
-    builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
+    builder = _llvm().JITLibraryBuilder().add_current_process()
+    for image in images:
+        builder.add_object_img(image)
     try:
         tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{number}")
     except RuntimeError as error:

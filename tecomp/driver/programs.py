@@ -1,0 +1,60 @@
+"""`compile`: the front door of programs of many operations, which are put together above.
+
+Programs are scheduled by the library, which lies above the driver. So the driver knows the name of
+what compiles them, as an entry point has it, and loads that when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tecomp.compute.tensor import Tensor
+from tecomp.machine.descriptor import Target
+
+_COMPILER = EntryPoint("compile", "tecomp.graph.compile:compile_program", "tecomp.compilers")
+
+
+def compile(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    target: str | Path | Target = "cpu",
+    *,
+    constants: Mapping[Tensor, Any] = MappingProxyType({}),
+    name: str = "program",
+) -> Any:
+    """A program that computes tensors from others, all of its operations compiled as one.
+
+    Args:
+        outputs: what it computes: a tensor, or several.
+        inputs: placeholders, in the order in which it is called with arrays.
+        target: the machine: its name, a description, or a path to one.
+        constants: the values of placeholders that are the same in every call. What follows from
+            them alone is computed now.
+        name: of it.
+
+    Returns:
+        The `tecomp.graph.program.Program`; call it with arrays: `y = program(x)`.
+
+    Raises:
+        DefinitionError: an output needs what is neither computed nor given, something is given
+            twice, or a size is no number.
+        CallError: a constant has another shape or type than its placeholder.
+        LowerError: an operation has no code.
+        TargetError: the machine is no processor.
+
+    >>> import numpy as np
+    >>> from tecomp import te
+    >>> X, W = te.placeholder((2, 3), name="X"), te.placeholder((3, 4), name="W")
+    >>> k = te.reduce_axis((0, 3), name="k")
+    >>> Y = te.compute((2, 4), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="Y")
+    >>> Z = te.compute((2, 4), lambda i, j: te.max(Y[i, j], 0.0), name="Z")
+    >>> program = compile(Z, [X], constants={W: np.ones((3, 4), "float32")})
+    >>> program(np.arange(6, dtype="float32").reshape(2, 3) - 3)
+    array([[0., 0., 0., 0.],
+           [3., 3., 3., 3.]], dtype=float32)
+    """
+    return _COMPILER.load()(outputs, inputs, target, constants=constants, name=name)

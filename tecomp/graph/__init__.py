@@ -1,0 +1,1 @@
+"""Programs of many operations: what is computed together, and in which layouts values lie."""

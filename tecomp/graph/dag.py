@@ -1,0 +1,105 @@
+"""The operations of a program, and what of each reads what of others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tecomp.compute.operation import Operation, PlaceholderOp
+from tecomp.compute.rebuilt import rebuilt
+from tecomp.compute.tensor import Tensor
+from tecomp.compute.topology import post_order
+from tecomp.errors import DefinitionError
+from tecomp.graph.operands import with_plain_factors
+from tecomp.ir.stmt import Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A program of many operations.
+
+    Attributes:
+        inputs: what the caller passes.
+        constants: what is known when it is compiled.
+        outputs: what it computes.
+        operations: producers before consumers, factors of products as views; placeholders are none
+            of them.
+        readers: of each operation, those that read it.
+    """
+
+    inputs: tuple[Tensor, ...]
+    constants: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    operations: tuple[Operation, ...]
+    readers: Mapping[Operation, tuple[Operation, ...]]
+
+
+def graph_of(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], constants: Sequence[Tensor]
+) -> Graph:
+    """The operations between inputs and outputs.
+
+    Raises:
+        DefinitionError: something that an output needs is neither computed nor given, is given
+            twice, or has a size that is no number.
+    """
+    given = (*inputs, *constants)
+    _check_given(given)
+    _check_outputs(outputs, given)
+    known = {tensor.op for tensor in given}
+    written = [op for op in post_order([x.op for x in outputs]) if op not in known]
+    for op in written:
+        _check_sizes(op.name, op.shape)
+        if isinstance(op, PlaceholderOp):
+            raise DefinitionError(
+                f"compile: {op.name} is read, and neither an input nor a constant; pass it in "
+                "`inputs`, or its values in `constants`"
+            )
+    moved = rebuilt(written, {}, change=with_plain_factors)
+    outputs = [moved.get(x, x) for x in outputs]
+    ops = [op for op in post_order([x.op for x in outputs]) if op not in known]
+    readers: dict[Operation, dict[Operation, None]] = {op: {} for op in ops}
+    for op in ops:
+        for tensor in op.input_tensors:
+            readers.setdefault(tensor.op, {})[op] = None
+    listed = MappingProxyType({op: tuple(found) for op, found in readers.items()})
+    return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), listed)
+
+
+def _check_given(given: Sequence[Tensor]) -> None:
+    seen: set[Tensor] = set()
+    for tensor in given:
+        if not isinstance(tensor.op, PlaceholderOp):
+            raise DefinitionError(
+                f"compile: {tensor.name} is given, and computed as well; give placeholders only"
+            )
+        if tensor in seen:
+            raise DefinitionError(f"compile: {tensor.name} is given twice; give it once")
+        seen.add(tensor)
+        _check_sizes(tensor.name, tensor.shape)
+
+
+def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+    if not outputs:
+        raise DefinitionError("compile: there is no output; give a tensor, or several")
+    for tensor in outputs:
+        if tensor in given:
+            raise DefinitionError(
+                f"compile: {tensor.name} is given, and an output; the caller has it already"
+            )
+    for tensor, count in Counter(outputs).items():
+        if count > 1:
+            raise DefinitionError(
+                f"compile: {tensor.name} is an output {count} times; ask for it once"
+            )
+
+
+def _check_sizes(name: str, shape: Sequence[Extent]) -> None:
+    for extent in shape:
+        if not isinstance(extent, int):
+            raise DefinitionError(
+                f"compile: {name} has the extent `{extent}`; a program is planned for sizes that "
+                "are numbers, so define it with those, or build a kernel for any size"
+            )

@@ -1,0 +1,121 @@
+"""What a program is made of and what it costs: kernels, memory, and times by model and by clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One call of a kernel.
+
+    Attributes:
+        name: of its result.
+        operations: that it computes, by name.
+        reads: bytes of the values that it reads.
+        writes: bytes of the values that it makes.
+        bound: seconds that it takes at least, by the model; None where the machine has no clock.
+        bound_by: the resource that is busy for longest.
+        seconds: that it took, the least of some calls; None if that was not measured.
+    """
+
+    name: str
+    operations: tuple[str, ...]
+    reads: int
+    writes: int
+    bound: float | None
+    bound_by: str
+    seconds: float | None = None
+
+    @property
+    def achieved(self) -> float | None:
+        """The bound as a part of the time that it took."""
+        return self.bound / self.seconds if self.bound is not None and self.seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramReport:
+    """What a program costs; `print` shows a table.
+
+    Attributes:
+        program: its name.
+        target: the machine.
+        kernels: the calls, in order.
+        distinct: how many kernels there are; equal ones are the same.
+        held: bytes of the memory between kernels.
+        least_held: bytes of the values that are needed at one time, where these are most.
+        constants: bytes.
+    """
+
+    program: str
+    target: str
+    kernels: tuple[KernelReport, ...]
+    distinct: int
+    held: int
+    least_held: int
+    constants: int
+
+    @property
+    def bound(self) -> float | None:
+        """Seconds that all kernels take at least, one after the other."""
+        bounds = [each.bound for each in self.kernels if each.bound is not None]
+        return sum(bounds) if len(bounds) == len(self.kernels) else None
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds that all kernels took."""
+        found = [each.seconds for each in self.kernels if each.seconds is not None]
+        return sum(found) if found and len(found) == len(self.kernels) else None
+
+    def __str__(self) -> str:
+        calls, kernels = _counted(len(self.kernels), "call"), _counted(self.distinct, "kernel")
+        head = f"{self.program} on {self.target}: {calls} of {kernels}"
+        if self.bound is not None:
+            head += f", at least {_time(self.bound)}"
+        if self.seconds is not None:
+            head += f", measured {_time(self.seconds)}"
+        memory = (
+            f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
+            f"time; {self.constants:_} bytes of constants"
+        )
+        return "\n".join([head, memory, "", *_table(self._rows())])
+
+    def _rows(self) -> list[list[str]]:
+        is_measured = self.seconds is not None
+        rows = [["kernel", "operations", "reads", "writes", "least", "bound by", "share"]]
+        rows[0] += ["measured", "achieved"] * is_measured
+        total = self.seconds or self.bound or 0.0
+        for each in self.kernels:
+            own = each.seconds if is_measured else each.bound
+            share = f"{100 * own / total:.0f}%" if own is not None and total else "-"
+            least = "-" if each.bound is None else _time(each.bound)
+            row = [each.name, " ".join(each.operations), f"{each.reads:_}", f"{each.writes:_}"]
+            row += [least, each.bound_by, share]
+            if is_measured and each.seconds is not None:
+                achieved = "-" if each.achieved is None else f"{100 * each.achieved:.0f}%"
+                row += [_time(each.seconds), achieved]
+            rows.append(row)
+        return rows
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"
+
+
+def _time(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1.0:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if k in (0, 1, 5) else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,286 @@
+"""Programs as one call: results, memory, kernels that are shared, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import CallError, DefinitionError
+from tecomp.graph.program import Program
+
+SIZE = 24
+
+
+def product_of(x: te.Tensor, y: te.Tensor, name: str) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    return te.compute(
+        (x.shape[0], y.shape[1]), lambda i, j: te.sum(x[i, k] * y[k, j], axis=k), name=name
+    )
+
+
+def layers(count: int) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """The input, the weights of every layer, and the output of some layers."""
+    X, W = (te.placeholder((SIZE, SIZE), name=name) for name in "XW")
+    value = X
+    for number in range(count):
+        sums = product_of(value, W, f"sums{number}")
+        value = te.compute(
+            sums.shape, lambda i, j, sums=sums: te.max(sums[i, j], 0.0), name=f"layer{number}"
+        )
+    return X, W, value
+
+
+def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
+    rng = np.random.default_rng(0)
+    return [rng.uniform(-0.2, 0.3, shape).astype("float32") for shape in shapes]
+
+
+MACHINE = replace(
+    tecomp.Target.load("cpu"), core=tecomp.Core(4, 32, 16, (32768, 1 << 18)), clock_hz=3e9
+)
+
+
+def perceptron(
+    count: int = 3, target: str | tecomp.Target = "cpu"
+) -> tuple[Program, Callable[[Any], Any]]:
+    X, W, Y = layers(count)
+    (w,) = arrays((SIZE, SIZE))
+
+    def by_numpy(value: Any) -> Any:
+        for _ in range(count):
+            value = np.maximum(value @ w, 0)
+        return value
+
+    return tecomp.compile(Y, [X], target, constants={W: w}), by_numpy
+
+
+def test_layers_that_are_alike_are_one_kernel() -> None:
+    program, by_numpy = perceptron(5)
+    (x,) = arrays((SIZE, SIZE))
+
+    assert len(program.kernels) == 5
+    assert len({id(call.part) for call in program.kernels}) == 1
+    assert [op.name for op in program.kernels[1].group.operations] == ["sums1", "layer1"]
+    np.testing.assert_allclose(program(x), by_numpy(x), rtol=1e-4)
+
+
+def test_values_take_turns_in_memory() -> None:
+    program, _ = perceptron(9)
+
+    # Eight values, of which no more than two are needed at any time.
+    assert len(program.memory.values) == 8
+    assert program.memory.bytes == program.memory.lower_bound == 2 * -(-SIZE * SIZE * 4 // 128) * 128
+
+
+def test_results_are_written_where_they_are_asked_for() -> None:
+    program, by_numpy = perceptron()
+    (x,) = arrays((SIZE, SIZE))
+    out = np.zeros((SIZE, SIZE), "float32")
+
+    assert program(x, out=out) is out
+    np.testing.assert_allclose(out, by_numpy(x), rtol=1e-4)
+
+
+def test_calls_from_several_threads() -> None:
+    program, by_numpy = perceptron()
+    inputs = [x * k for k, x in enumerate(arrays((SIZE, SIZE)) * 32)]
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(program, inputs))
+
+    for given, result in zip(inputs, results, strict=True):
+        np.testing.assert_allclose(result, by_numpy(given), rtol=1e-4)
+
+
+def test_several_outputs() -> None:
+    X, W, Y = layers(2)
+    first = Y.op.input_tensors[0].op.input_tensors[0]
+    x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
+    last, before = tecomp.compile([Y, first], [X, W])(x, w)
+
+    np.testing.assert_allclose(before, np.maximum(x @ w, 0), rtol=1e-4)
+    np.testing.assert_allclose(last, np.maximum(before @ w, 0), rtol=1e-4)
+
+
+def test_what_fails_in_a_kernel_is_said_as_by_the_kernel() -> None:
+    X, R = te.placeholder((SIZE, SIZE), name="X"), te.placeholder((8,), "int32", name="R")
+    Z = product_of(X, X, "Z")
+    first = te.compute((8, SIZE), lambda i, j: Z[R[i], j], name="first")
+    line = int(first.op.location.line) if first.op.location else 0
+    P = product_of(first, X, "P")
+    Y = te.compute((8, SIZE), lambda i, j: P[R[i] - 20, j], name="Y")
+    program = tecomp.compile(Y, [X, R])
+    (x,) = arrays((SIZE, SIZE))
+    rows = np.arange(16, 24, dtype="int32")
+
+    for wrong, index, place, text, tensor in (
+        (rows + 4, 24, line, "Z[R[i], j]", f"Z[{SIZE}, {SIZE}]"),
+        (rows, -4, line + 3, "P[R[i] - 20, j]", f"P[8, {SIZE}]"),
+    ):
+        with pytest.raises(CallError) as error:
+            program(x, wrong)
+        assert error.value.message == (
+            f"index {index} is out of bounds for {__file__}:{place}: {text} (axis 0 of {tensor})"
+        )
+    np.testing.assert_allclose(
+        program(x, np.full(8, 20, "int32")), np.tile((x @ x)[20] @ x, (8, 1)), rtol=1e-4
+    )
+
+
+A = te.placeholder((4,), name="A")
+B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+N = te.var("n")
+S = te.placeholder((N,), name="S")
+T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: tecomp.compile(B, []),
+            "compile: A is read, and neither an input nor a constant; pass it in `inputs`, or its "
+            "values in `constants`",
+        ),
+        (lambda: tecomp.compile(B, [A, A]), "compile: A is given twice; give it once"),
+        (
+            lambda: tecomp.compile(B, [A, B]),
+            "compile: B is given, and computed as well; give placeholders only",
+        ),
+        (
+            lambda: tecomp.compile([B, A], [A]),
+            "compile: A is given, and an output; the caller has it already",
+        ),
+        (lambda: tecomp.compile([B, B], [A]), "compile: B is an output 2 times; ask for it once"),
+        (lambda: tecomp.compile([], [A]), "compile: there is no output; give a tensor, or several"),
+        (
+            lambda: tecomp.compile("B", [A]),  # type: ignore[arg-type]
+            "compile: outputs is 'B'; give tensors",
+        ),
+        (
+            lambda: tecomp.compile(B, [A, 3]),  # type: ignore[list-item]
+            "compile: inputs is [Tensor(A, shape=(4,), dtype=float32), 3]; give tensors",
+        ),
+        (
+            lambda: tecomp.compile(B, [A], name="no name"),
+            "compile: the name of a program is an identifier, not 'no name'",
+        ),
+        (
+            lambda: tecomp.compile(T, [S]),
+            "compile: S has the extent `n`; a program is planned for sizes that are numbers, so "
+            "define it with those, or build a kernel for any size",
+        ),
+    ],
+)
+def test_programs_that_are_refused(make: Callable[[], Program], message: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        make()
+
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: tecomp.compile(B, [], constants={A: np.zeros(5, "float32")}),
+            "compile: the constant A is float32 of shape (5,); it is declared as float32 of shape "
+            "(4,)",
+        ),
+        (
+            lambda: tecomp.compile(B, [A])(),
+            "program: expected 1 inputs (A), got 0; outputs are passed as `out`, and constants are "
+            "known",
+        ),
+        (
+            lambda: tecomp.compile(B, [A])(np.zeros(4, "float32"), out=[]),
+            "program: expected 1 arrays in `out` (B), got 0",
+        ),
+    ],
+)
+def test_calls_that_are_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(CallError) as error:
+        call()
+
+    assert error.value.message == message
+
+
+def test_an_array_of_another_shape_is_refused_before_anything_is_written() -> None:
+    program = tecomp.compile(B, [A])
+    out = np.zeros(4, "float32")
+    with pytest.raises(tecomp.CallError):
+        program(np.zeros(5, "float32"), out=out)
+
+    assert not out.any()
+
+
+def test_machines_with_scratchpads_have_no_programs_yet() -> None:
+    with pytest.raises(tecomp.TargetError) as error:
+        tecomp.compile(B, [A], "stick128")
+
+    assert error.value.message == (
+        "compile: stick128 describes no core of a processor, and programs run on one so far; build "
+        "its kernels one by one"
+    )
+
+
+def test_what_follows_from_constants_is_computed_once() -> None:
+    X, W, Y = layers(1)
+    scale = te.placeholder((SIZE,), name="scale")
+    wide = te.compute((SIZE, SIZE), lambda i, j: W[i, j] * te.exp(scale[j]), name="wide")
+    P = product_of(X, wide, "P")
+    x, w, s = arrays((SIZE, SIZE), (SIZE, SIZE), (SIZE,))
+    program = tecomp.compile([P, Y], [X], constants={W: w, scale: s})
+    by_product = next(call for call in program.kernels if call.group.result.name == "P")
+
+    for found, expected in zip(program(x), (x @ (w * np.exp(s)), np.maximum(x @ w, 0)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    # What is left of it reads nothing that was not computed when the program was compiled.
+    assert "exp" not in str(by_product.part.lowered.final)
+
+
+def test_heads_of_a_row_are_factors_of_products() -> None:
+    Q, K = te.placeholder((8, 12), name="Q"), te.placeholder((9, 12), name="K")
+    e = te.reduce_axis((0, 4), name="e")
+    S = te.compute(
+        (3, 8, 9), lambda h, i, j: te.sum(Q[i, h * 4 + e] * K[j, h * 4 + e], axis=e), name="S"
+    )
+    q, k = arrays((8, 12), (9, 12))
+    program = tecomp.compile(S, [Q, K])
+
+    assert [op.name for op in program.kernels[0].group.operations] == ["Q_view", "K_view", "S"]
+    np.testing.assert_allclose(
+        program(q, k), np.einsum("ihe,jhe->hij", q.reshape(8, 3, 4), k.reshape(9, 3, 4)), rtol=1e-4
+    )
+
+
+def test_windows_are_no_views() -> None:
+    X, W = te.placeholder((64,), name="X"), te.placeholder((5, 3), name="W")
+    r = te.reduce_axis((0, 5), name="r")
+    Y = te.compute((60, 3), lambda i, c: te.sum(X[i + r] * W[r, c], axis=r), name="Y")
+    x, w = arrays((64,), (5, 3))
+    program = tecomp.compile(Y, [X, W])
+
+    assert [op.name for op in program.kernels[0].group.operations] == ["Y"]
+    expected = np.lib.stride_tricks.sliding_window_view(x, 5) @ w
+    np.testing.assert_allclose(program(x, w), expected, rtol=1e-4)
+
+
+def test_report(golden: Callable[[object], None]) -> None:
+    program, _ = perceptron(3, MACHINE)
+
+    golden(str(program.report()))
+
+
+def test_a_measured_report_has_times() -> None:
+    program, _ = perceptron(2)
+    report = program.report(measure=True)
+
+    assert all(each.seconds is not None and each.seconds > 0 for each in report.kernels)
+    assert "measured" in str(report)

@@ -1,0 +1,165 @@
+"""Layouts of programs for sticks: published costs of relayouts, and random graphs by brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from math import inf
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from tecomp import StickLayout, Target, te
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.constraints.check import allows
+from tecomp.errors import LayoutError
+from tecomp.graph.dag import graph_of
+from tecomp.graph.layouts import Layouts, choose_layouts
+
+STICK = Target.load("stick128")
+SIZE = 128
+SQUARE = SIZE * SIZE
+NONE: Mapping[te.Tensor, StickLayout] = MappingProxyType({})
+
+
+def given(name: str) -> te.Tensor:
+    return te.placeholder((SIZE, SIZE), "float16", name=name)
+
+
+def t(x: te.Tensor) -> te.Tensor:
+    return te.compute((x.shape[1], x.shape[0]), lambda i, j: x[j, i], name=f"{x.name}_t")
+
+
+def add(x: te.Tensor, y: te.Tensor) -> te.Tensor:
+    return te.compute(x.shape, lambda i, j: x[i, j] + y[i, j], name="add")
+
+
+def product_of(x: te.Tensor, y: te.Tensor) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    return te.compute(
+        (x.shape[0], y.shape[1]), lambda i, j: te.sum(x[i, k] * y[k, j], axis=k), name="product"
+    )
+
+
+def least(x: te.Tensor) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    return te.compute((x.shape[0],), lambda i: te.min(x[i, k], axis=k), name="least")
+
+
+def broadcast(x: te.Tensor, y: te.Tensor) -> te.Tensor:
+    return te.compute(y.shape, lambda i, j: x[j] + y[i, j], name="broadcast")
+
+
+def layouts_of(
+    output: te.Tensor, inputs: list[te.Tensor], known: Mapping[te.Tensor, StickLayout] = NONE
+) -> Layouts:
+    return choose_layouts(graph_of([output], inputs, []), STICK, known)
+
+
+A, B, C, X, Y = (given(name) for name in "ABCXY")
+
+
+def fan_out(x: te.Tensor) -> te.Tensor:
+    return add(add(x, X), add(x, Y))
+
+
+def diamond(x: te.Tensor) -> te.Tensor:
+    return add(add(x, X), add(t(x), Y))
+
+
+PUBLISHED: dict[str, tuple[Callable[[], te.Tensor], int]] = {
+    "A.t() + X": (lambda: add(t(A), X), 1),
+    "A.t() + X + B.t() + Y": (lambda: add(add(add(t(A), X), t(B)), Y), 2),
+    "a @ (b + c.t())": (lambda: product_of(A, add(B, t(C))), 1),
+    "(a @ b) @ c": (lambda: product_of(product_of(A, B), C), 0),
+    "A.t() + B.t()": (lambda: add(t(A), t(B)), 0),
+    "a.amin(-1) + b": (lambda: broadcast(least(A), B), 1),
+    "x = A.t(); (x + X) + (x + Y)": (lambda: fan_out(t(A)), 1),
+    "x = A + B; (x + X) + (x.t() + Y)": (lambda: diamond(add(A, B)), 1),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_costs(name: str) -> None:
+    make, squares = PUBLISHED[name]
+    found = layouts_of(make(), [A, B, C, X, Y])
+
+    assert found.certificate.cost == found.certificate.lower_bound == squares * SQUARE
+    assert found.certificate.cost == sum(copy.elements for copy in found.relayouts)
+    assert "exact" in found.certificate.method
+
+
+def test_what_is_given_in_other_sticks_needs_no_relayout() -> None:
+    across = StickLayout((SIZE, SIZE), "float16", [1, 0])
+    found = layouts_of(broadcast(least(A), B), [A, B], {B: across})
+
+    assert found.certificate.cost == 0
+    assert found.of[B] is across
+
+
+def test_a_copy_names_who_reads_it() -> None:
+    (copy,) = layouts_of(add(t(A), X), [A, X]).relayouts
+
+    assert (copy.tensor.name, [op.name for op in copy.readers]) == ("A", ["A_t"])
+    assert (copy.source, copy.layout) == (
+        StickLayout((SIZE, SIZE), "float16"), StickLayout((SIZE, SIZE), "float16", [1, 0])
+    )
+
+
+def test_infeasible_operations() -> None:
+    wide = te.compute((SIZE, SIZE), lambda i, j: te.cast(A[i, j], "float32") * A[j, i], name="wide")
+    with pytest.raises(LayoutError) as error:
+        layouts_of(wide, [A])
+
+    assert str(error.value).startswith("layouts: wide is infeasible on stick128: wide: ")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_choice_of_layouts_is_cheaper(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = [A, B]
+    for _ in range(int(rng.integers(1, 4))):
+        x, y = (values[k] for k in rng.integers(len(values), size=2))
+        kind = int(rng.integers(3))
+        values.append(t(x) if kind == 0 else add(x, y) if kind == 1 else product_of(x, y))
+    graph = graph_of([values[-1]], [A, B], [])
+    found = choose_layouts(graph, STICK)
+
+    assert found.certificate.cost == by_trying(graph.operations)
+
+
+def by_trying(operations: tuple[Operation, ...]) -> float:
+    """The least elements that relayouts move, of all ways to lay out values and what is read."""
+    own, across = StickLayout((SIZE, SIZE), "float16"), StickLayout((SIZE, SIZE), "float16", [1, 0])
+    best = inf
+    slots = [(op, x) for op in operations for x in op.input_tensors]
+    results = [op.output(0) for op in operations]
+    for made in product((own, across), repeat=len(results)):
+        at = dict(zip(results, made, strict=True)) | {A: own, B: own}
+        for read in product((own, across), repeat=len(slots)):
+            asked = dict(zip(slots, read, strict=True))
+            copies = {(x, asked[op, x]) for op, x in slots if asked[op, x] != at[x]}
+            cost = len(copies) * SQUARE
+            if cost < best and all(
+                fits(op, {x: asked[op, x] for x in op.input_tensors}, at[op.output(0)])
+                for op in operations
+            ):
+                best = cost
+    return best
+
+
+FITS: dict[object, bool] = {}
+
+
+def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout) -> bool:
+    """Whether an operation runs in these layouts; a transpose moves nothing."""
+    key = op, tuple(reads.items()), out
+    if key not in FITS:
+        assert isinstance(op, ComputeOp)
+        if op.name.endswith("_t"):
+            (source,) = reads.values()
+            FITS[key] = source.dim_map == [1 - dim for dim in out.dim_map]
+        else:
+            FITS[key] = allows(op, STICK, {**reads, op.output(0): out})
+    return FITS[key]
