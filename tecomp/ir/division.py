@@ -60,7 +60,7 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
 def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     """`total % d` for a constant `d > 0`."""
     # (d*q + r) % d == r % d
-    rest = _without_remainders(known, total, d).split(d)[1]
+    rest = _without_remainders(known, total.split(d)[1], d).split(d)[1]
     if not rest.terms:
         return rest
     if not known.keeps_periods and (k := _only_quotient(known, rest, d)) is not None:
@@ -230,4 +230,5 @@ def _without_remainders(known: Known, total: QuasiAffine, d: int) -> QuasiAffine
         ):
             part = _whole(known, Digit(term.of, term.low))
         parts.append((part, c))
-    return QuasiAffine.added(parts)
+    opened = QuasiAffine.added(parts)
+    return opened if known.is_exact(opened) else total

@@ -82,7 +82,7 @@ def sums(draw: st.DrawFn) -> tuple[Reader, list[range], QuasiAffine, int]:
     return reader, values, drawn.total(), drawn.pick((1, 2, 3, 4, 6, 8, 12))
 
 
-@settings(max_examples=20 * settings().max_examples)
+@settings(max_examples=10 * settings().max_examples)
 @given(sums())
 def test_operations_have_the_values_that_they_are_named_for(
     case: tuple[Reader, list[range], QuasiAffine, int],
