@@ -156,9 +156,17 @@ def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
 
 
 def _is_absorbed(p: Program, x: te.Tensor) -> bool:
-    """Whether a formula is computed while it is laid out for the one stage that reads it."""
+    """Whether a formula is computed while it is laid out for the one stage that reads it.
+
+    That may be done several times, once for each core. So what takes long is computed with the
+    reduction that it follows, if it does follow one.
+    """
     is_free = is_pointwise(x) and x not in p.results and len(p.readers[x]) == 1
-    return is_free and x in _factors(p.readers[x][0])
+    if not is_free or x not in _factors(p.readers[x][0]):
+        return False
+    return _work(x) <= _FREE or not any(
+        y.op.reduce_axis and y in p.readers and len(p.readers[y]) == 1 for y in x.op.input_tensors
+    )
 
 
 def _is_of_scan(p: Program, x: te.Tensor) -> bool:
