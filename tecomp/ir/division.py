@@ -59,8 +59,7 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
 
 def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     """`total % d` for a constant `d > 0`."""
-    # (d*q + r) % d == r % d
-    rest = _without_remainders(known, total.split(d)[1], d).split(d)[1]
+    rest = _reduced(known, total, d)
     if not rest.terms:
         return rest
     if not known.keeps_periods and (k := _only_quotient(known, rest, d)) is not None:
@@ -218,12 +217,15 @@ def _divisors(total: QuasiAffine, d: int) -> list[int]:
     return sorted({gcd(c, d) for c in total.terms.values()} - {1}, reverse=True)
 
 
-def _without_remainders(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+def _reduced(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+    """A sum with fewer or simpler terms that has the same remainder."""
+    # (d*q + r) % d == r % d
+    rest = total.split(d)[1]
     # (c * (x // l % m)) % d == (c * (x // l)) % d  where c*m is a multiple of d
-    if all(isinstance(term, Opaque) or term.high is None for term in total.terms):
-        return total
-    parts: list[tuple[QuasiAffine, int]] = [(QuasiAffine({}, total.const), 1)]
-    for term, c in total.terms.items():
+    if all(isinstance(term, Opaque) or term.high is None for term in rest.terms):
+        return rest
+    parts: list[tuple[QuasiAffine, int]] = [(QuasiAffine({}, rest.const), 1)]
+    for term, c in rest.terms.items():
         part = QuasiAffine({term: 1})
         if isinstance(term, Digit) and term.size is not None and c * term.size % d == 0 and (
             isinstance(term.of, int) or known.is_exact(term.of)
@@ -231,4 +233,4 @@ def _without_remainders(known: Known, total: QuasiAffine, d: int) -> QuasiAffine
             part = _whole(known, Digit(term.of, term.low))
         parts.append((part, c))
     opened = QuasiAffine.added(parts)
-    return opened if known.is_exact(opened) else total
+    return opened.split(d)[1] if known.is_exact(opened) else rest

@@ -51,8 +51,10 @@ class Reader:
         parts = [(QuasiAffine({}, form.const), 1)]
         for term, n in form.terms.items():
             assert isinstance(term, Digit)
-            whole = QuasiAffine({Digit(term.of, term.low): 1})
-            parts.append((whole if term.size is None else modulo(self, whole, term.size), n))
+            whole = Digit(term.of, term.low)
+            ends = self.interval_of(whole)
+            is_whole = digit_of(ends, 1, term.size) == ends
+            parts.append((QuasiAffine({whole if is_whole else term: 1}), n))
         return self.normal(QuasiAffine.added(parts))
 
     def _node(self, node: Expr, operands: list[QuasiAffine | None]) -> QuasiAffine | None:
@@ -140,11 +142,10 @@ class Reader:
         """`total` with neighbouring digits joined, without what is always 0, in order."""
         if not total.terms:
             return total
-        if not self.keeps_periods and any(
-            self.interval_of(term) == (0, 0) for term in total.terms
-        ):
+        if not self.keeps_periods:
             kept = {t: n for t, n in total.terms.items() if self.interval_of(t) != (0, 0)}
-            total = QuasiAffine(kept, total.const)
+            if len(kept) < len(total.terms):
+                total = QuasiAffine(kept, total.const)
         if len(total.terms) < 2:
             return total
         total = joined(self, total)
