@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from operator import index
 from types import UnionType
@@ -83,6 +83,15 @@ def whole_number(given: Any) -> int | None:
         return index(given)
     except (TypeError, TecompError):
         return None
+
+
+def whole_numbers_of(given: Any) -> tuple[int, ...] | None:
+    """Integers, of Python or of NumPy, in order; None where something else is given."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        return None
+    values = tuple(given)
+    numbers = tuple(n for n in map(whole_number, values) if n is not None)
+    return numbers if len(numbers) == len(values) else None
 
 
 def is_one_of(name: Any, names: Any) -> bool:

@@ -167,7 +167,7 @@ RIGHT: dict[str, dict[str, Any]] = {
 }
 # What a call of ours returns, or what plug-ins write; nobody calls them to get something else.
 RECORDS = {"Access", "Accesses", "Affine", "Core", "Format", "Runs", "Target", "Violation"}
-INNER = {"Format", "Target.check_axis", "Target.check_buffer"}
+INNER = {"Target.check_axis", "Target.check_buffer"}
 CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target)
 
 

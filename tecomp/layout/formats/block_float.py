@@ -13,6 +13,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import FLOAT32, DType
 from tecomp.ir.expr import Expr, const
+from tecomp.ir.given import whole_numbers_of
 from tecomp.layout.formats.format import Format
 
 _FRACTION_BITS = 23
@@ -70,12 +71,12 @@ class BlockFloat(Format):
         >>> [BlockFloat.of(bits).units for bits in (8, 4, 2)]
         [1088, 576, 320]
         """
-        is_code = bits in (2, 4, 8) and exponent_bits in (5, 8)
-        if not is_code or run < 1 or elements < 1 or elements % run or elements * bits % 8:
+        numbers = whole_numbers_of((bits, elements, run, exponent_bits))
+        if numbers is None or not _is_code(*numbers):
             raise LayoutError(
-                f"block float: {bits} bits, blocks of {elements} elements, exponents of "
-                f"{exponent_bits} bits for {run}; bits are 2, 4 or 8, those of exponents 5 or 8, "
-                "and a block is whole runs and whole bytes"
+                f"block float: {bits!r} bits, blocks of {elements!r} elements, exponents of "
+                f"{exponent_bits!r} bits for {run!r}; bits are 2, 4 or 8, those of exponents 5 or "
+                "8, and a block is whole runs and whole bytes"
             )
         units = elements // run + elements * bits // 8
         name = f"bfp{bits}" if exponent_bits == 8 else f"bfp{bits}_e{exponent_bits}"
@@ -96,9 +97,9 @@ class BlockFloat(Format):
         """The exponent of float32 that is 0 here."""
         return 0 if self.exponent_bits == 8 else 112
 
-    def encode(self, values: Tensor) -> Tensor:
+    def _encode(self, values: Tensor) -> Tensor:
         """Blocks that hold `values`."""
-        count = self.blocks(values, self.elements, "elements")
+        count = self._blocks(values, self.elements, "elements")
         exponents = self._shared_exponents(values)
         codes = self._packed_codes(values, exponents)
         heads, body = self._exponents, self.units - self._exponents
@@ -115,10 +116,9 @@ class BlockFloat(Format):
         shape = (*values.shape[:-1], count * self.units)
         return compute(shape, unit, name=f"{values.name}_{self.name}")
 
-    def decode(self, stored: Tensor, dtype: str | None = None) -> Tensor:
+    def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
         """The values in blocks."""
-        count = self.blocks(stored, self.units, "units")
-        target = DType(dtype or self.values)
+        count = self._blocks(stored, self.units, "units")
         per_byte = 8 // self.bits
 
         def value(*i: Expr) -> Expr:
@@ -127,7 +127,7 @@ class BlockFloat(Format):
             exponent = stored[(*lead, start + place // self.run)]
             byte = stored[(*lead, start + self._exponents + place // per_byte)]
             down = cast(place % per_byte * self.bits, "uint32")
-            return cast(self._value(cast(byte, "uint32") >> down, exponent), target)
+            return cast(self._value(cast(byte, "uint32") >> down, exponent), dtype)
 
         shape = (*stored.shape[:-1], count * self.elements)
         return compute(shape, value, name=f"{stored.name}_values")
@@ -195,6 +195,13 @@ class BlockFloat(Format):
             is_top = shared == _u32(_NOT_A_NUMBER)
             bits = select(is_top, _top_value(magnitude, top), bits)
         return reinterpret("float32", bits | sign)
+
+
+def _is_code(bits: int, elements: int, run: int, exponent_bits: int) -> bool:
+    """Whether there is such a code, and a block is whole runs and whole bytes."""
+    if bits not in (2, 4, 8) or exponent_bits not in (5, 8) or min(run, elements) < 1:
+        return False
+    return elements % run == 0 and elements * bits % 8 == 0
 
 
 def _top_value(magnitude: Expr, top: int) -> Expr:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
+from tecomp.compute.arithmetic import value_of
 from tecomp.compute.define import compute
 from tecomp.compute.intrinsics import cast
+from tecomp.compute.shape import dtype_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr
+from tecomp.ir.given import check_kind, whole_number, whole_numbers_of
 from tecomp.ir.operators import holds
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -54,6 +58,22 @@ class Format:
     elements: int = 1
     units: int = 1
 
+    def __post_init__(self) -> None:
+        check_kind(self.name, str, "format: the name", "give a text", LayoutError)
+        object.__setattr__(self, "stored", dtype_of(self.stored, f"format {self.name}"))
+        for what in ("elements", "units"):
+            self._check_number(what, 1)
+
+    def _check_number(self, what: str, low: int, high: float = math.inf) -> None:
+        """Refuse a field that is no whole number within bounds."""
+        given = getattr(self, what)
+        number = whole_number(given)
+        if number is None or not low <= number <= high:
+            bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
+            raise LayoutError(
+                f"format {self.name}: {what} is {given!r}; give a whole number {bounds}"
+            )
+
     @classmethod
     def plain(cls, dtype: str) -> Format:
         """Each element by itself, as `dtype`."""
@@ -65,12 +85,35 @@ class Format:
         return self.stored
 
     def holds(self, value: float) -> bool:
-        """Whether a number stays what it is when it is stored, but for a float's rounding."""
+        """Whether a number stays what it is when it is stored, but for a float's rounding.
+
+        Raises:
+            LayoutError: it is no number.
+        """
+        return self._holds(self._number(value))
+
+    def _holds(self, value: float) -> bool:
+        """See `holds`."""
         return holds(self.values, value)
 
     def nearest(self, value: float) -> float:
-        """The number that there is in place of one that the format does not have: the greatest."""
+        """The number that there is in place of one that the format does not have: the greatest.
+
+        Raises:
+            LayoutError: it is no number.
+        """
+        return self._nearest(self._number(value))
+
+    def _nearest(self, value: float) -> float:
+        """See `nearest`."""
         return value
+
+    def _number(self, value: float) -> float:
+        number = value.item() if isinstance(value, np.generic) else value
+        check_kind(
+            number, int | float, f"format {self.name}: the value", "give a number", LayoutError
+        )
+        return number
 
     def storage_shape(self, physical_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of memory in units: the last axes, which make whole blocks, become one.
@@ -81,21 +124,29 @@ class Format:
         >>> Format("int4", DType("uint8"), elements=2).storage_shape((8, 64))
         (8, 32)
         """
-        if self.elements == 1:
-            return (*physical_shape[:-1], physical_shape[-1] * self.units) if (
-                self.units > 1
-            ) else physical_shape
-        for axis in reversed(range(len(physical_shape))):
-            places = prod(physical_shape[axis:])
+        shape = whole_numbers_of(physical_shape)
+        if shape is None or min(shape, default=0) < 0:
+            raise LayoutError(
+                f"format {self.name}: the shape is {physical_shape!r}; give integers from 0 on, "
+                "one for each axis, such as (8, 64)"
+            )
+        if (self.elements, self.units) == (1, 1):
+            return shape
+        for axis in reversed(range(len(shape))):
+            places = prod(shape[axis:])
             if places % self.elements == 0:
-                return (*physical_shape[:axis], places // self.elements * self.units)
+                return (*shape[:axis], places // self.elements * self.units)
         raise LayoutError(
             f"format {self.name}: a block holds {self.elements} elements, and the last axes of "
-            f"{list(physical_shape)} make no whole blocks; pad them to a multiple"
+            f"{list(shape)} make no whole blocks; pad them to a multiple"
         )
 
     def bytes(self, physical_shape: tuple[int, ...]) -> int:
-        """Size in memory."""
+        """Size in memory.
+
+        Raises:
+            LayoutError: the places are no whole blocks.
+        """
         return prod(self.storage_shape(physical_shape)) * self.stored.bytes
 
     def encoded(self, value: Expr) -> Expr:
@@ -103,8 +154,13 @@ class Format:
 
         Raises:
             LayoutError: elements are stored in blocks.
+            TypeMismatchError: it is no expression.
         """
         self._refuse_blocks("encode")
+        return self._encoded(value_of(value))
+
+    def _encoded(self, value: Expr) -> Expr:
+        """See `encoded`."""
         return cast(value, self.stored)
 
     def decoded(self, unit: Expr) -> Expr:
@@ -112,21 +168,31 @@ class Format:
 
         Raises:
             LayoutError: elements are stored in blocks.
+            TypeMismatchError: it is no expression.
         """
         self._refuse_blocks("decode")
+        return self._decoded(value_of(unit))
+
+    def _decoded(self, unit: Expr) -> Expr:
+        """See `decoded`."""
         return unit
 
     def encode(self, values: Tensor) -> Tensor:
         """Memory that holds `values`; the last axis becomes units of whole blocks.
 
         Raises:
-            LayoutError: the last axis has no whole number of blocks.
+            LayoutError: the last axis has no whole number of blocks, or it is no tensor.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 64), name="A")
         >>> Format.plain("float16").encode(A).dtype
         'float16'
         """
+        self._check_tensor(values, "encode")
+        return self._encode(values)
+
+    def _encode(self, values: Tensor) -> Tensor:
+        """See `encode`."""
         return compute(
             values.shape, lambda *i: self.encoded(values[i]), name=f"{values.name}_{self.name}"
         )
@@ -135,11 +201,22 @@ class Format:
         """The values that memory holds, as `dtype`, else as `self.values`.
 
         Raises:
-            LayoutError: the last axis has no whole number of blocks.
+            LayoutError: the last axis has no whole number of blocks, or it is no tensor of the
+                type in memory.
+            TypeMismatchError: there is no such type.
         """
-        target = DType(dtype or self.values)
+        self._check_tensor(stored, "decode")
+        if stored.dtype != self.stored:
+            raise LayoutError(
+                f"format {self.name}: memory is {self.stored}, {stored.name} is {stored.dtype}; "
+                f"give what encode returned, or convert it with te.reinterpret"
+            )
+        return self._decode(stored, self._target(dtype))
+
+    def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
+        """See `decode`."""
         return compute(
-            stored.shape, lambda *i: cast(self.decoded(stored[i]), target),
+            stored.shape, lambda *i: cast(self.decoded(stored[i]), dtype),
             name=f"{stored.name}_values",
         )
 
@@ -163,7 +240,17 @@ class Format:
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
         """The values of an array in memory, by a compiled kernel; see `decode`."""
-        return self.converter.decoded(self, np.asarray(array), DType(dtype or self.values))
+        return self.converter.decoded(self, np.asarray(array), self._target(dtype))
+
+    def _target(self, dtype: str | None) -> DType:
+        """The type of what is decoded."""
+        return self.values if dtype is None else dtype_of(dtype, f"format {self.name}.decode")
+
+    def _check_tensor(self, given: object, what: str) -> None:
+        check_kind(
+            given, Tensor, f"format {self.name}.{what}: the tensor",
+            f"give what te.placeholder or te.compute makes, or use {what}_array", LayoutError,
+        )
 
     def _refuse_blocks(self, what: str) -> None:
         if (self.elements, self.units) != (1, 1):
@@ -172,13 +259,18 @@ class Format:
                 f"a place of its own; {what} a tensor"
             )
 
-    def blocks(self, tensor: Tensor, size: int, what: str) -> Any:
+    def _blocks(self, tensor: Tensor, size: int, what: str) -> Any:
         """How many runs of `size` the last axis of a tensor has.
 
         Raises:
-            LayoutError: it is no whole number.
+            LayoutError: it is no whole number, or there is no axis.
         """
-        last = tensor.shape[-1] if tensor.shape else 1
+        if not tensor.shape:
+            raise LayoutError(
+                f"format {self.name}: {tensor.name} has no axis, and elements are stored "
+                f"{self.elements} together; give it one"
+            )
+        last = tensor.shape[-1]
         if isinstance(last, int) and last % size:
             raise LayoutError(
                 f"format {self.name}: the last axis of {tensor.name}{list(tensor.shape)} is no "

@@ -12,6 +12,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
 from tecomp.ir.expr import Expr, as_expr, const
+from tecomp.ir.given import check_kind, whole_number
 from tecomp.layout.formats.format import Format
 
 
@@ -35,13 +36,16 @@ class PackedInt(Format):
         """The integer of so many bits.
 
         Raises:
-            LayoutError: a byte does not hold some of them.
+            LayoutError: a byte does not hold some of them, or `signed` is no truth.
 
         >>> PackedInt.of(4, signed=True).encode_array([-8, 7, 1, -1, 99, -99]).tolist()
         [120, 241, 135]
         """
-        if bits not in (2, 4):
-            raise LayoutError(f"packed integer: {bits} bits; a byte holds whole integers of 2 or 4")
+        if whole_number(bits) not in (2, 4):
+            raise LayoutError(
+                f"packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4"
+            )
+        check_kind(signed, bool, "packed integer: signed", "give True or False", LayoutError)
         name = f"{'' if signed else 'u'}int{bits}"
         return cls(name, DType("uint8"), elements=8 // bits, bits=bits, signed=signed)
 
@@ -56,14 +60,14 @@ class PackedInt(Format):
         return (-1 << (self.bits - 1), (1 << (self.bits - 1)) - 1) if self.signed else (
             0, (1 << self.bits) - 1)
 
-    def holds(self, value: float) -> bool:
+    def _holds(self, value: float) -> bool:
         """Whether it is an integer of so many bits."""
         low, high = self.range
         return low <= value <= high and value == int(value)
 
-    def encode(self, values: Tensor) -> Tensor:
+    def _encode(self, values: Tensor) -> Tensor:
         """Bytes that hold `values`."""
-        count = self.blocks(values, self.elements, "elements")
+        count = self._blocks(values, self.elements, "elements")
 
         def byte(*i: Expr) -> Expr:
             *lead, j = i
@@ -75,10 +79,9 @@ class PackedInt(Format):
 
         return compute((*values.shape[:-1], count), byte, name=f"{values.name}_{self.name}")
 
-    def decode(self, stored: Tensor, dtype: str | None = None) -> Tensor:
+    def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
         """The values in bytes."""
-        count = stored.shape[-1] * self.elements
-        target = DType(dtype or self.values)
+        count = self._blocks(stored, self.units, "units") * self.elements
         top = const(8 - self.bits, "uint8")
 
         def value(*i: Expr) -> Expr:
@@ -87,7 +90,7 @@ class PackedInt(Format):
             code = ((stored[(*lead, j // self.elements)] >> down) << top)
             # The shift back fills with the sign where there is one.
             whole = bits_of(self.values, code) if self.signed else code
-            return cast(whole >> cast(top, self.values), target)
+            return cast(whole >> cast(top, self.values), dtype)
 
         return compute((*stored.shape[:-1], count), value, name=f"{stored.name}_values")
 

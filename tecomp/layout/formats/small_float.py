@@ -11,8 +11,10 @@ from tecomp.compute.logic import any as any_of
 from tecomp.compute.logic import select
 from tecomp.compute.reduce import max as greater
 from tecomp.compute.reduce import min as lesser
+from tecomp.errors import LayoutError
 from tecomp.ir.dtype import FLOAT32, DType
 from tecomp.ir.expr import Expr, const
+from tecomp.ir.given import check_kind
 from tecomp.layout.formats.format import Format
 
 _SIGN = 0x80000000
@@ -21,6 +23,7 @@ _INFINITY = 0x7F800000
 _NAN = 0x7FC00000
 _FRACTION_BITS = 23
 _BIAS = 127
+_FLAG = "give True or False"
 
 
 class Specials(Enum):
@@ -66,6 +69,25 @@ class SmallFloat(Format):
     denormals: bool = True
     saturate: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_number("exponent", 1, 8)
+        self._check_number("fraction", 1, _FRACTION_BITS - 1)
+        self._check_number("bias", 0, _BIAS)
+        for what, kind, cure in (
+            ("specials", Specials, "give one of Specials"), ("ties", Ties, "give one of Ties"),
+            ("denormals", bool, _FLAG), ("saturate", bool, _FLAG),
+        ):
+            check_kind(
+                getattr(self, what), kind, f"format {self.name}: {what}", cure, LayoutError)
+        bits = 1 + self.exponent + self.fraction
+        if self.stored.kind != "uint" or self.stored.bits < bits:
+            raise LayoutError(
+                f"format {self.name}: a sign, {self.exponent} bits of exponent and {self.fraction} "
+                f"of fraction are stored as {self.stored}; give an unsigned type of {bits} bits or "
+                "more"
+            )
+
     @property
     def values(self) -> DType:
         """float32, which holds them all."""
@@ -89,7 +111,7 @@ class SmallFloat(Format):
             return self._sign - (1 << self.fraction)
         return self._sign if self.specials is Specials.FNUZ else self._sign - 1
 
-    def holds(self, value: float) -> bool:
+    def _holds(self, value: float) -> bool:
         """Whether it is NaN, rounds to a number, or is infinite where there is a code for that."""
         if not math.isfinite(value):
             return math.isnan(value) or self.specials is Specials.IEEE
@@ -97,20 +119,20 @@ class SmallFloat(Format):
         beyond = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
         return abs(value) < beyond
 
-    def nearest(self, value: float) -> float:
+    def _nearest(self, value: float) -> float:
         """The value, or the greatest number of its sign where there is none so great.
 
         >>> SmallFloat("e4m3", DType("uint8"), exponent=4, fraction=3, bias=7, specials=Specials.FN
         ...     ).nearest(-math.inf)
         -448.0
         """
-        if self.holds(value):
+        if self._holds(value):
             return value
         exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
         greatest = (1.0 + fraction / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
         return math.copysign(greatest, value)
 
-    def encoded(self, value: Expr) -> Expr:
+    def _encoded(self, value: Expr) -> Expr:
         """The code of a value, of any type."""
         bits = reinterpret("uint32", _nearly(value))
         magnitude = bits & _u32(_MAGNITUDE)
@@ -142,7 +164,7 @@ class SmallFloat(Format):
         is_small = magnitude < _u32((_BIAS + 1 - self.bias) << _FRACTION_BITS)
         return select(is_small, reinterpret("uint32", small) - unit, normal)
 
-    def decoded(self, unit: Expr) -> Expr:
+    def _decoded(self, unit: Expr) -> Expr:
         """The float32 of a code."""
         code = cast(unit, "uint32")
         magnitude = code & _u32(self._sign - 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tecomp.errors import LayoutError
 from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind
+from tecomp.ir.given import check_kind, whole_numbers_of
 from tecomp.ir.operators import holds
 from tecomp.layout.formats.format import Format
 
@@ -27,7 +27,7 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
     >>> whole_numbers(np.array([3, 4]), "layout: the place")
     (3, 4)
     """
-    numbers = _integers(values)
+    numbers = whole_numbers_of(values)
     if numbers is None:
         raise LayoutError(
             f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)"
@@ -46,20 +46,11 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     Raises:
         LayoutError: they are something else.
     """
-    numbers = _integers(values)
+    numbers = whole_numbers_of(values)
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
         many = "" if count is None else f"{count} "
         raise LayoutError(f"{where} is {values!r}; give {many}positive integers, such as (2, 4)")
     return numbers
-
-
-def _integers(values: Any) -> tuple[int, ...] | None:
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
-        return None
-    given = tuple(values)
-    if any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in given):
-        return None
-    return tuple(int(n) for n in given)
 
 
 def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:

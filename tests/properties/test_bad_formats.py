@@ -1,0 +1,121 @@
+"""Whatever a storage format is made of or given, it works or raises a TecompError."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import Format, TecompError, storage_format, te
+from tecomp.ir.dtype import DType
+from tecomp.layout.formats.block_float import BlockFloat
+from tecomp.layout.formats.named import FLOAT8_E5M2
+from tecomp.layout.formats.packed_int import PackedInt
+from tecomp.layout.formats.small_float import SmallFloat
+from tests.strategies.bad_arguments import Right, failures
+
+FORMATS = {name: storage_format(name) for name in (
+    "float16", "float8_e5m2", "float8_e4m3fnuz", "dlfloat16", "bfp8", "bfp2", "int4", "uint4",
+)}
+VALUES = te.placeholder((2, 1024), name="A")
+ARRAY = np.ones((2, 1024), "float32")
+NOTHING: Any = None
+EMPTY: Any = ()
+MAKERS: dict[str, tuple[Callable[..., Format], Right]] = {
+    "Format": (Format, {"name": "f", "stored": "uint8", "elements": 2, "units": 1}),
+    "SmallFloat": (SmallFloat, {**vars(storage_format("float8_e5m2"))}),
+    "Format.plain": (Format.plain, {"dtype": "float32"}),
+    "BlockFloat.of": (
+        BlockFloat.of, {"bits": 8, "elements": 64, "run": 16, "exponent_bits": 8}),
+    "PackedInt.of": (PackedInt.of, {"bits": 4, "signed": True}),
+}
+
+
+def calls(storage: Format) -> dict[str, Right]:
+    """For each method the arguments of a call that is right."""
+    stored = storage.encode(VALUES)
+    shape: Right = {"physical_shape": (2, 1024)}
+    each: dict[str, Right] = {
+        "encoded": {"value": VALUES[0, 0]}, "decoded": {"unit": stored[0, 0]},
+    }
+    return {
+        **(each if storage.elements == 1 else {}),
+        "holds": {"value": 1.0}, "nearest": {"value": 1.0}, "storage_shape": shape, "bytes": shape,
+        "encode": {"values": VALUES}, "quantise": {"values": VALUES},
+        "decode": {"stored": stored, "dtype": "float32"},
+        "encode_array": {"array": ARRAY},
+        "decode_array": {"array": storage.encode_array(ARRAY), "dtype": "float32"},
+    }
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_methods(name: str) -> None:
+    storage = FORMATS[name]
+    for method, right in calls(storage).items():
+        def call(given: Right, method: str = method) -> object:
+            return getattr(storage, method)(**given)
+
+        call(right)
+
+        assert failures(call, right) == [], method
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_makers(name: str) -> None:
+    make, right = MAKERS[name]
+    make(**right)
+
+    assert failures(lambda given: make(**given), right) == []
+
+
+def test_every_method_is_tried() -> None:
+    methods = {
+        name for name, member in vars(Format).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+
+    assert methods == set(calls(FORMATS["float16"]))
+
+
+BFP8, INT4, BYTES = storage_format("bfp8"), storage_format("int4"), te.placeholder((4,), "uint8")
+POINT = te.placeholder((), "uint8", name="A")
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: BFP8.encode(NOTHING), "format bfp8.encode: the tensor is None; give what "
+     "te.placeholder or te.compute makes, or use encode_array"),
+    (lambda: INT4.decode(te.placeholder((4,), name="A")),
+     "format int4: memory is uint8, A is float32; give what encode returned, or convert it with "
+     "te.reinterpret"),
+    (lambda: INT4.decode(POINT),
+     "format int4: A has no axis, and elements are stored 2 together; give it one"),
+    (lambda: INT4.decode(BYTES, EMPTY),
+     'format int4.decode: the type is () (tuple); write its name, such as "float32"'),
+    (lambda: INT4.storage_shape((-2, 4)),
+     "format int4: the shape is (-2, 4); give integers from 0 on, one for each axis, such as "
+     "(8, 64)"),
+    (lambda: INT4.holds(NOTHING), "format int4: the value is None; give a number"),
+    (lambda: replace(BFP8, units=0),
+     "format bfp8: units is 0; give a whole number from 1 on"),
+    (lambda: SmallFloat("f", storage_format("int4").stored),
+     "format f: exponent is 0; give a whole number from 1 to 8"),
+    (lambda: replace(FORMATS["dlfloat16"], stored=DType("uint8")),
+     "format dlfloat16: a sign, 6 bits of exponent and 9 of fraction are stored as uint8; give an "
+     "unsigned type of 16 bits or more"),
+    (lambda: replace(FLOAT8_E5M2, saturate=NOTHING),
+     "format float8_e5m2: saturate is None; give True or False"),
+    (lambda: PackedInt.of(4, signed=NOTHING),
+     "packed integer: signed is None; give True or False"),
+    (lambda: BlockFloat.of(8, run=NOTHING),
+     "block float: 8 bits, blocks of 1024 elements, exponents of 8 bits for None; bits are 2, 4 or "
+     "8, those of exponents 5 or 8, and a block is whole runs and whole bytes"),
+])
+def test_messages(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TecompError) as caught:
+        call()
+
+    assert caught.value.message == message
