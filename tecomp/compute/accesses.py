@@ -184,17 +184,11 @@ def _divisor(term: Expr, axis: IterVar) -> int | None:
 
 def _work(body: tuple[Expr, ...]) -> int:
     """Operations on elements; those of indices are not counted."""
-    todo: list[Any] = list(body)
-    seen: set[int] = set()
-    work = 0
-    while todo:
-        node = todo.pop()
-        if id(node) in seen or isinstance(node, TensorLoad | Const | Var):
-            continue
-        seen.add(id(node))
-        work += _FUNCTION if isinstance(node, Call) else not isinstance(node, Reduce | Cast)
-        todo += children(node)
-    return work
+    nodes = walk(*body, parts=lambda node: () if isinstance(node, TensorLoad) else children(node))
+    return sum(
+        _FUNCTION if isinstance(node, Call) else not isinstance(node, Reduce | Cast)
+        for node in nodes if not isinstance(node, TensorLoad | Const | Var)
+    )
 
 
 def _kind(combiner: CommReducer) -> Reducer | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,6 +45,7 @@ from tecomp.ir.expr import (
 from tecomp.ir.intrinsics import INTRINSICS
 from tecomp.ir.rewrite import children, walk
 from tecomp.ir.stmt import Buffer
+from tecomp.ir.tasks import run
 
 Environment: TypeAlias = "list[Any]"
 Closure: TypeAlias = Callable[[Environment], Data]
@@ -142,6 +144,8 @@ class _Compiler:
         self.scope = scope
         self.blocks = [_Block()]
         self.uses = _count_uses(root)
+        # How deeply the functions nest that each open rule was sent.
+        self.depths: list[int] = []
 
     def known(self, node: Expr) -> Closure | None:
         for block in self.blocks:
@@ -168,41 +172,23 @@ def _count_uses(root: Expr) -> Counter[int]:
     return Counter(id(part) for node in walk(root) for part in children(node))
 
 
-@dataclass
-class _Waiting:
-    """A rule that has begun, and how deeply the functions nest that it was sent."""
-
-    node: Expr
-    rule: Rule
-    depth: int = 0
-
-
 def compile_expr(scope: Scope, root: Expr) -> Closure:
     """`root` as a function of the values in the slots."""
     compiler = _Compiler(scope, root)
-    waiting = [_start(compiler, root)]
-    sent: Closure | None = None
-    while True:
-        now = waiting[-1]
-        try:
-            wanted = next(now.rule) if sent is None else now.rule.send(sent)
-        except StopIteration as done:
-            waiting.pop()
-            sent, depth = compiler.settle(now.node, done.value, now.depth)
-            if not waiting:
-                return compiler.blocks[0].ending_in(sent)
-            waiting[-1].depth = max(waiting[-1].depth, depth + 1)
-            continue
-        sent = compiler.known(wanted)
-        if sent is None:
-            waiting.append(_start(compiler, wanted))
+    result = run(_settled(compiler, root), partial(_settled, compiler), compiler.known)
+    return compiler.blocks[0].ending_in(result)
 
 
-def _start(compiler: _Compiler, node: Expr) -> _Waiting:
+def _settled(compiler: _Compiler, node: Expr) -> Rule:
     rule = _RULES.get(type(node))
     if rule is None:
         raise InternalError(f"an expression of kind {type(node).__name__} cannot be evaluated")
-    return _Waiting(node, rule(compiler, node))
+    compiler.depths.append(0)
+    closure = yield from rule(compiler, node)
+    closure, depth = compiler.settle(node, closure, compiler.depths.pop())
+    if compiler.depths:
+        compiler.depths[-1] = max(compiler.depths[-1], depth + 1)
+    return closure
 
 
 def _var(compiler: _Compiler, node: Var) -> Rule:

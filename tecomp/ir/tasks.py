@@ -6,14 +6,23 @@ Python's stack. Written as a generator it says `result = yield task(child)` wher
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
 Task: TypeAlias = "Generator[Any, Any, Any]"
 
 
-def run(task: Task) -> Any:
+def run(
+    task: Task,
+    start: Callable[[Any], Task] | None = None,
+    known: Callable[[Any], Any] | None = None,
+) -> Any:
     """The value that `task` returns.
+
+    Args:
+        task: what to run.
+        start: gives the task for what a task yields, where that is none itself.
+        known: gives the result for what a task yields; None where it has to be found.
 
     >>> def depth(n):
     ...     return 0 if n == 0 else 1 + (yield depth(n - 1))
@@ -24,11 +33,12 @@ def run(task: Task) -> Any:
     value: Any = None
     while stack:
         try:
-            waiting = stack[-1].send(value)
+            wanted = stack[-1].send(value)
         except StopIteration as end:
             stack.pop()
             value = end.value
-        else:
-            stack.append(waiting)
-            value = None
+            continue
+        value = None if known is None else known(wanted)
+        if value is None:
+            stack.append(wanted if start is None else start(wanted))
     return value

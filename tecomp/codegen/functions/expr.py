@@ -1,12 +1,13 @@
 """Expressions to instructions.
 
 A rule is a generator that yields the operands it wants computed and is sent their LLVM operands;
-`emit` runs them with a stack of its own, since expressions nest deeper than Python's.
+`tecomp.ir.tasks` runs them, since expressions nest deeper than Python's stack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.emit import Code, broadcast, close_guard, open_guard
@@ -41,6 +42,7 @@ from tecomp.ir.expr import (
     Var,
 )
 from tecomp.ir.rewrite import conjuncts
+from tecomp.ir.tasks import run
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 
@@ -48,30 +50,18 @@ Rule: TypeAlias = "Generator[Expr, str, str]"
 def emit(code: Code, root: Expr) -> str:
     """The operand that holds `root`."""
     operand = _at_once(code, root)
-    if operand is None:
-        operand = run_rule(code, _start(code, root))
-        code.remember(root, operand)
-    return operand
+    return run_rule(code, _remembered(code, root)) if operand is None else operand
 
 
 def run_rule(code: Code, first: Rule) -> str:
     """Run a rule and all that it asks for, to its end; returns its result."""
-    waiting: list[tuple[Expr | None, Rule]] = [(None, first)]
-    operand: str | None = None
-    while waiting:
-        node, rule = waiting[-1]
-        try:
-            wanted = next(rule) if operand is None else rule.send(operand)
-        except StopIteration as done:
-            operand = str(done.value)
-            if node is not None:
-                code.remember(node, operand)
-            waiting.pop()
-            continue
-        operand = _at_once(code, wanted)
-        if operand is None:
-            waiting.append((wanted, _start(code, wanted)))
-    return operand or ""
+    return run(first, partial(_remembered, code), partial(_at_once, code)) or ""
+
+
+def _remembered(code: Code, expr: Expr) -> Rule:
+    operand = str((yield from _start(code, expr)))
+    code.remember(expr, operand)
+    return operand
 
 
 def _at_once(code: Code, expr: Expr) -> str | None:

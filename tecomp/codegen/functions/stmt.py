@@ -1,13 +1,13 @@
 """Statements to blocks of instructions.
 
-As for expressions, a rule is a generator that yields the statements inside it, and `emit_stmt`
-runs them with a stack of its own.
+As for expressions, a rule is a generator that yields the statements inside it, and
+`tecomp.ir.tasks` runs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -36,19 +36,14 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.tasks import run
 
 Rule: TypeAlias = "Generator[Stmt, None, None]"
 
 
 def emit_stmt(code: Code, root: Stmt) -> None:
     """Add the instructions of a statement and of all inside it."""
-    waiting: list[Rule] = [_start(code, root)]
-    while waiting:
-        inner = next(waiting[-1], None)
-        if inner is None:
-            waiting.pop()
-        else:
-            waiting.append(_start(code, inner))
+    run(_start(code, root), partial(_start, code))
 
 
 def _start(code: Code, stmt: Stmt) -> Rule:
