@@ -143,6 +143,9 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
     "check_constraints": {"what": _SCHEDULE, "target": _STICKS, "layouts": None},
     "check_target": {"name": "texture2d"},
+    "compile": {
+        "outputs": [_B], "inputs": [_A], "target": "cpu", "constants": {}, "name": "program",
+    },
     "cute": {"text": "(8,8):(8,1)", "dtype": "float32", "memory": "global"},
     "cute_text": {"layout": _ROWS},
     "evaluate": {"func": _FUNC, "args": [np.zeros(8, "float32"), np.zeros(8, "float32")]},
