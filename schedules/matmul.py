@@ -264,7 +264,7 @@ def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
     Where it is open how many there are, a part has a fixed number: sets tell nothing of a product
     of sizes, and so of a part whose size depends on them.
     """
-    columns = ceil_div(n, cores) if isinstance(n, int) else _OPEN_TILES * tile.columns
+    columns = max(ceil_div(n, cores), 1) if isinstance(n, int) else _OPEN_TILES * tile.columns
     return int(round_up(columns, tile.columns))
 
 
