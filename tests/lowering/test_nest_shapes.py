@@ -371,3 +371,20 @@ def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
         "                C[i_j_fused_outer * 16 + i_j_fused_inner] = "
         "A[i_j_fused_outer * 16 + i_j_fused_inner] * float32(2.0)",
     ]
+
+
+def test_loops_follow_a_layout_whose_inverse_names_a_size() -> None:
+    # Which of the rows that wrap a place belongs to follows from the last column, `n - 1`.
+    n = te.var("n", "int32")
+    A = te.placeholder((n,), name="A")
+    T = te.compute((7, n), lambda i, j: A[j] + i, name="T")
+    s = te.create_schedule(T)
+    s[T].transform_layout(lambda i, j: [0, (j + (i + 3) % 7) * 7 + (i + 3) % 7])
+
+    kernel = tecomp.build(s, [A, T])
+
+    for size in (1, 2, 9):
+        a = np.arange(size, dtype=np.float32) * 8
+        t = np.full((7, size), np.nan, np.float32)
+        kernel(a, t, layouts="logical")
+        np.testing.assert_array_equal(t, a + np.arange(7, dtype=np.float32)[:, None])

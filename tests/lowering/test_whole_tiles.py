@@ -88,6 +88,23 @@ def test_a_layout_that_mixes_axes_has_no_tiles() -> None:
     check(s, args)
 
 
+def test_padding_of_one_map_is_none_that_the_map_before_cannot_reach() -> None:
+    # Beyond the last place of `i + 2 * j` there is memory, but `7 - i` says nothing of index 8.
+    P = te.placeholder((8,), "int16", name="P")
+    T = te.compute((8,), lambda i: P[i] + 1, name="T")
+    U = te.compute((8,), lambda i: T[i] * 2, name="U")
+    s = te.create_schedule(U)
+    s[T].transform_layout(lambda i: [7 - i, 2])
+    s[T].transform_layout(lambda i, j: [i + 2 * j, i + j])
+
+    lowered = lower_all(s, [P, U])
+
+    assert 'Buffer("int32", (12, 10))' in str(lowered.functions["apply_buffer_transforms"])
+    p, u = np.arange(8, dtype=np.int16), np.zeros(8, np.int32)
+    tecomp.build(s, [P, U])(p, u)
+    np.testing.assert_array_equal(u, (p + 1) * 2)
+
+
 def test_operands_that_end_at_the_edge_are_not_read_beyond() -> None:
     s, args = packed_product(3, 11, 5, pack=False)
 

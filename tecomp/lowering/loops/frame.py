@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
@@ -50,6 +51,7 @@ class StageFrame:
         relations: how the loops were made.
         roots: the root axes, data first.
         data_loops_suffice: whether the data loops alone say which element is meant.
+        inverse_of: the inverse of a layout map of some extents, in the function's sizes.
     """
 
     frames: Frames
@@ -57,6 +59,7 @@ class StageFrame:
     relations: tuple[Relation, ...]
     roots: tuple[IterVar, ...]
     data_loops_suffice: bool
+    inverse_of: Callable[[IndexMap, Sequence[Extent]], IndexMap]
 
     def leaf_values(self, leaves: Sequence[IterVar]) -> list[Expr]:
         """Loops as functions of the root axes."""
@@ -144,7 +147,7 @@ class StageFrame:
 
     def axis_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
         """All axes that the given loops determine, each counted from its base."""
-        return recover(self.relations, self.frames, loops, _inverse)
+        return recover(self.relations, self.frames, loops, self.inverse_of)
 
     def root_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
         """Root axes, as they are in the definition, for given values of loops."""
@@ -189,7 +192,8 @@ def frame_of(
     relations = tuple(_in_sizes(program, relation) for relation in stage.relations)
     frames, values = derive_frames(relations, roots, box_of)
     mixed = any(is_reduction(leaf) and _touches_data(leaf, relations) for leaf in stage.leaves)
-    return StageFrame(frames, values, relations, tuple(roots), not mixed)
+    inverse_of = partial(_inverse, program)
+    return StageFrame(frames, values, relations, tuple(roots), not mixed, inverse_of)
 
 
 def _in_sizes(program: Program, relation: Relation) -> Relation:
@@ -214,8 +218,9 @@ def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
     return any(not is_reduction(axis) for axis in made_from([leaf], relations))
 
 
-def _inverse(index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
-    inverse = index_map.inverse_or_none(shape)
+def _inverse(program: Program, index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
+    # Conditions of an inverse may name extents.
+    inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
     if inverse is None:
         raise LowerError(f"transform_layout: no expression for the inverse of {index_map} is known")
     return inverse

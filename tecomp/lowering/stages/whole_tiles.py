@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
+from tecomp.errors import LayoutError
 from tecomp.ir.expr import Const, Expr, Var
 from tecomp.ir.stmt import Extent, ForKind, IndexMap
 from tecomp.lowering.stages.definition import Definition
@@ -70,9 +71,24 @@ def with_padding(
         return bounds
     wide = box_around(roomy, roomy, scope, shape)
     try:
-        return wide if is_inside(space.box(wide), roomy, scope) else bounds
+        is_held = is_inside(space.box(wide), roomy, scope) and _keeps_memory(maps, bounds, wide)
     except NotAffine:
         return bounds
+    return wide if is_held else bounds
+
+
+def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> bool:
+    """Whether all maps take the box `wide`, and to places that `bounds` have as well.
+
+    A map takes the whole box around the places of the one before, with places of no element.
+    """
+    if not _is_from_start(wide):
+        return True
+    try:
+        places = _extents(maps, wide)
+    except LayoutError:
+        return False
+    return not _is_from_start(bounds) or places == _extents(maps, bounds)
 
 
 def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
@@ -86,13 +102,22 @@ def _stored_bounds(
     maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Points, scope: Scope
 ) -> Bounds:
     """The box of places that is allocated for `bounds` of a tensor of some shape."""
-    from_start = all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
-    places = [extent for _, extent in bounds] if from_start else list(shape)
+    if _is_from_start(bounds):
+        return [(Const(0), extent) for extent in _extents(maps, bounds)]
+    places = _extents(maps, [(Const(0), extent) for extent in shape])
+    return box_around(stored, stored, scope, places)
+
+
+def _is_from_start(bounds: Bounds) -> bool:
+    return all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
+
+
+def _extents(maps: Sequence[IndexMap], bounds: Bounds) -> list[Extent]:
+    """The shape that `bounds` from the start have after all maps."""
+    places = [extent for _, extent in bounds]
     for index_map in maps:
         places = list(AnyMap.lift(index_map).map_shape(places))
-    if from_start:
-        return [(Const(0), extent) for extent in places]
-    return box_around(stored, stored, scope, places)
+    return places
 
 
 def whole_tiles(
