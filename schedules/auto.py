@@ -17,14 +17,14 @@ from tecomp.schedules import matmul, on_cores
 from tecomp.schedules.contraction import of_images
 from tecomp.schedules.conv2d import convolution_at_root
 from tecomp.schedules.convolutions import Convolution, convolution_of
-from tecomp.schedules.groups import Group, groups_of, program_of
+from tecomp.schedules.groups import Group, are_rows, groups_of, program_of
 from tecomp.schedules.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.products import Product, product_of
 from tecomp.schedules.reduce import reduce_at_root
 from tecomp.schedules.reductions import Reduction, reduction_of
-from tecomp.schedules.rows import rows_at_root
+from tecomp.schedules.rows import rows_at_root, schedule_rows
 from tecomp.schedules.structure import is_pointwise, is_untouched, unconverted
 from tecomp.schedules.transpose import formula_at_root
 from tecomp.schedules.windows import Windows, windows_of
@@ -39,8 +39,8 @@ def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedul
 
     Args:
         outputs: the results: one tensor or several.
-        target: the machine. On one with scratchpads, products and convolutions use them; everything
-            else is computed where it is.
+        target: the machine. On one with scratchpads, a product, a convolution, or rows that follow
+            from rows use them; everything else is computed where it is.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> k = te.reduce_axis((0, 200), name="k")
@@ -66,7 +66,7 @@ def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedul
 
 
 def _on_cores(results: Sequence[te.Tensor], target: Target) -> te.Schedule | None:
-    """A schedule for scratchpads, if the program is one product or one convolution."""
+    """A schedule for scratchpads, if a program is one product, one convolution, or rows."""
     if len(results) != 1:
         return None
     (output,) = results
@@ -81,6 +81,9 @@ def _on_cores(results: Sequence[te.Tensor], target: Target) -> te.Schedule | Non
         if convolution is not None:
             on_cores.schedule(s, output, of_images(convolution), where)
             return s
+        if are_rows(program_of(s)):
+            rows: te.Schedule = schedule_rows(output, target)
+            return rows
     except ScheduleError:
         return None
     return None

@@ -205,6 +205,20 @@ def _rows(
     """The stages that can be computed row by row of `output`: nobody else reads them."""
     if len(output.shape) < 2 or not _fits(output, target):
         return set()
+    return _members(p, output, taken)
+
+
+def are_rows(p: Program) -> bool:
+    """Whether all of a program are rows that follow from one another, and values for each."""
+    *others, output = p.stages
+    lead = len(output.shape) - 1
+    is_whole = p.results == {output} and lead > 0 and is_pointwise(output)
+    return is_whole and _members(p, output, set()) == set(others) and all(
+        same_shape(x.shape, output.shape) or len(x.shape) == lead for x in others
+    )
+
+
+def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
     members: set[te.Tensor] = {output}
     for x in reversed(p.stages[: p.stages.index(output)]):
         readers = p.readers[x]

@@ -157,3 +157,12 @@ def test_machines_with_scratchpads(name: str) -> None:
     kernel(kernel.pack(A, a), kernel.pack(B, b), c)
 
     assert (kernel.unpack(C, c) == 70).all()
+
+
+@pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d"])
+def test_rows_on_machines_with_scratchpads(name: str) -> None:
+    machine = tecomp.Target.load(name)
+    A = te.placeholder((40, 70), name="A")
+    B = softmax.define(A)
+
+    assert auto(B, machine).trace.to_json() == softmax.schedule(B, machine).trace.to_json()
