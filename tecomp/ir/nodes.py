@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
-from tecomp.ir.numpy_calls import called, indexes_array, refused_number
+from tecomp.ir.numpy_calls import called, dispatched, indexes_array, refused_number
 from tecomp.ir.operators import (
     BITS,
     LEVELS,
@@ -67,12 +68,30 @@ class Expr(Printed):
             "make what it counts an axis, such as te.reduce_axis"
         )
 
-    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray[Any, Any]:
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Any, options: Any
+    ) -> Any:
+        """What NumPy's function makes of objects that it does not know, if it can.
+
+        Raises:
+            TypeMismatchError: it cannot.
+        """
+        return dispatched(function, self, args, options)
+
+    def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
         """An array of this one object, as for any that NumPy does not know.
 
         Raises:
-            DefinitionError: an array is indexed with it.
+            DefinitionError: an array is indexed with it, or numbers are asked for.
         """
+        if dtype is not None and np.dtype(dtype) != object:
+            if isinstance(self, Const):
+                return np.array(self.value)
+            raise DefinitionError(
+                f"`{self}` has a value only when the kernel runs, and is no {np.dtype(dtype)} "
+                "before; if it is to take elements of an array, make the array an input, "
+                "X = te.placeholder(array.shape, str(array.dtype)), and write X[...]"
+            )
         if indexes_array(self, sys._getframe(1)):
             raise DefinitionError(
                 f"`{self}` has a value only when the kernel runs, and cannot index an array "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import TypeMismatchError
+from tecomp.errors import TecompError, TypeMismatchError
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
@@ -62,6 +62,27 @@ def called(
         f"{word} of `{value}`: NumPy computes with numbers that are there, and this has a value "
         f"only when the kernel runs; {instead}"
     )
+
+
+def dispatched(
+    function: Callable[..., Any], value: object, args: Any, options: Mapping[str, Any]
+) -> Any:
+    """What a function of NumPy that is no operator on elements makes of expressions as objects.
+
+    Raises:
+        TypeMismatchError: it fails.
+    """
+    try:
+        # No type among those that NumPy is told of has a function of its own.
+        return np.empty(0).__array_function__(function, (), args, options)
+    except TecompError:
+        raise
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        name = f"{function.__module__}.{function.__name__}".replace("numpy.", "np.", 1)
+        raise TypeMismatchError(
+            f"{name} of `{value}`: NumPy computes with numbers that are there, and this has a "
+            "value only when the kernel runs; make it of the operators and functions of te"
+        ) from error
 
 
 class _Refused(local):

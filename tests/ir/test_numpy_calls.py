@@ -24,6 +24,11 @@ NO_INDEX = (
     "`i` has a value only when the kernel runs, and cannot index an array before; make the array an "
     "input, X = te.placeholder(array.shape, str(array.dtype)), and write X[...]"
 )
+NO_ELEMENT = (
+    "`i` has a value only when the kernel runs, and is no int64 before; if it is to take elements of "
+    "an array, make the array an input, X = te.placeholder(array.shape, str(array.dtype)), and write "
+    "X[...]"
+)
 NO_NUMBER = (
     "`i` has a value only when the kernel runs, and cannot count or index things before; make what "
     "it indexes an input, X = te.placeholder(...), and write X[...]; make what it counts an axis, "
@@ -76,6 +81,16 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         (lambda: np.zeros(3).flat[at], NO_INDEX),
         (lambda: write_at(i), NO_INDEX),
         (lambda: write_at((slice(None), i)), NO_INDEX),
+        (lambda: np.take(np.zeros(3), at), NO_ELEMENT),
+        (lambda: np.zeros(3).take(at), NO_ELEMENT),
+        (lambda: np.zeros(3).put(at, 1), NO_ELEMENT),
+        (lambda: np.array([at, 1], "int64"), NO_ELEMENT),
+        (lambda: np.round(X), f"np.round of `A[i, j]`: {LATER}; make it of the operators and "
+                              "functions of te"),
+        (lambda: np.linalg.det(X), f"np.linalg.det of `A[i, j]`: {LATER}; make it of the operators "
+                                   "and functions of te"),
+        (lambda: np.delete(np.zeros(3), at), f"np.delete of `i`: {LATER}; make it of the operators "
+                                             "and functions of te"),
         (lambda: np.zeros(3)[at:], NO_NUMBER),
         (lambda: [1, 2][i], NO_NUMBER),
         (lambda: range(i), NO_NUMBER),
@@ -94,6 +109,35 @@ def test_literals_count_and_arrays_hold_expressions() -> None:
     assert held.dtype == object
     assert held[0] is i
     assert held[1] is X
+
+
+def test_literals_take_elements() -> None:
+    assert np.take(np.arange(3) * 10, te.const(2)) == 20
+    assert np.array(te.const(2.5), "float32") == 2.5
+    with pytest.raises(TypeError, match="Cannot cast"):
+        np.take(np.arange(3), te.const(1.5))
+
+
+def test_functions_that_compute_with_objects_do_so() -> None:
+    assert str(np.dot(at, 2)) == "i * int32(2)"
+    assert np.stack([at, X]).tolist() == [i, X]
+    assert np.full(2, at).tolist() == [i, i]
+
+
+# np.save and its like write files.
+DISPATCHED = [
+    name for name in dir(np)
+    if hasattr(getattr(np, name), "_implementation") and "save" not in name
+]
+
+
+@pytest.mark.parametrize("name", DISPATCHED)
+def test_every_function_of_arrays_works_or_is_refused(name: str) -> None:
+    function = getattr(np, name)
+    assert len(DISPATCHED) > 200
+    for given in ((at,), (X,), (at, X), (at, 1), (at, np.zeros(3)), (at, 0, 1)):
+        with contextlib.suppress(TecompError), np.errstate(all="ignore"):
+            X.__array_function__(function, (), given, {})
 
 
 def test_an_array_is_made_of_what_was_refused_to_be_a_number_before() -> None:
