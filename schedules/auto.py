@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 
-from tecomp import ScheduleError, Target, te
+from tecomp import ScheduleError, Target, accesses, te
 from tecomp.schedules import matmul, on_cores
 from tecomp.schedules.contraction import of_images
 from tecomp.schedules.conv2d import convolution_at_root
@@ -114,6 +114,9 @@ def _walks(group: Group) -> list[Walk]:
     if not chain[-1].op.reduce_axis:
         is_formula = is_pointwise(output) and bool(output.shape)
         return [lambda s, target: formula_at_root(s, output, target)] if is_formula else []
+    if accesses(chain[-1]).reducer is None:
+        # Of equal values some such reducers take the first: they combine them in the order given.
+        return [lambda s, target: any_at_root(s, chain, target)]
     found: list[Walk] = []
     if (product := product_of(output, chain, any_terms=True)) is not None:
         found.append(partial(_product, product))

@@ -144,7 +144,7 @@ def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
 
 def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
     """What a stage reads in an order of its own, so that it is no use to compute it there."""
-    if not y.op.reduce_axis:
+    if accesses(y).reducer is None:
         return ()
     if (product := product_of(y, [y], any_terms=True)) is not None:
         return product.rows.tensor, product.columns.tensor
@@ -245,7 +245,9 @@ def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
         return False
     is_value = len(x.shape) == lead or (len(x.shape) == lead + 1 and is_one(x.shape[-1]))
     if x.op.reduce_axis:
-        return is_value and len(x.op.reduce_axis) == 1 and not accesses(x).has_start
+        found = accesses(x)
+        is_known = found.reducer is not None and not found.has_start
+        return is_value and len(x.op.reduce_axis) == 1 and is_known
     return is_pointwise(x) and (is_value or same_shape(x.shape, output.shape))
 
 

@@ -74,6 +74,21 @@ def test_reductions_of_two_matrices_are_cut_as_products_are(m: int, n: int) -> N
     np.testing.assert_array_equal(c, np.abs(a[:, None] - b).max(-1))
 
 
+def test_reducers_of_the_user_combine_in_the_order_given() -> None:
+    A, k = te.placeholder((40, 300), name="A"), te.reduce_axis((0, 300), name="k")
+    best = te.comm_reducer(
+        lambda x, y: [te.Select(x[1] >= y[1], x[n], y[n]) for n in (0, 1)],
+        lambda index, value: [te.const(-1, index), te.min_value(value)],
+    )
+    first, _ = te.compute((40,), lambda i: best((k, A[i, k]), axis=k), name="first")
+    a = np.random.default_rng(0).integers(0, 4, (40, 300)).astype(np.float32)
+    places, values = np.empty(40, np.int32), np.empty(40, np.float32)
+
+    tecomp.build(first, [A, first, first.op.output(1)])(a, places, values)
+
+    np.testing.assert_array_equal(places, a.argmax(1))
+
+
 def test_what_is_read_often_is_computed_once() -> None:
     A, B = te.placeholder((64, 320), name="A"), te.placeholder((320, 200), name="B")
     E = te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="E")
