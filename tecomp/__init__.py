@@ -24,8 +24,8 @@ from tecomp.errors import (
     TecompError,
     TypeMismatchError,
 )
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.parsing.parser import parse
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.named import storage_format

@@ -71,7 +71,7 @@ from tecomp.compute.tensor_intrin import (
     decl_buffer,
     decl_tensor_intrin,
 )
-from tecomp.ir.expr import Expr, Var, const
+from tecomp.ir.language.expr import Expr, Var, const
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis

@@ -20,8 +20,8 @@ from tecomp.codegen.llvm.store import Store
 from tecomp.compute.operation import PlaceholderOp
 from tecomp.driver import memories
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.stmt import PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering import pipeline
 from tecomp.lowering.storage.place_buffers import place_buffers
 from tests import goldens

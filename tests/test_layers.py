@@ -37,6 +37,12 @@ HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 # The same inside of large rooms: rooms, and the files beside them.
 INSIDE = {
+    "ir": [
+        {"language"},
+        {"traversal"},
+        {"algebra", "interpreter", "parsing"},
+        {"__init__"},
+    ],
     "poly": [
         {"sets"},
         {"loops", "maps"},

@@ -12,10 +12,10 @@ from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
-from tecomp.ir.dtype import holds_every
-from tecomp.ir.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
-from tecomp.ir.given import check_kind
-from tecomp.ir.rewrite import children, fold, walk
+from tecomp.ir.language.dtype import holds_every
+from tecomp.ir.language.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
+from tecomp.ir.language.given import check_kind
+from tecomp.ir.traversal.rewrite import children, fold, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
 

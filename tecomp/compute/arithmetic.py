@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.ir.expr import Expr, Like, as_expr
-from tecomp.ir.nodes import COMPARABLE
-from tecomp.ir.numpy_calls import called
+from tecomp.ir.language.expr import Expr, Like, as_expr
+from tecomp.ir.language.nodes import COMPARABLE
+from tecomp.ir.language.numpy_calls import called
 
 
 class Arithmetic:

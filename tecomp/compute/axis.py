@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from tecomp.ir.dtype import INT32, INT64, DType
-from tecomp.ir.expr import Const, Expr, Var, as_expr
-from tecomp.ir.stmt import Extent, Range
+from tecomp.ir.language.dtype import INT32, INT64, DType
+from tecomp.ir.language.expr import Const, Expr, Var, as_expr
+from tecomp.ir.language.stmt import Extent, Range
 
 
 class IterKind(Enum):

@@ -13,11 +13,11 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import InternalError
-from tecomp.ir.dtype import DType
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import BufferLoad, Expr, Var, index_value, integer_range
-from tecomp.ir.rewrite import bottom_up, substitute, walk
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, seq
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BufferLoad, Expr, Var, index_value, integer_range
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 
 Array = NDArray[Any]
 

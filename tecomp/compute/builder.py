@@ -10,11 +10,10 @@ from tecomp.compute.arithmetic import Value, value_of
 from tecomp.compute.intrinsics import joined
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var, as_expr, cast, const, index_value
-from tecomp.ir.given import check_function, check_kind, is_one_of, whole_number
-from tecomp.ir.rewrite import free_variables, walk
-from tecomp.ir.stmt import (
+from tecomp.ir.language.dtype import INT64, DType
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, as_expr, cast, const, index_value
+from tecomp.ir.language.given import check_function, check_kind, is_one_of, whole_number
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -25,6 +24,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import free_variables, walk
 
 _KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
           "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip

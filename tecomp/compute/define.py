@@ -14,11 +14,11 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import attributes_of, dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.given import check_list
-from tecomp.ir.operators import holds
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Extent, Range
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.given import check_list
+from tecomp.ir.language.operators import holds
+from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.traversal.rewrite import walk
 
 Shape: TypeAlias = "Extent | Sequence[Extent]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tecomp.compute.arithmetic import Value, value_of
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     BinOp,
     CmpOp,
     Expr,

@@ -12,12 +12,12 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.shape import attributes_of, dtype_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
-from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import Call, Expr
-from tecomp.ir.given import check_function
-from tecomp.ir.rewrite import free_variables, walk
-from tecomp.ir.stmt import Buffer, BufferStore, Stmt
-from tecomp.ir.text import Name, Pieces
+from tecomp.ir.language.dtype import INT64, DType
+from tecomp.ir.language.expr import Call, Expr
+from tecomp.ir.language.given import check_function
+from tecomp.ir.language.stmt import Buffer, BufferStore, Stmt
+from tecomp.ir.language.text import Name, Pieces
+from tecomp.ir.traversal.rewrite import free_variables, walk
 
 _ANYWHERE = "anywhere"
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.errors import TypeMismatchError
-from tecomp.ir import expr as ir
-from tecomp.ir.dtype import BOOL, DType
-from tecomp.ir.expr import BinOp, Call, Expr, as_expr, binary, const, match_types
-from tecomp.ir.intrinsics import dot_type
+from tecomp.ir.language import expr as ir
+from tecomp.ir.language.dtype import BOOL, DType
+from tecomp.ir.language.expr import BinOp, Call, Expr, as_expr, binary, const, match_types
+from tecomp.ir.language.intrinsics import dot_type
 
 
 def _call(name: str, x: Value) -> Expr:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr, const, integer_range
-from tecomp.ir.operators import FLOAT_FORMATS
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr, const, integer_range
+from tecomp.ir.language.operators import FLOAT_FORMATS
 
 
 def max_value(dtype: str) -> Expr:

@@ -6,8 +6,8 @@ from typing import Any
 
 from tecomp.compute.arithmetic import Value, value_of
 from tecomp.errors import DefinitionError
-from tecomp.ir import expr as ir
-from tecomp.ir.expr import Expr, Not, condition_of, logical_and, logical_or
+from tecomp.ir.language import expr as ir
+from tecomp.ir.language.expr import Expr, Not, condition_of, logical_and, logical_or
 
 
 def if_then_else(cond: Value, t: Value, f: Value) -> Expr:

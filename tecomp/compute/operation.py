@@ -11,11 +11,11 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
 from tecomp.errors import Location
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr
-from tecomp.ir.rewrite import fold, walk
-from tecomp.ir.stmt import Extent
-from tecomp.ir.text import NEWLINE, Name, Operand, Pieces, tuple_of
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces, tuple_of
+from tecomp.ir.traversal.rewrite import fold, walk
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 

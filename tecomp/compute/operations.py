@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.rewrite import walk
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.traversal.rewrite import walk
 
 # A minute of compiling, nearly all of it LLVM's.
 MOST_OPERATIONS = 1 << 16

@@ -9,8 +9,8 @@ from typing import Any
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.ir.expr import Expr
-from tecomp.ir.rewrite import top_down
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.traversal.rewrite import top_down
 
 
 def rebuilt(

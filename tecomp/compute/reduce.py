@@ -13,11 +13,11 @@ from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import BinOp, Const, Expr, Var, as_expr, binary, condition_of, const
-from tecomp.ir.given import check_function
-from tecomp.ir.rewrite import walk
-from tecomp.ir.text import Name, Operand, Pieces, comma, operands, tuple_of
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BinOp, Const, Expr, Var, as_expr, binary, condition_of, const
+from tecomp.ir.language.given import check_function
+from tecomp.ir.language.text import Name, Operand, Pieces, comma, operands, tuple_of
+from tecomp.ir.traversal.rewrite import walk
 
 Axes = IterVar | Sequence[IterVar]
 _IDENTITY = "give a function of the type of each value"

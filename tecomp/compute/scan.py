@@ -11,11 +11,11 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape import attributes_of, name_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Expr, as_expr
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Extent
-from tecomp.ir.text import NEWLINE, Name, Operand, Pieces
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Expr, as_expr
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces
+from tecomp.ir.traversal.rewrite import walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)

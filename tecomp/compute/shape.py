@@ -11,11 +11,11 @@ import numpy as np
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Call, Const, Expr
-from tecomp.ir.given import dictionary_of
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Call, Const, Expr
+from tecomp.ir.language.given import dictionary_of
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import walk
 
 _LARGEST = 2**63 - 1
 

@@ -12,10 +12,10 @@ import numpy as np
 from tecomp.compute.arithmetic import Arithmetic
 from tecomp.compute.axis import IterVar
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr, as_expr
-from tecomp.ir.stmt import Extent
-from tecomp.ir.text import Name, Pieces, operands, render
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr, as_expr
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.language.text import Name, Pieces, operands, render
 
 
 class Operation(ABC):

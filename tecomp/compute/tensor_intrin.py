@@ -14,11 +14,17 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.given import check_function, check_kind, check_list, dictionary_of, is_one_of
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer, Extent, Stmt
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.given import (
+    check_function,
+    check_kind,
+    check_list,
+    dictionary_of,
+    is_one_of,
+)
+from tecomp.ir.language.stmt import Buffer, Extent, Stmt
+from tecomp.ir.traversal.rewrite import walk
 
 Check: TypeAlias = Literal["now", "later", "never"]
 Statements: TypeAlias = "Stmt | tuple[Stmt | None, Stmt | None, Stmt | None]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.compute.operation import Operation
-from tecomp.ir.graph import post_order as inner_first
+from tecomp.ir.language.graph import post_order as inner_first
 
 
 def post_order(outputs: Sequence[Operation]) -> tuple[Operation, ...]:

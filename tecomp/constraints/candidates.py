@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.constraints.operation import Computation, Use
-from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.ir.extents import round_up
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.sticks.forms import StickFormat
 from tecomp.layout.sticks.stick import StickLayout

@@ -33,7 +33,7 @@ from tecomp.constraints.operation import Computation, Use, computation
 from tecomp.constraints.problem import Problem
 from tecomp.constraints.scheduled import scheduled
 from tecomp.errors import LayoutError
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.machine.rules import (

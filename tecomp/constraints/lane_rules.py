@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from tecomp.compute.axis import IterVar
 from tecomp.constraints.operation import Computation, Use
 from tecomp.constraints.problem import Problem, at_place, at_point, both_points, listed
-from tecomp.ir.expr import Var
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.language.expr import Var
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.rules import (
     LaneAccess,
     LaneReduction,

@@ -8,8 +8,8 @@ from tecomp.compute.axis import IterVar
 from tecomp.constraints.candidates import dims_of_lanes
 from tecomp.constraints.operation import Computation, Use, padded_along, places_along
 from tecomp.constraints.problem import Problem
-from tecomp.ir.expr import Expr
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.descriptor import Target
 from tecomp.machine.rules import (
     OperandMemory,

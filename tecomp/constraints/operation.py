@@ -13,9 +13,9 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
-from tecomp.ir.rewrite import children, free_variables, top_down, walk
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import children, free_variables, top_down, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import offset_of
 from tecomp.layout.placement.stored import check_layout

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.constraints.operation import Use
-from tecomp.ir.expr import Var
+from tecomp.ir.language.expr import Var
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Const, Expr
+from tecomp.ir.language.expr import Const, Expr
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.lowering.stages.program import inlined_bodies

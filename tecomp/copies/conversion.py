@@ -10,8 +10,8 @@ from tecomp.compute.define import placeholder, size_var
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.extents import ceil_div
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.dtype import DType
 from tecomp.layout.formats.format import Array, Format
 from tecomp.scheduling.schedule import create_schedule
 

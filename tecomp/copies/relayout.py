@@ -11,7 +11,7 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.pictures.text import formula
 from tecomp.layout.placement.marks import plain_mark

@@ -24,8 +24,8 @@ from tecomp.demo.images import (
 )
 from tecomp.demo.programs import Program, filtered
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate, Buffer, BufferRealize, PrimFunc
+from tecomp.ir.language.stmt import Allocate, Buffer, BufferRealize, PrimFunc
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
 
 RTOL, ATOL = 1e-4, 1e-5  # 75 float32 products are summed, of values of order 1

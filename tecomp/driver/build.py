@@ -22,7 +22,7 @@ from tecomp.driver.packing import Packing
 from tecomp.driver.reporting import report_of
 from tecomp.driver.scheduler import is_program, scheduled
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.given import check_kind
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report

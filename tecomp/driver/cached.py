@@ -21,8 +21,7 @@ from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.driver.memories import in_memories
 from tecomp.driver.sources import SOURCES
 from tecomp.errors import Location
-from tecomp.ir.codec import NotPlainError, Word, decode, encode
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
@@ -34,7 +33,8 @@ from tecomp.ir.expr import (
     Select,
     Var,
 )
-from tecomp.ir.stmt import Buffer, Extent, PrimFunc, SeqStmt
+from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc, SeqStmt
+from tecomp.ir.traversal.codec import NotPlainError, Word, decode, encode
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.poly.sets.context import isl_version

@@ -21,11 +21,10 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.memory.stream import STREAM
 from tecomp.driver.copy_loops import CopiedBox, copy_box
 from tecomp.driver.copy_moves import Dim, Memories, plus
-from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import CmpOp, Compare, Expr, Var, index_value
-from tecomp.ir.intervals import Box
-from tecomp.ir.rewrite import free_variables, substitute
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.language.dtype import INT64, DType
+from tecomp.ir.language.expr import CmpOp, Compare, Expr, Var, index_value
+from tecomp.ir.language.stmt import (
     Buffer,
     For,
     ForKind,
@@ -35,6 +34,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
 from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits

@@ -22,10 +22,10 @@ from tecomp.driver.copy_moves import (
     plus,
     times,
 )
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
-from tecomp.ir.extents import ceil_div, round_up
-from tecomp.ir.stmt import Allocate, Buffer, For, ForKind, Let, Prefetch, Stmt, seq
+from tecomp.ir.algebra.extents import ceil_div, round_up
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
+from tecomp.ir.language.stmt import Allocate, Buffer, For, ForKind, Let, Prefetch, Stmt, seq
 
 LINE_BYTES = 64
 ROW_BLOCK_BYTES = 1024

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tecomp.codegen.memory.stream import STREAM
-from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import INT64, DType
+from tecomp.ir.language.expr import (
     BinOp,
     Broadcast,
     BufferLoad,
@@ -20,7 +20,7 @@ from tecomp.ir.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.stmt import Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt, seq
+from tecomp.ir.language.stmt import Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt, seq
 
 _VECTORS = 4
 """Vectors that one statement of a row moves."""

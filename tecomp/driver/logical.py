@@ -9,8 +9,8 @@ from tecomp.codegen.calls.parameter import Parameter, Shape, Stored, make_parame
 from tecomp.codegen.calls.sizes import Size, shape_value
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.packing import Packing
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.placement.marks import mark_of_maps, plain_mark
 from tecomp.scheduling.state import State
 

@@ -13,9 +13,9 @@ from tecomp.driver.grid import check_grid
 from tecomp.driver.sizes import in_numbers
 from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.expr import BufferLoad, Var
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate, Buffer, BufferStore, Extent, For, PrimFunc, Stmt
+from tecomp.ir.language.expr import BufferLoad, Var
+from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, Extent, For, PrimFunc, Stmt
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.arenas import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.lowering.storage.distinct import distinct

@@ -23,10 +23,10 @@ from tecomp.driver.cached import Build, make
 from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError
-from tecomp.ir.expr import Const, Expr, Var, const
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Extent
-from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.language.expr import Const, Expr, Var, const
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.layout.placement.marks import Mark, mark_of_maps, plain_mark
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function, stored_shape

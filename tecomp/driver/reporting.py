@@ -10,8 +10,8 @@ from math import prod
 from tecomp.driver.memories import plan
 from tecomp.driver.sizes import extent_at, in_numbers
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.distinct import distinct
 from tecomp.machine.descriptor import Target

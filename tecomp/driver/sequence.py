@@ -17,7 +17,7 @@ from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.driver.cached import Build
 from tecomp.driver.reporting import report_of
-from tecomp.ir.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.flatten import flattened
 from tecomp.model.report import Report

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tecomp.ir.expr import Const, Expr, Var, index_value
-from tecomp.ir.rewrite import free_variables, substitute
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Buffer, Extent, PrimFunc
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.expr import Const, Expr, Var, index_value
+from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.lowering.storage.buffers import replace_variables
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import TecompError
-from tecomp.ir.rewrite import walk
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule

@@ -23,9 +23,9 @@ from tecomp.graph.groups import Group, groups_of
 from tecomp.graph.keys import definition_key
 from tecomp.graph.memory import plan_memory
 from tecomp.graph.program import Call, Program
-from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind, check_list
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.given import check_kind, check_list
+from tecomp.ir.language.stmt import Buffer
 from tecomp.machine.descriptor import Target
 from tecomp.schedules.auto import auto
 

@@ -13,7 +13,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.topology import post_order
 from tecomp.errors import DefinitionError
 from tecomp.graph.operands import with_plain_factors
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.stmt import Extent
 
 
 @dataclass(frozen=True, slots=True)

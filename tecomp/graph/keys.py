@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import Location
-from tecomp.ir.codec import Word, encode
+from tecomp.ir.traversal.codec import Word, encode
 
 
 def definition_key(

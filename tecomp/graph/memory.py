@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.extents import round_up
+from tecomp.ir.algebra.extents import round_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from tecomp.compute.define import compute
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.ir.expr import Expr
-from tecomp.ir.rewrite import substitute, top_down, walk
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 
 
 def with_plain_factors(op: Operation) -> Operation:

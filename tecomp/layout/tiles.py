@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.poly.maps.trace_map import AXIS_SEPARATOR
 

@@ -8,10 +8,10 @@ from functools import partial
 from keyword import iskeyword
 
 from tecomp.errors import LowerError
-from tecomp.ir.given import is_one_of
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.given import is_one_of
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.loops.nest import build_nest
 from tecomp.lowering.stages.program import prepare
 from tecomp.lowering.storage.allocations import lower_storage

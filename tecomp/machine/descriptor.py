@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.given import check_kind, is_one_of
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.given import check_kind, is_one_of
+from tecomp.ir.language.stmt import Buffer
 from tecomp.machine.engine import Core, Unit
 from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
 from tecomp.machine.host import host_clock, host_cores

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from tecomp.errors import TargetError
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.machine.fields import (
     Count,
     DTypeName,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from tecomp.ir.dtype import SCALARS
+from tecomp.ir.language.dtype import SCALARS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Const
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Const
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory

@@ -14,13 +14,13 @@ from itertools import product
 from math import gcd
 from typing import Any, TypeAlias
 
-from tecomp.ir.evaluate_expr import Scope, compile_expr
-from tecomp.ir.expr import BufferLoad, Expr, Var
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.quasi_affine import QuasiAffine
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer
-from tecomp.ir.terms import Terms
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.algebra.quasi_affine import QuasiAffine
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.interpreter.expr import Scope, compile_expr
+from tecomp.ir.language.expr import BufferLoad, Expr, Var
+from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.model.frames import Frame
 from tecomp.model.sequence import NOTHING, Granularity, joined, single
 from tecomp.model.sequence import Sequence as Accesses

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr, Var
+from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link
 from tecomp.model.frames import Frame, Loop, Where

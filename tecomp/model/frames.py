@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.language.expr import Expr, Var
 
 
 @dataclass(frozen=True, slots=True)

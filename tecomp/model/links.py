@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tecomp.ir.expr import Const
-from tecomp.ir.quasi_affine import QuasiAffine
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.terms import Terms
+from tecomp.ir.algebra.quasi_affine import QuasiAffine
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.language.expr import Const
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.memory import Link
 from tecomp.model.count import address_of
 from tecomp.model.frames import Frame, Loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tecomp.ir.extents import ceil_div
+from tecomp.ir.algebra.extents import ceil_div
 
 
 @dataclass(frozen=True, slots=True)

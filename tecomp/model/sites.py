@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     Broadcast,
     BufferLoad,
     Call,
@@ -17,10 +17,19 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.rewrite import children, conjuncts, fold, statements_in, substitute, walk
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, IfThenElse, Let, PrimFunc, Stmt
-from tecomp.ir.tasks import Task, run
-from tecomp.ir.tensor_op import TensorOp, Touch
+from tecomp.ir.language.stmt import (
+    Buffer,
+    BufferStore,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    PrimFunc,
+    Stmt,
+)
+from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.traversal.rewrite import children, conjuncts, fold, statements_in, substitute, walk
+from tecomp.ir.traversal.tasks import Task, run
 from tecomp.machine.engine import Unit
 from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.units import unit_of

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.quasi_affine import QuasiAffine
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -24,10 +26,8 @@ from tecomp.ir.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.operators import MIRRORED, OPPOSITE
-from tecomp.ir.quasi_affine import QuasiAffine
-from tecomp.ir.rewrite import children, free_variables, post_order, walk
-from tecomp.ir.terms import Terms
+from tecomp.ir.language.operators import MIRRORED, OPPOSITE
+from tecomp.ir.traversal.rewrite import children, free_variables, post_order, walk
 from tecomp.model.frames import Frame, Loop
 
 

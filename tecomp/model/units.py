@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from math import prod
 
 from tecomp.errors import TargetError
-from tecomp.ir.dtype import DType
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.rewrite import walk
-from tecomp.ir.tensor_op import TensorOp, Touch
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.engine import MatmulUnit, Unit
 
 

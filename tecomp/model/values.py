@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Not, Select, Var
-from tecomp.ir.rewrite import children, walk
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Not, Select, Var
+from tecomp.ir.traversal.rewrite import children, walk
 from tecomp.model.frames import Frame
 
 _LOGIC = (BinOp.AND, BinOp.OR)

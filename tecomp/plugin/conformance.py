@@ -17,8 +17,8 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.driver.build import build
 from tecomp.errors import CapacityError, TargetError, TecompError
-from tecomp.ir.dtype import DType
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.formats.tiles import format_named
 from tecomp.machine.descriptor import Target, read_target
 from tecomp.machine.engine import MatmulUnit

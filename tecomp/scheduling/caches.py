@@ -12,10 +12,10 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
-from tecomp.ir.dtype import BOOL
-from tecomp.ir.expr import Const, Expr, const, if_then_else, index_value, logical_and
-from tecomp.ir.rewrite import bottom_up, substitute, walk
-from tecomp.ir.stmt import Range
+from tecomp.ir.language.dtype import BOOL
+from tecomp.ir.language.expr import Const, Expr, const, if_then_else, index_value, logical_and
+from tecomp.ir.language.stmt import Range
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.scheduling.iterations import Iterations, iterations
 from tecomp.scheduling.place import check_scope, direct_consumers
 from tecomp.scheduling.state import (

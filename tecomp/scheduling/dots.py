@@ -13,8 +13,9 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
-from tecomp.ir.dtype import DType, holds_every
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.dtype import DType, holds_every
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Cast,
@@ -27,9 +28,8 @@ from tecomp.ir.expr import (
     if_then_else,
     is_const,
 )
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.intrinsics import dot_type
-from tecomp.ir.rewrite import substitute, walk
+from tecomp.ir.language.intrinsics import dot_type
+from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.scheduling.caches import redefined
 from tecomp.scheduling.state import (
     Inline,

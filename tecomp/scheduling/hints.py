@@ -9,8 +9,8 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
-from tecomp.ir.expr import Expr
-from tecomp.ir.given import whole_number
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.given import whole_number
 from tecomp.scheduling.place import consumers_below
 from tecomp.scheduling.pragma import check_pragma
 from tecomp.scheduling.state import Ahead, State, leaf_position

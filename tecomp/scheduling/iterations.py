@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Cast, Const, Expr, cast, index_value
-from tecomp.ir.extents import are_equal, product
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.extents import are_equal, product
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Cast, Const, Expr, cast, index_value
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.relations import (
     Frame,

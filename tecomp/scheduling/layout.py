@@ -16,12 +16,12 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
-from tecomp.ir.dtype import DType, promote
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
-from tecomp.ir.given import is_one_of
-from tecomp.ir.operators import holds
-from tecomp.ir.rewrite import free_variables, substitute, walk
-from tecomp.ir.stmt import Extent, PadValue, Range
+from tecomp.ir.language.dtype import DType, promote
+from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.language.given import is_one_of
+from tecomp.ir.language.operators import holds
+from tecomp.ir.language.stmt import Extent, PadValue, Range
+from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
 

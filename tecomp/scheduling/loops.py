@@ -9,10 +9,10 @@ from types import MappingProxyType
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
-from tecomp.ir.expr import Const, Expr, index_value
-from tecomp.ir.given import check_kind, is_one_of, whole_number
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.stmt import Extent, ForKind, Range
+from tecomp.ir.language.expr import Const, Expr, index_value
+from tecomp.ir.language.given import check_kind, is_one_of, whole_number
+from tecomp.ir.language.stmt import Extent, ForKind, Range
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.sets.affine import NotAffine, Space, condition
 from tecomp.scheduling.relations import split_extents
 from tecomp.scheduling.state import (

@@ -9,7 +9,7 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.errors import ScheduleError
-from tecomp.ir.rewrite import walk
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, leaf_position
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tecomp.errors import ScheduleError
-from tecomp.ir.expr import Expr
-from tecomp.ir.given import whole_number
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.given import whole_number
 
 STEPS = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"

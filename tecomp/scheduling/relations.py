@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Const, Expr, index_value
-from tecomp.ir.extents import ceil_div, divisor
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.extents import ceil_div, divisor
+from tecomp.ir.language.expr import Const, Expr, index_value
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
 

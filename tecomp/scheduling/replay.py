@@ -13,10 +13,10 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ParseError, ScheduleError
-from tecomp.ir.expr import Expr
-from tecomp.ir.given import check_kind
-from tecomp.ir.parser import parse_index_map, parse_pad_value
-from tecomp.ir.rewrite import substitute
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.given import check_kind
+from tecomp.ir.parsing.parser import parse_index_map, parse_pad_value
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule

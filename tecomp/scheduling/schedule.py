@@ -11,9 +11,9 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
-from tecomp.ir.expr import Var
-from tecomp.ir.given import is_one_of, whole_number
-from tecomp.ir.stmt import Extent, ForKind
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.given import is_one_of, whole_number
+from tecomp.ir.language.stmt import Extent, ForKind
 from tecomp.scheduling import caches, hints, loops, place
 from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.layout import NamedLayout, transform_layout

@@ -12,9 +12,9 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
-from tecomp.ir.expr import Var
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.stmt import Extent, ForKind, PadValue
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Extent, ForKind, PadValue
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps.index_map import IndexMap
 
 

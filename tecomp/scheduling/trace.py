@@ -18,10 +18,10 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
-from tecomp.ir.expr import Const, Expr
-from tecomp.ir.given import is_one_of
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.text import take_name
+from tecomp.ir.language.expr import Const, Expr
+from tecomp.ir.language.given import is_one_of
+from tecomp.ir.language.text import take_name
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.scheduling.state import State
 from tecomp.scheduling.te_text import float_text, te_text
 

@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.codegen import Kernel
-from tecomp.ir.dtype import DType
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Var, integer_range
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Ramp, Var, integer_range
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
+from tecomp.ir.parsing.parser import parse
 
 Array = NDArray[Any]
 SAMPLES = 336  # a multiple of all numbers of lanes that are tested

@@ -19,8 +19,8 @@ from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.math.helper import each_lane
 from tecomp.codegen.math.lanes import Real
-from tecomp.ir.dtype import DType
-from tecomp.ir.parser import parse
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.parsing.parser import parse
 from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
 
 SAMPLES = 1 << 20

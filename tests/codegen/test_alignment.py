@@ -14,8 +14,8 @@ from tecomp.codegen import Kernel, emit_assembly
 from tecomp.codegen.functions.function import module_text
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.memory.alignment import divisor
-from tecomp.ir.expr import BinOp, Const, Expr, Select, Var, binary, cast
-from tecomp.ir.parser import parse
+from tecomp.ir.language.expr import BinOp, Const, Expr, Select, Var, binary, cast
+from tecomp.ir.parsing.parser import parse
 
 X, Y = Var("i"), Var("j")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError
-from tecomp.ir.parser import parse
+from tecomp.ir.parsing.parser import parse
 
 Array = np.ndarray[Any, Any]
 

@@ -19,11 +19,11 @@ from tecomp.codegen.llvm.instructions import dots_of
 from tecomp.codegen.llvm.jit import Machine
 from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError, TypeMismatchError
-from tecomp.ir.dtype import DType
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.vectors.vectorize import vectorize_loops
 from tests.strategies.arrays import Array
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
 
 CPUS = ("haswell", "znver3", "skylake-avx512", "znver4")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tecomp.codegen import emit_assembly
 from tecomp.codegen.llvm import jit
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tests.strategies.functions import BOUNDS, SLACK, Array, arguments, compiled, exact, ulps
 
 NAMES = sorted(BOUNDS["float32"])

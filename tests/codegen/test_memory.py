@@ -11,8 +11,8 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.dtype import DType
-from tecomp.ir.parser import parse
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.parsing.parser import parse
 
 Both = Callable[..., Kernel]
 RANDOM = np.random.default_rng(5)

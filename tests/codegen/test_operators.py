@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.dtype import BOOL, SCALARS, DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, SCALARS, DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
@@ -24,7 +24,7 @@ from tecomp.ir.expr import (
     const,
     select,
 )
-from tecomp.ir.intrinsics import INTRINSICS
+from tecomp.ir.language.intrinsics import INTRINSICS
 
 LANES = (1, 3, 4, 7, 8, 16)
 FEW_LANES = (1, 7, 8)
@@ -143,7 +143,7 @@ def test_literals_are_exact(elementwise: Elementwise, name: str, lanes: int) -> 
 PROGRAM = """
 import numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parser import parse
+from tecomp.ir.parsing.parser import parse
 for kind in ("int8", "int16", "int32", "int64", "uint8", "uint64"):
     for lanes in (1, 7, 8):
         place = "0" if lanes == 1 else f"ramp(0, 1, {lanes})"

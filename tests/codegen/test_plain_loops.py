@@ -12,8 +12,8 @@ from tecomp import te
 from tecomp.codegen import compile_function, emit_assembly
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.llvm.plain_loops import has_plain_loops
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
 
 HEAD = """\
 def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), I: Buffer("int64", (64,)),

@@ -17,8 +17,8 @@ from tecomp.codegen.calls.packed import empty
 from tecomp.codegen.calls.parameter import Stored
 from tecomp.codegen.calls.plan import arrays_are_known
 from tecomp.errors import CallError
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
 from tecomp.layout.placement.marks import mark
 
 ADD = parse('''def add(A: Buffer("float32", (n,)), B: Buffer("float32", (8,)), C: Buffer("float32", (n,)), \

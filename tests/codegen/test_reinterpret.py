@@ -9,10 +9,10 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.errors import InternalError, TypeMismatchError
-from tecomp.ir.dtype import DType
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
-from tecomp.ir.verify import verify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

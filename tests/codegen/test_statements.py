@@ -10,10 +10,9 @@ import pytest
 
 from tecomp.codegen import Kernel, compile_function
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.dtype import FLOAT32, INT32
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var, if_then_else
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import (
+from tecomp.ir.language.dtype import FLOAT32, INT32
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, if_then_else
+from tecomp.ir.language.stmt import (
     Buffer,
     BufferRealize,
     BufferStore,
@@ -27,6 +26,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.parsing.parser import parse
 
 Both = Callable[..., Kernel]
 

@@ -11,7 +11,7 @@ import pytest
 from tecomp.codegen import Kernel
 from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.errors import CallError
-from tecomp.ir.parser import parse
+from tecomp.ir.parsing.parser import parse
 
 SQUARE = Kernel(parse('''def square(A: Buffer("float32", (64,)), B: Buffer("float32", (64,))):
     for i in range(64):

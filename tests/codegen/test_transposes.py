@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.dtype import DType
-from tecomp.ir.parser import parse
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.parsing.parser import parse
 
 Both = Callable[..., Kernel]
 RANDOM = np.random.default_rng(8)

@@ -14,11 +14,11 @@ from tecomp.codegen.functions.compile import emit_assembly
 from tecomp.codegen.functions.partial_sums import keep_partial_sums
 from tecomp.codegen.llvm.jit import host
 from tecomp.codegen.values.whole_vectors import prefix, whole_vectors
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import BufferLoad, Expr
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import BufferStore, Let, PrimFunc
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.expr import BufferLoad, Expr
+from tecomp.ir.language.stmt import BufferStore, Let, PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.scheduling.schedule import Schedule

@@ -14,9 +14,9 @@ from tecomp.compute.axis import IterKind
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Const
-from tecomp.ir.stmt import Range
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Const
+from tecomp.ir.language.stmt import Range
 
 A = te.placeholder((4, 5), name="A")
 n = te.var("n")

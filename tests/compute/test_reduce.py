@@ -13,9 +13,9 @@ import pytest
 from tecomp import te
 from tecomp.compute.reduce import Reduce
 from tecomp.errors import TecompError
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Const, Expr
-from tecomp.ir.rewrite import bottom_up, free_variables, substitute
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Const, Expr
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
 
 A = te.placeholder((4, 5), name="A")
 I8 = te.placeholder((4, 5), "int8", name="I8")

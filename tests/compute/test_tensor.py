@@ -11,9 +11,9 @@ import pytest
 from tecomp import te
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Compare, Expr
-from tecomp.ir.rewrite import substitute
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Compare, Expr
+from tecomp.ir.traversal.rewrite import substitute
 
 A = te.placeholder((4, 5), name="A")
 S = te.placeholder((), "int64", name="S")

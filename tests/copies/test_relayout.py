@@ -7,7 +7,7 @@ import pytest
 
 from tecomp import Format, Layout, relayout
 from tecomp.errors import CallError, LayoutError
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.notations.blocked import blocked
 

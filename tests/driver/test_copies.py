@@ -11,8 +11,8 @@ import pytest
 from tecomp import Core, IndexMap
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.driver.copies import Copy, Side
-from tecomp.ir.dtype import DType
-from tecomp.ir.evaluate import evaluate
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import DType
 from tests.strategies.arrays import Guarded
 
 Map = Callable[..., list[Any]]

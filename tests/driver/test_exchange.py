@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TargetError
-from tecomp.ir.parser import parse
+from tecomp.ir.parsing.parser import parse
 from tecomp.machine.descriptor import Target
 from tecomp.model.exchange import uses_of
 from tecomp.model.sites import sites_of

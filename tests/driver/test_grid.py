@@ -11,9 +11,9 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CapacityError, ScheduleError, TargetError
-from tecomp.ir.expr import Expr
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import For, ForKind
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.stmt import For, ForKind
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine import Target
 from tecomp.scheduling.schedule import Schedule
 

@@ -14,9 +14,9 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.driver.build import ScheduledKernel
 from tecomp.driver.memories import plan
 from tecomp.errors import CallError, CapacityError, TargetError
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate, For
+from tecomp.ir.language.stmt import Allocate, For
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.lowering.storage.arenas import plan_arenas
 from tecomp.lowering.storage.place_buffers import place_buffers

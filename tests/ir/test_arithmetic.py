@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from tecomp.ir.arithmetic import (
+from tecomp.ir.interpreter.arithmetic import (
     binary_function,
     call_function,
     cast_function,
@@ -20,9 +20,9 @@ from tecomp.ir.arithmetic import (
     saturating,
     wrapping,
 )
-from tecomp.ir.dtype import SCALARS, DType
-from tecomp.ir.expr import BinOp, CmpOp, integer_range
-from tecomp.ir.intrinsics import INTRINSICS, result_type
+from tecomp.ir.language.dtype import SCALARS, DType
+from tecomp.ir.language.expr import BinOp, CmpOp, integer_range
+from tecomp.ir.language.intrinsics import INTRINSICS, result_type
 
 INTEGERS = [name for name in SCALARS if DType(name).is_integer]
 FLOATS = [name for name in SCALARS if DType(name).is_float]

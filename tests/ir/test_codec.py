@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.codec import NotPlainError, decode, encode
-from tecomp.ir.dtype import FLOAT32, INT64, DType
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.operators import CmpOp
-from tecomp.ir.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.language.dtype import FLOAT32, INT64, DType
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var
+from tecomp.ir.language.operators import CmpOp
+from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.traversal.codec import NotPlainError, decode, encode
 
 KINDS = (Var, Const, Binary, BinOp, Buffer, PrimFunc, SeqStmt)
 I, J = Var("i"), Var("j")  # noqa: E741
@@ -108,7 +108,7 @@ def test_what_contains_itself_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.statements.For"], ["#0"], ["'os", "@posix.system"], ["[0"]],
+    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.language.statements.For"], ["#0"], ["'os", "@posix.system"], ["[0"]],
 )
 def test_words_without_meaning_are_refused(words: list[Any]) -> None:
     with pytest.raises((ValueError, IndexError)):

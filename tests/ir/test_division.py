@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.division import floordiv, joined, modulo
-from tecomp.ir.expr import BinOp
-from tecomp.ir.intervals import Interval
-from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.algebra.division import floordiv, joined, modulo
+from tecomp.ir.algebra.intervals import Interval
+from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.language.expr import BinOp
 from tecomp.poly.sets.reader import Reader
 from tests.strategies.draws import Draws
 

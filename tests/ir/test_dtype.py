@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.dtype import SCALARS, DType, holds_every, promote
+from tecomp.ir.language.dtype import SCALARS, DType, holds_every, promote
 
 
 def test_a_type_is_its_own_name() -> None:

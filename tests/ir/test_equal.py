@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tecomp.ir.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
-from tecomp.ir.stmt import (
+from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
 
 Array = NDArray[Any]
 

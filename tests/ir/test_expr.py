@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType
-from tecomp.ir.equal import same
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, INT64, DType
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from tecomp.errors import ParseError
-from tecomp.ir.codec import encode
-from tecomp.ir.dtype import DType
-from tecomp.ir.equal import same
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Const, Expr, Var
-from tecomp.ir.graph import fold, post_order, walk
-from tecomp.ir.numbers import Numbers
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import bottom_up, free_variables, substitute, top_down
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
-from tecomp.ir.verify import verify
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Var
+from tecomp.ir.language.graph import fold, post_order, walk
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.codec import encode
+from tecomp.ir.traversal.numbers import Numbers
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, top_down
+from tecomp.ir.traversal.verify import verify
 
 FLOAT32 = DType("float32")
 i, j = Var("i"), Var("j")

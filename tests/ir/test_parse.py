@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tecomp.errors import ParseError
-from tecomp.ir.dtype import BOOL, FLOAT32, INT32, INT64, SCALARS, DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, INT64, SCALARS, DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -25,8 +25,7 @@ from tecomp.ir.expr import (
     Var,
     const,
 )
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -40,6 +39,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.parsing.parser import parse
 
 
 def storing(value: Expr, *params: Var) -> PrimFunc:

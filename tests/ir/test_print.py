@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tecomp.ir.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -22,8 +22,7 @@ from tecomp.ir.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.parser import parse, parse_pad_value
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -40,7 +39,8 @@ from tecomp.ir.stmt import (
     SeqStmt,
     seq,
 )
-from tecomp.ir.text import identifier
+from tecomp.ir.language.text import identifier
+from tecomp.ir.parsing.parser import parse, parse_pad_value
 
 I, J, P = Var("i"), Var("j"), Var("p", BOOL)  # noqa: E741
 A = Buffer("A", (8, 8))

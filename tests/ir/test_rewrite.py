@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.dtype import FLOAT32, INT32, DType
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
-from tecomp.ir.rewrite import (
+from tecomp.ir.language.dtype import FLOAT32, INT32, DType
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, Let, PrimFunc, SeqStmt, seq
+from tecomp.ir.traversal.rewrite import (
     bottom_up,
     children,
     free_variables,
@@ -16,7 +17,6 @@ from tecomp.ir.rewrite import (
     top_down,
     walk,
 )
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, Let, PrimFunc, SeqStmt, seq
 
 A = Buffer("A", (8,))
 I, J, N = Var("i"), Var("j"), Var("n")  # noqa: E741

@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType
-from tecomp.ir.equal import same
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import (
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, INT64, DType
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -28,9 +28,7 @@ from tecomp.ir.expr import (
     Select,
     Var,
 )
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import bottom_up
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -47,8 +45,10 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.tensor_op import TensorOp, Touch
-from tecomp.ir.verify import verify
+from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import bottom_up
+from tecomp.ir.traversal.verify import verify
 
 TYPES = [FLOAT32, INT64, INT32, BOOL, DType("uint8"), DType("float64"), DType("bfloat16")]
 EXTENT = 6

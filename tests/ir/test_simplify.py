@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.dtype import FLOAT32, INT32, INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.simplify import bounds, constant_upper_bound, simplify
+from tecomp.ir.language.dtype import FLOAT32, INT32, INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -36,10 +37,7 @@ from tecomp.ir.expr import (
     logical_or,
     select,
 )
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import walk
-from tecomp.ir.simplify import bounds, constant_upper_bound, simplify
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -52,6 +50,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import walk
 
 i, j, k, n, m = (Var(name) for name in "ijknm")
 A = Buffer("A", (64,))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from tecomp.errors import InternalError
-from tecomp.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -25,8 +25,7 @@ from tecomp.ir.expr import (
     Var,
     const,
 )
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -44,8 +43,9 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
-from tecomp.ir.tensor_op import TensorOp, Touch
-from tecomp.ir.verify import verify
+from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
 
 A = Buffer("A", (8, 4))
 P, X, N, I = Var("p", BOOL), Var("x", FLOAT32), Var("n"), Var("i")  # noqa: E741

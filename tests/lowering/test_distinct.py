@@ -8,11 +8,10 @@ import numpy as np
 
 import tecomp
 from tecomp import te
-from tecomp.ir.dtype import INT64
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import BufferLoad, Const, Var
-from tecomp.ir.rewrite import fold, statements_in
-from tecomp.ir.stmt import (
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BufferLoad, Const, Var
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -25,7 +24,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.verify import verify
+from tecomp.ir.traversal.rewrite import fold, statements_in
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.distinct import distinct
 
 n = Var("n", INT64)

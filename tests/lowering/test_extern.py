@@ -11,7 +11,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.evaluate import evaluate
+from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp import te
-from tecomp.ir.evaluate import evaluate
+from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.lowering.pipeline import lower_all
 from tecomp.poly.sets.context import isl_work
 

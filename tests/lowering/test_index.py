@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.expr import Expr
+from tecomp.ir.language.expr import Expr
 
 SIZE = 7
 

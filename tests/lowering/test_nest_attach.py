@@ -11,8 +11,8 @@ import pytest
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, TecompError
-from tecomp.ir.expr import Binary, BinOp
-from tecomp.ir.rewrite import walk
+from tecomp.ir.language.expr import Binary, BinOp
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 
 N = 10

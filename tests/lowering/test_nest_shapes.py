@@ -13,7 +13,7 @@ from tecomp import te
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
-from tecomp.ir.simplify import simplify
+from tecomp.ir.algebra.simplify import simplify
 from tecomp.lowering.storage.flatten import flatten_buffer
 from tecomp.scheduling.schedule import Schedule
 

@@ -12,8 +12,8 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import emit_assembly
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer, Prefetch, PrimFunc
+from tecomp.ir.language.stmt import Buffer, Prefetch, PrimFunc
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.schedule import Schedule
 

@@ -13,8 +13,8 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.expr import BufferLoad
-from tecomp.ir.rewrite import walk
+from tecomp.ir.language.expr import BufferLoad
+from tecomp.ir.traversal.rewrite import walk
 
 HERE = Path(__file__).name
 HINT = "guard the read with te.if_then_else, or change the shape or the index"

@@ -12,8 +12,8 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule

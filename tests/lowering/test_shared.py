@@ -13,10 +13,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Let
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import Let
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import walk
 
 N = 40
 X = te.placeholder((N,), name="X")

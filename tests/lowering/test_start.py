@@ -9,8 +9,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.dtype import FLOAT32, INT64
-from tecomp.ir.expr import Const, Expr, Not, Var, logical_and
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import FLOAT32, INT64
+from tecomp.ir.language.expr import Const, Expr, Not, Var, logical_and
+from tecomp.ir.language.stmt import Buffer
 from tecomp.model.count import Counter
 from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.sequence import Sequence as Accesses

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.dtype import FLOAT32, INT64
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import FLOAT32, INT64
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import Buffer
 from tecomp.machine.memory import Link
 from tecomp.model.count import Counter
 from tecomp.model.frames import Frame, Loop, Where

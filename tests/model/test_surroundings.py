@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     BufferLoad,
     CmpOp,
     Compare,
@@ -20,7 +20,7 @@ from tecomp.ir.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.stmt import Buffer
 from tecomp.model.count import Counter
 from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.surroundings import (

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.errors import TargetError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import BufferLoad, Const
-from tecomp.ir.stmt import Buffer, SeqStmt, seq
-from tecomp.ir.tensor_op import TensorOp, Touch
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BufferLoad, Const
+from tecomp.ir.language.stmt import Buffer, SeqStmt, seq
+from tecomp.ir.language.tensor_op import TensorOp, Touch
 from tecomp.machine.engine import MatmulUnit, Unit, VectorUnit
 from tecomp.model.units import cycles_of, unit_of
 

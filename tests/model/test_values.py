@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import te
-from tecomp.ir.dtype import FLOAT32, INT64
-from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Select, Var
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import FLOAT32, INT64
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Ramp, Select, Var
+from tecomp.ir.language.stmt import Buffer
 from tecomp.model.frames import Frame, Where
 from tecomp.model.values import has_load, is_copy, operations
 from tests.strategies.draws import Draw

@@ -6,8 +6,8 @@ import islpy as isl
 import pytest
 
 from tecomp.errors import LayoutError, LowerError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -21,7 +21,7 @@ from tecomp.ir.expr import (
     logical_or,
     select,
 )
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.stmt import Buffer
 from tecomp.poly.loops.hulls import box_around
 from tecomp.poly.loops.regions import image, preimage
 from tecomp.poly.loops.scopes import Scope, first_dims, fix

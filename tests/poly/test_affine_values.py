@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     BinOp,
     Call,
     CmpOp,

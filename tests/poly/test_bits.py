@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.poly.maps.bits import greatest, invert
 from tests.strategies.draws import Draw
 from tests.strategies.linear import box

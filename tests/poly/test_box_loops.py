@@ -8,10 +8,10 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.poly.loops.box_loops import ends_of
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.sets.affine import Space

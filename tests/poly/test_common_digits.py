@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tecomp import IndexMap
-from tecomp.ir.dtype import INT64
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
 from tecomp.poly.transfers.empty_boxes import empty_boxes
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Const, Not, Var
+from tecomp.ir.language.expr import Const, Not, Var
 from tecomp.poly.maps.enumerate import (
     LIMIT,
     count_places,

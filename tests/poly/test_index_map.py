@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.stmt import IndexMap as PlainIndexMap
-from tecomp.ir.stmt import Range
+from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.language.stmt import Range
 from tecomp.poly.maps.enumerate import values
 from tecomp.poly.maps.index_map import (
     AXIS_SEPARATOR,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.poly.accesses import lanes
 from tecomp.poly.accesses.lanes import Places
 from tests.strategies.draws import Draw

@@ -11,7 +11,7 @@ import islpy as isl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.expr import Const, Var
+from tecomp.ir.language.expr import Const, Var
 from tecomp.poly.accesses.shared import shared_point
 from tecomp.poly.loops.full_tiles import free, full_tiles
 from tecomp.poly.loops.hulls import box_around

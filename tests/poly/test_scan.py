@@ -10,10 +10,10 @@ import pytest
 
 import tecomp.poly.loops.scan as scan_module
 from tecomp.errors import InternalError
-from tecomp.ir.dtype import INT32
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Const, Var
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import INT32
+from tecomp.ir.language.expr import Const, Var
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.context import CONTEXT

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.expr import Const, Var
+from tecomp.ir.language.expr import Const, Var
 from tecomp.poly.accesses.shares import Use, by_owner, shared
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums

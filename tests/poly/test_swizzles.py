@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout
-from tecomp.ir.expr import Const
+from tecomp.ir.language.expr import Const
 from tecomp.poly.maps import bits, extents
 from tecomp.poly.maps.enumerate import over_box
 

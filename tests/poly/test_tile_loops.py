@@ -11,11 +11,11 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer, BufferStore, For, PrimFunc, Stmt, seq
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.loops.tile_loops import tiles_of
 from tecomp.poly.sets.affine import Space

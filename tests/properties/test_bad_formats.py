@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tecomp import Format, TecompError, storage_format, te
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.named import FLOAT8_E5M2
 from tecomp.layout.formats.packed_int import PackedInt

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir.expr import BufferLoad, Expr, Var
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import (
+from tecomp.ir.language.expr import BufferLoad, Expr, Var
+from tecomp.ir.language.stmt import (
     BufferRealize,
     BufferStore,
     For,
@@ -25,6 +24,7 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower
 from tecomp.poly.maps.enumerate import values
 from tests.strategies.draws import Draws

@@ -12,8 +12,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.parsing.parser import parse
 
 N = 37
 Array = Any

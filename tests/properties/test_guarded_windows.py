@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate
+from tecomp.ir.language.stmt import Allocate
+from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.arrays import Array
 from tests.strategies.draws import Draws
 from tests.strategies.fenced import call_fenced

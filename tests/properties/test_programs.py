@@ -8,8 +8,8 @@ from hypothesis import given, note, settings
 
 from tecomp import te
 from tecomp.codegen.calls.kernel import Kernel
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tests.strategies.agreement import bindings, check_numbers

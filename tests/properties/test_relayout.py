@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tecomp import IndexMap, Layout, relayout
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, places

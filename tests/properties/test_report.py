@@ -12,8 +12,8 @@ from tecomp.driver.grid import check_grid
 from tecomp.driver.memories import check_memories
 from tecomp.driver.reporting import counted_form, report_of
 from tecomp.errors import LowerError, ScheduleError, TargetError
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 from tecomp.machine import Target
 from tests.strategies.draws import Draw

@@ -13,8 +13,8 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.enumerate import values
 from tecomp.poly.maps.index_map import IndexMap
 from tests.strategies.index_algebra import Algebra

@@ -16,10 +16,10 @@ import tecomp
 from tecomp import te
 from tecomp.demo.device import filtered_on
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.expr import BufferLoad
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import BufferStore
-from tecomp.ir.tensor_op import Touch
+from tecomp.ir.language.expr import BufferLoad
+from tecomp.ir.language.stmt import BufferStore
+from tecomp.ir.language.tensor_op import Touch
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.model.timeline import SLICES, Activity, last_slice, timeline
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")

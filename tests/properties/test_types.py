@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.dtype import SCALARS, DType, promote
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Expr, integer_range
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import SCALARS, DType, promote
+from tecomp.ir.language.expr import Expr, integer_range
 
 Array = NDArray[Any]
 Operator = Callable[[Any, Any], Any]

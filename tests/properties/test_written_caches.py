@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import te
 from tecomp.compute.axis import IterVar
-from tecomp.ir.evaluate import evaluate
+from tecomp.ir.interpreter.evaluate import evaluate
 from tests.strategies.draws import Draw
 
 DEPTH = 6

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import BufferLoad, Ramp, Var, const, index_value
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import (
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BufferLoad, Ramp, Var, const, index_value
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -20,6 +19,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.flatten import flatten_buffer
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate, Buffer, For, PrimFunc
+from tecomp.ir.language.stmt import Allocate, Buffer, For, PrimFunc
+from tecomp.ir.traversal.rewrite import walk
 
 Agrees = Callable[..., ScheduledKernel]
 

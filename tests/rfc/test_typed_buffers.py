@@ -11,9 +11,9 @@ import pytest
 
 from tecomp import apply_buffer_transforms, evaluate, flatten_buffer, parse
 from tecomp.codegen import Kernel
-from tecomp.ir.expr import BufferLoad
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer, DeclBuffer, PrimFunc
+from tecomp.ir.language.expr import BufferLoad
+from tecomp.ir.language.stmt import Buffer, DeclBuffer, PrimFunc
+from tecomp.ir.traversal.rewrite import walk
 
 SCALARS = 'A: Buffer("float32", (64,))'
 VECTORS = 'A: Buffer("float32x4", (16,))'

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import LowerError, Target, TargetError, te
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.model.report import Report
 from tecomp.schedules.copies import copy_intrinsic

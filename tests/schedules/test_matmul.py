@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.schedules import activations, matmul
 from tecomp.schedules.tiles import round_up
 from tests.strategies.fenced import call_fenced

@@ -9,9 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.expr import BufferLoad, Const
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import For, ForKind
+from tecomp.ir.language.expr import BufferLoad, Const
+from tecomp.ir.language.stmt import For, ForKind
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules import reduce
 from tests.strategies.fenced import call_fenced
 

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import Target, te
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.schedules import units
 from tecomp.schedules.placement import sizes_of
 

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.dtype import SCALARS, DType
+from tecomp.ir.language.dtype import SCALARS, DType
 from tecomp.scheduling.replay import replay
 
 KINDS = [

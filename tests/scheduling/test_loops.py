@@ -10,7 +10,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.stmt import ForKind
+from tecomp.ir.language.stmt import ForKind
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import Buffer, PrimFunc
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.layouts import function_of, pack, unpack

@@ -13,7 +13,7 @@ from tecomp.codegen.functions.compile import Compiled, interface_of
 from tecomp.codegen.functions.function import module_text
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import Machine, host, link, object_code
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
 from tests.strategies.arrays import GUARD, PATTERN, Array
 
 # Processors whose code each newer one runs; the others than the one at hand have no masks.

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.simplify import Ranges
+from tecomp.ir.language.expr import (
     BinOp,
     CmpOp,
     Const,
@@ -25,7 +26,6 @@ from tecomp.ir.expr import (
     logical_or,
     select,
 )
-from tecomp.ir.simplify import Ranges
 from tecomp.poly.maps.enumerate import values
 from tests.strategies.draws import Draws
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
@@ -23,7 +23,17 @@ from tecomp.ir.expr import (
     if_then_else,
     index_value,
 )
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, seq
+from tecomp.ir.language.stmt import (
+    Buffer,
+    BufferStore,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    seq,
+)
 from tests.strategies.index_algebra import Algebra
 
 _BUFFER = Buffer("A", (64,))

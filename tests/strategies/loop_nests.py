@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.evaluate_expr import Scope, compile_expr
-from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
+from tecomp.ir.interpreter.expr import Scope, compile_expr
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
 from tecomp.model.frames import Frame, Loop, Where
 from tests.strategies.draws import Draw
 

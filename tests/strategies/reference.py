@@ -15,8 +15,8 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
@@ -30,7 +30,7 @@ from tecomp.ir.expr import (
     Var,
     integer_range,
 )
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.stmt import Extent
 
 Array: TypeAlias = NDArray[Any]
 Values: TypeAlias = "Mapping[Var, Array]"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr
-from tecomp.ir.rewrite import children
-from tecomp.ir.stmt import Buffer, BufferStore
-from tecomp.ir.tensor_op import TensorOp
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Call, Const, Expr
+from tecomp.ir.language.stmt import Buffer, BufferStore
+from tecomp.ir.language.tensor_op import TensorOp
+from tecomp.ir.traversal.rewrite import children
 from tecomp.model.report import Report
 
 

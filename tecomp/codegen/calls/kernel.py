@@ -39,8 +39,8 @@ from tecomp.codegen.llvm.types import float_bits
 from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.values.check import OUT_OF_BOUNDS
 from tecomp.errors import CallError
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import Buffer, PrimFunc
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Buffer, PrimFunc
 
 Signature: TypeAlias = "Sequence[Buffer | Var]"
 
@@ -214,7 +214,7 @@ class Kernel:
         Raises:
             CallError: as a call does, or `seconds` is no positive number.
 
-        >>> from tecomp.ir.parser import parse
+        >>> from tecomp.ir.parsing.parser import parse
         >>> kernel = Kernel(parse('''def double(A: Buffer("float32", (4,))):
         ...     for i in range(4):
         ...         A[i] = A[i] * float32(2.0)

@@ -11,9 +11,9 @@ import numpy as np
 
 from tecomp.codegen.calls.dlpack import Access, Memory, read_dlpack
 from tecomp.errors import CallError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr, Var, integer_range
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr, Var, integer_range
+from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.placement.marks import Mark
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"

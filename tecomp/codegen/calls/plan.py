@@ -29,8 +29,8 @@ from tecomp.codegen.runtime.structures import (
     FLOAT64,
     INTEGER,
 )
-from tecomp.ir.expr import Var, integer_range
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.expr import Var, integer_range
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.layout.placement.marks import plain_mark
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400

@@ -11,12 +11,12 @@ from tecomp.codegen.calls.dlpack import Memory
 from tecomp.codegen.calls.packed import is_in_layout, mark_of
 from tecomp.codegen.calls.parameter import Parameter, Shape, array_text, compact_strides
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import free_variables, substitute
-from tecomp.ir.simplify_expr import expression
-from tecomp.ir.stmt import PrimFunc
-from tecomp.ir.tasks import run
+from tecomp.ir.algebra.facts import Facts
+from tecomp.ir.algebra.simplify_expr import expression
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.ir.traversal.tasks import run
 
 
 @dataclass(frozen=True, slots=True)

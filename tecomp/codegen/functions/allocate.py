@@ -11,8 +11,8 @@ from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.check import OUT_OF_MEMORY, record
-from tecomp.ir.expr import index_value
-from tecomp.ir.stmt import Buffer, Extent
+from tecomp.ir.language.expr import index_value
+from tecomp.ir.language.stmt import Buffer, Extent
 
 STACK_BUFFER_BYTES = 16 * 1024
 STACK_TOTAL_BYTES = 256 * 1024

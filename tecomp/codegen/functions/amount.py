@@ -6,10 +6,10 @@ from typing import Any
 
 from tecomp.codegen.functions.expr import emit
 from tecomp.codegen.llvm.emit import Code
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Binary, BinOp, Cast, CmpOp, Compare, Const, Expr, Select, binary
-from tecomp.ir.rewrite import fold
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Binary, BinOp, Cast, CmpOp, Compare, Const, Expr, Select, binary
+from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.traversal.rewrite import fold
 
 _DOUBLE = DType("float64")
 _EXACT_ENOUGH = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.MIN, BinOp.MAX)

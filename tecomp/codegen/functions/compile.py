@@ -10,8 +10,8 @@ from tecomp.codegen.llvm.cached import machine_code
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
 from tecomp.codegen.llvm.source import Source
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import PrimFunc, SeqStmt
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import PrimFunc, SeqStmt
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Expressions to instructions.
 
 A rule is a generator that yields the operands it wants computed and is sent their LLVM operands;
-`tecomp.ir.tasks` runs them, since expressions nest deeper than Python's stack.
+`tecomp.ir.traversal.tasks` runs them, since expressions nest deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tecomp.codegen.values.dot import dot
 from tecomp.codegen.values.math import call_function
 from tecomp.codegen.values.progression import compared, narrowed
 from tecomp.errors import InternalError
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -41,8 +41,8 @@ from tecomp.ir.expr import (
     Select,
     Var,
 )
-from tecomp.ir.rewrite import conjuncts
-from tecomp.ir.tasks import run
+from tecomp.ir.traversal.rewrite import conjuncts
+from tecomp.ir.traversal.tasks import run
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 

@@ -21,10 +21,10 @@ from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.stream import end_function
 from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.values.whole_vectors import whole_vectors
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Var
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.traversal.rewrite import walk
 
 _INLINED_LINES = 500
 

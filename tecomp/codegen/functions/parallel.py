@@ -10,10 +10,10 @@ from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.stream import end_function
 from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.convert import cast
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BufferLoad, Expr, Var
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BufferLoad, Expr, Var
+from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
+from tecomp.ir.traversal.rewrite import walk
 
 
 def outline(

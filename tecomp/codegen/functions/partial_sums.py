@@ -12,9 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tecomp.codegen.values.whole_vectors import prefix
-from tecomp.ir.expr import BufferLoad, CmpOp, Compare, Const, Expr, Ramp, Var, index_value, is_const
-from tecomp.ir.rewrite import bottom_up, children, rebuild, walk
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.language.expr import (
+    BufferLoad,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Ramp,
+    Var,
+    index_value,
+    is_const,
+)
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -28,8 +38,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.tasks import Task, run
-from tecomp.ir.terms import Terms
+from tecomp.ir.traversal.rewrite import bottom_up, children, rebuild, walk
+from tecomp.ir.traversal.tasks import Task, run
 
 # Memory and type, the index of the row, what the index of the first lane is but for a constant.
 _Row: TypeAlias = "tuple[object, ...]"

@@ -1,7 +1,7 @@
 """Statements to blocks of instructions.
 
 As for expressions, a rule is a generator that yields the statements inside it, and
-`tecomp.ir.tasks` runs them.
+`tecomp.ir.traversal.tasks` runs them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from tecomp.codegen.memory.access import prefetch, store
 from tecomp.codegen.memory.transposes import find_transposes
 from tecomp.codegen.values.convert import cast
 from tecomp.errors import InternalError
-from tecomp.ir.expr import BufferLoad, Call, Const, Expr, Var
-from tecomp.ir.expr import cast as cast_expr
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import (
+from tecomp.ir.language.expr import BufferLoad, Call, Const, Expr, Var
+from tecomp.ir.language.expr import cast as cast_expr
+from tecomp.ir.language.stmt import (
     Allocate,
     BufferStore,
     DeclBuffer,
@@ -36,7 +35,8 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
-from tecomp.ir.tasks import run
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.tasks import run
 
 Rule: TypeAlias = "Generator[Stmt, None, None]"
 

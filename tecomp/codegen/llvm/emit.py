@@ -13,7 +13,7 @@ from typing import Any
 from tecomp.codegen.llvm.source import Passes
 from tecomp.codegen.llvm.types import vector_of
 from tecomp.errors import InternalError
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.language.expr import Expr, Var
 
 # Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
 # library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what

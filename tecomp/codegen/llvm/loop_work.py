@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -28,8 +28,8 @@ from tecomp.ir.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.rewrite import children, post_order, walk
-from tecomp.ir.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
+from tecomp.ir.language.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
+from tecomp.ir.traversal.rewrite import children, post_order, walk
 
 _DECIDING = (BufferLoad, Binary, Call)
 _CONDITIONS = (Binary, Compare, Not)

@@ -6,7 +6,7 @@ from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.loop_work import has_loop_work
 from tecomp.codegen.llvm.plain_loops import has_plain_loops
 from tecomp.codegen.llvm.source import Passes
-from tecomp.ir.stmt import Stmt
+from tecomp.ir.language.stmt import Stmt
 
 
 def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> Passes:

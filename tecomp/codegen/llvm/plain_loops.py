@@ -14,10 +14,10 @@ from collections import Counter
 from typing import Any
 
 from tecomp.codegen.llvm.loop_work import innermost, mentions
-from tecomp.ir.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Var
-from tecomp.ir.rewrite import children, walk
-from tecomp.ir.stmt import BufferStore, For, Let, Stmt
-from tecomp.ir.terms import Terms
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Var
+from tecomp.ir.language.stmt import BufferStore, For, Let, Stmt
+from tecomp.ir.traversal.rewrite import children, walk
 
 _WORTH = 8
 """Rounds from which on a loop is worth it: a vector or two."""

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 

@@ -14,7 +14,7 @@ from tecomp.codegen.math.helper import Formula, call_helper
 from tecomp.codegen.math.lanes import Real
 from tecomp.codegen.math.logarithm import log, log1p, log2, log10
 from tecomp.codegen.math.power import acosh, asinh, atanh, hypot, power
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 
 _WIDEST = 64  # bytes: one register of the widest machines, several of others
 _FORMULAS: dict[str, Formula] = {

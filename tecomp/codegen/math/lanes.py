@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import literal, splat, suffix, vector_of
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 
 _BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
 

@@ -28,10 +28,10 @@ from tecomp.codegen.values.convert import cast
 from tecomp.codegen.values.ramp import as_ramp
 from tecomp.codegen.values.whole_vectors import prefix, whole
 from tecomp.errors import InternalError
-from tecomp.ir.dtype import INT64, DType
-from tecomp.ir.expr import BufferLoad, Const, Expr, Ramp, Select, index_value
-from tecomp.ir.expr import cast as cast_expr
-from tecomp.ir.stmt import Buffer, BufferStore, Prefetch
+from tecomp.ir.language.dtype import INT64, DType
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Ramp, Select, index_value
+from tecomp.ir.language.expr import cast as cast_expr
+from tecomp.ir.language.stmt import Buffer, BufferStore, Prefetch
 
 _NEAR = 4
 """Steps from lane to lane up to which it pays to load all that lies between."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from tecomp.codegen.llvm.emit import Code
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Select
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Select
+from tecomp.ir.language.stmt import Buffer
 
 _MOST = 128
 # A remainder is the dividend less a multiple of the divisor, so what divides both divides it.
@@ -31,7 +31,7 @@ def alignment(code: Code, buffer: Buffer, index: Expr) -> int:
 def divisor(index: Expr) -> int:
     """A power of two, 128 at most, that an integer is always a multiple of.
 
-    >>> from tecomp.ir.expr import Var
+    >>> from tecomp.ir.language.expr import Var
     >>> i, j = Var("i"), Var("j")
     >>> divisor(i * 48 + j * 8), divisor(i + 4), divisor((i * 64) % 24)
     (8, 1, 8)

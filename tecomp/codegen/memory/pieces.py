@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import shuffle_mask, suffix, vector_of
 from tecomp.codegen.values.whole_vectors import whole
-from tecomp.ir.expr import Var
+from tecomp.ir.language.expr import Var
 
 _WIDEST = 64
 """Bytes of the widest register of any machine; LLVM makes several of it where there are less."""

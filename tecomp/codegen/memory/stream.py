@@ -8,8 +8,8 @@ order, so a fence ends every function that has some.
 from __future__ import annotations
 
 from tecomp.codegen.llvm.emit import Code
-from tecomp.ir.expr import Var
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Buffer
 
 STREAM = "global.stream"
 _UNIT = 16

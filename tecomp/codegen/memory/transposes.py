@@ -13,11 +13,21 @@ from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import memory_type, shuffle_mask
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Binary, BufferLoad, Call, Cast, Const, Expr, Ramp, Select, index_value
-from tecomp.ir.rewrite import children, walk
-from tecomp.ir.stmt import Buffer, BufferStore
-from tecomp.ir.terms import Terms
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import (
+    Binary,
+    BufferLoad,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Ramp,
+    Select,
+    index_value,
+)
+from tecomp.ir.language.stmt import Buffer, BufferStore
+from tecomp.ir.traversal.rewrite import children, walk
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 Access: TypeAlias = "BufferLoad | BufferStore"

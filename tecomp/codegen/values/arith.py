@@ -5,8 +5,8 @@ from __future__ import annotations
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import literal, register_type, splat, suffix, zero
 from tecomp.codegen.values.convert import narrow, select, splat_int, wide_type, widen
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import BinOp, CmpOp
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BinOp, CmpOp
 
 _FLOAT = {BinOp.ADD: "fadd", BinOp.SUB: "fsub", BinOp.MUL: "fmul", BinOp.DIV: "fdiv"}
 _INTEGER = {

@@ -13,9 +13,9 @@ from tecomp.codegen.llvm.types import register_type, splat, suffix, vector_of
 from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.convert import cast
 from tecomp.errors import InternalError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Broadcast, Call, Const, Expr, index_value
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Broadcast, Call, Const, Expr, index_value
+from tecomp.ir.language.stmt import Buffer
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY = 1, 2
 

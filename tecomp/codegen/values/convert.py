@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import literal, register_type, splat, suffix, vector_of, zero
-from tecomp.ir.dtype import FLOAT32, DType
-from tecomp.ir.expr import integer_range
+from tecomp.ir.language.dtype import FLOAT32, DType
+from tecomp.ir.language.expr import integer_range
 
 
 def is_narrow(dtype: DType) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.instructions import DotInstruction
 from tecomp.codegen.llvm.types import shuffle_mask, splat, suffix, vector_of
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 
 _SIGNS = -2139062144  # the upper bit of each of four bytes
 _ONES = 0x01010101

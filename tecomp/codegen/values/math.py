@@ -9,7 +9,7 @@ from tecomp.codegen.llvm.types import literal, register_type, splat, suffix
 from tecomp.codegen.math.dispatch import by_formula, has_formula
 from tecomp.codegen.values.convert import narrow, wide_type, widen
 from tecomp.errors import InternalError
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 
 _LLVM = {
     "sqrt": "sqrt",

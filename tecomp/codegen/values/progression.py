@@ -12,8 +12,8 @@ from typing import TypeAlias
 from tecomp.codegen.llvm.emit import Code, broadcast
 from tecomp.codegen.llvm.types import lane_numbers, vector_of
 from tecomp.codegen.values.ramp import as_ramp
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     BufferLoad,
     Cast,
     CmpOp,
@@ -25,8 +25,8 @@ from tecomp.ir.expr import (
     integer_range,
     is_const,
 )
-from tecomp.ir.expr import cast as cast_expr
-from tecomp.ir.rewrite import walk
+from tecomp.ir.language.expr import cast as cast_expr
+from tecomp.ir.traversal.rewrite import walk
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 

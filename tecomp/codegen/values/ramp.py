@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.expr import Binary, BinOp, Broadcast, Cast, Const, Expr, Ramp, binary, cast, is_const
-from tecomp.ir.rewrite import bottom_up
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Ramp,
+    binary,
+    cast,
+    is_const,
+)
+from tecomp.ir.traversal.rewrite import bottom_up
 
 _LINEAR = (BinOp.ADD, BinOp.SUB)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.codegen.values.convert import wide_type
-from tecomp.ir.equal import same
-from tecomp.ir.expr import (
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -32,8 +32,8 @@ from tecomp.ir.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.rewrite import bottom_up, children, fold, rebuild, statements_in, walk
-from tecomp.ir.stmt import BufferStore, Let, PrimFunc, Stmt, seq
+from tecomp.ir.language.stmt import BufferStore, Let, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, statements_in, walk
 
 _REGISTER_BITS = 512
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Const, Expr
-from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Const, Expr
+from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.formats.format import Format
 from tecomp.layout.pictures.picture import drawn
 from tecomp.layout.pictures.text import described

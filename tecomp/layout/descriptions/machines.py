@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from tecomp.errors import CapacityError, LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind, is_one_of
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.given import check_kind, is_one_of
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.arguments import positive_numbers
 from tecomp.machine.descriptor import Target, Tile

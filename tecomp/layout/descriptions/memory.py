@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.ir.expr import index_value
+from tecomp.ir.language.expr import index_value
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import offset_of
 from tecomp.poly.maps.index_map import IndexMap

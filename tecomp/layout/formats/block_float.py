@@ -11,9 +11,9 @@ from tecomp.compute.reduce import max as greatest
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import FLOAT32, DType
-from tecomp.ir.expr import Expr, const
-from tecomp.ir.given import whole_numbers_of
+from tecomp.ir.language.dtype import FLOAT32, DType
+from tecomp.ir.language.expr import Expr, const
+from tecomp.ir.language.given import whole_numbers_of
 from tecomp.layout.formats.format import Format
 
 _FRACTION_BITS = 23

@@ -15,10 +15,10 @@ from tecomp.compute.intrinsics import cast
 from tecomp.compute.shape import dtype_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr
-from tecomp.ir.given import check_kind, whole_number, whole_numbers_of
-from tecomp.ir.operators import holds
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.given import check_kind, whole_number, whole_numbers_of
+from tecomp.ir.language.operators import holds
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import SCALARS, DType
-from tecomp.ir.given import is_one_of
+from tecomp.ir.language.dtype import SCALARS, DType
+from tecomp.ir.language.given import is_one_of
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.packed_int import PackedInt

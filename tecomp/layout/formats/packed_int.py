@@ -10,9 +10,9 @@ from tecomp.compute.intrinsics import reinterpret as bits_of
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr, as_expr, const
-from tecomp.ir.given import check_kind, whole_number
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr, as_expr, const
+from tecomp.ir.language.given import check_kind, whole_number
 from tecomp.layout.formats.format import Format
 
 

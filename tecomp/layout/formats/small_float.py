@@ -12,9 +12,9 @@ from tecomp.compute.logic import select
 from tecomp.compute.reduce import max as greater
 from tecomp.compute.reduce import min as lesser
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import FLOAT32, DType
-from tecomp.ir.expr import Expr, const
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.dtype import FLOAT32, DType
+from tecomp.ir.language.expr import Expr, const
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.formats.format import Format
 
 _SIGN = 0x80000000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tecomp.ir.given import is_one_of
+from tecomp.ir.language.given import is_one_of
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.named import BFP2, BFP4, BFP8, storage_format

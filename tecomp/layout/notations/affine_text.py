@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var
-from tecomp.ir.rewrite import fold
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var
+from tecomp.ir.traversal.rewrite import fold
 from tecomp.layout.notations.scan import Scanner
 from tecomp.poly.maps.index_map import IndexMap
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import same_memory
 from tecomp.layout.formats.format import Format

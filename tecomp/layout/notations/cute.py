@@ -8,7 +8,7 @@ from math import prod
 from typing import TypeAlias
 
 from tecomp.errors import LayoutError
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import linear_map, same_memory
 from tecomp.layout.notations.strides import from_digits, unswizzled

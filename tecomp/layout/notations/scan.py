@@ -6,7 +6,7 @@ import re
 from typing import NoReturn
 
 from tecomp.errors import LayoutError
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.given import check_kind
 
 _SHOWN = 20
 

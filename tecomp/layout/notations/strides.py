@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_shape

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import BinOp, Expr, binary, index_value
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.given import check_kind
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BinOp, Expr, binary, index_value
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.memory import same_memory
 from tecomp.layout.formats.format import Format

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const
-from tecomp.ir.simplify import simplify
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Const
 from tecomp.layout.placement.places import all_offsets
 from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly.maps.enumerate import unravel

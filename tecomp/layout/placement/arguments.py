@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind, whole_numbers_of
-from tecomp.ir.operators import holds
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.given import check_kind, whole_numbers_of
+from tecomp.ir.language.operators import holds
 from tecomp.layout.formats.format import Format
 
 

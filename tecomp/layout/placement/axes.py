@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Expr, Var, binary, index_value
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, binary, index_value
 
 _NAMES = "ijklmn"
 

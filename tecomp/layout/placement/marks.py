@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
 
 Shape: TypeAlias = "tuple[int, ...]"

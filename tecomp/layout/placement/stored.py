@@ -8,9 +8,9 @@ from math import prod
 from typing import Any
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_pad_value, check_shape, whole_numbers
 from tecomp.layout.placement.marks import Mark, mark

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.given import check_kind, is_one_of
-from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.given import check_kind, is_one_of
+from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.tiles import BFP_TILES, format_named
 from tecomp.layout.placement.arguments import positive_numbers

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.language.given import check_kind
 from tecomp.poly.maps.index_map import IndexMap
 
 Intervals = Sequence[tuple[int, int]]

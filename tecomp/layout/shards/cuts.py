@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tecomp.ir.expr import Expr, index_value
-from tecomp.ir.extents import ceil_div
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.expr import Expr, index_value
 from tecomp.layout.placement.axes import quotient, remainder
 
 Shape = tuple[int, ...]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BinOp, CmpOp, Compare, Const, Expr, Var, logical_or
-from tecomp.ir.rewrite import free_variables, operands_of, substitute
-from tecomp.ir.simplify import simplify
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BinOp, CmpOp, Compare, Const, Expr, Var, logical_or
+from tecomp.ir.traversal.rewrite import free_variables, operands_of, substitute
 from tecomp.layout.placement.places import offset_of
 from tecomp.layout.shards.cuts import Cut
 from tecomp.poly.maps import enumerate as elements

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.errors import CapacityError, LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.ir.given import check_kind
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.machines import (
     check_room,

@@ -8,10 +8,10 @@ from functools import cached_property
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.given import check_kind
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.notations.affine_text import map_text
 from tecomp.layout.placement.arguments import check_shape, positive_numbers

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.given import is_one_of
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.given import is_one_of
 from tecomp.layout.placement.arguments import positive_numbers, whole_numbers
 from tecomp.layout.shards.checks import by
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Expr, Var, index_value
-from tecomp.ir.extents import ceil_div
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.expr import Expr, Var, index_value
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.arguments import positive_numbers, whole_numbers
 from tecomp.layout.placement.axes import quotient, remainder

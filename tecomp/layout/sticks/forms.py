@@ -11,9 +11,9 @@ from operator import index
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import DType
-from tecomp.ir.extents import round_up
-from tecomp.ir.given import check_kind
+from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.placement.arguments import check_shape, whole_numbers
 from tecomp.layout.sticks.types import DataFormats, checked_host_dtype, types_of
 

@@ -9,8 +9,8 @@ from inspect import signature
 from typing import Any, overload
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.ir.extents import ceil_div
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.machines import check_room, check_target, element_of
 from tecomp.layout.placement.arguments import whole_numbers

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import LayoutError, TypeMismatchError
-from tecomp.ir.dtype import DType
+from tecomp.ir.language.dtype import DType
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.named import (
     DLFLOAT16,

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.intervals import Box
+from tecomp.ir.algebra.intervals import Box
 from tecomp.layout.placement.arguments import whole_numbers
 from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import StoredTensor

@@ -9,9 +9,9 @@ from math import gcd, prod
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.extents import ceil_div
-from tecomp.ir.given import check_kind
-from tecomp.ir.intervals import Box
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.language.given import check_kind
 from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import StoredTensor, check_layout
 from tecomp.layout.transfers.dma import checked_box, host_side

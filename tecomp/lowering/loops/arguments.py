@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tecomp.errors import LowerError
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import BufferStore, Stmt
+from tecomp.ir.language.stmt import BufferStore, Stmt
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, whole
 from tecomp.lowering.stages.program import Program

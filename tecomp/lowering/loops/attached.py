@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.stmt import Stmt, seq
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import Stmt, seq
 from tecomp.lowering.loops.arguments import check_computed_inside
 from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of

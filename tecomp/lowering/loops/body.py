@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
-from tecomp.ir.dtype import BOOL
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL
+from tecomp.ir.language.expr import (
     BinOp,
     BufferLoad,
     Call,
@@ -22,8 +22,8 @@ from tecomp.ir.expr import (
     index_value,
     logical_and,
 )
-from tecomp.ir.rewrite import children, substitute
-from tecomp.ir.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
+from tecomp.ir.language.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
+from tecomp.ir.traversal.rewrite import children, substitute
 from tecomp.lowering.loops.shared import name_shared
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import value_of

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.equal import same
-from tecomp.ir.expr import CmpOp, Const, Expr, Var, compare, index_value, logical_and
-from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import CmpOp, Const, Expr, Var, compare, index_value, logical_and
+from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.definition import Definition

@@ -9,9 +9,9 @@ from functools import partial
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.simplify import Ranges, simplify
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.simplify import Ranges, simplify
+from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.language.stmt import Extent
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges

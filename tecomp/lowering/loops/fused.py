@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import Stmt
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import Stmt
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import with_reduction
 from tecomp.lowering.stages.kinds import concurrent

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Expr
-from tecomp.ir.stmt import Stmt
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.stmt import Stmt
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
 from tecomp.poly.loops.full_tiles import full_tiles

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import (
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import (
     ForKind,
     PrimFunc,
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.loops.arguments import check_written
 from tecomp.lowering.loops.attached import Attached
 from tecomp.lowering.loops.body import StageBody

@@ -7,9 +7,9 @@ from typing import Any
 
 from tecomp.compute.extern import ExternOp
 from tecomp.errors import LowerError
-from tecomp.ir.expr import BufferLoad, Expr, Var
-from tecomp.ir.rewrite import bottom_up, substitute
-from tecomp.ir.stmt import BufferStore, For, Stmt
+from tecomp.ir.language.expr import BufferLoad, Expr, Var
+from tecomp.ir.language.stmt import BufferStore, For, Stmt
+from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program

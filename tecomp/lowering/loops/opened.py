@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const, Expr, Var, index_value
-from tecomp.ir.extents import divisor
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import Extent, ForKind, Stmt
+from tecomp.ir.algebra.extents import divisor
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Const, Expr, Var, index_value
+from tecomp.ir.language.stmt import Extent, ForKind, Stmt
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.loops.boxed import guarded
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds

@@ -14,11 +14,11 @@ from typing import Any
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
-from tecomp.ir.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
-from tecomp.ir.extents import are_equal, ceil_div, simplified
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
+from tecomp.ir.algebra.extents import are_equal, ceil_div, simplified
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
+from tecomp.ir.language.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import read_elements
 from tecomp.lowering.stages.program import Program

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.operation import Operation
-from tecomp.ir.expr import Var, index_value
-from tecomp.ir.stmt import BufferRealize, Range, Stmt
+from tecomp.ir.language.expr import Var, index_value
+from tecomp.ir.language.stmt import BufferRealize, Range, Stmt
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region
 from tecomp.lowering.stages.whole_tiles import Bounds

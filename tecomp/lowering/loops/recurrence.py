@@ -13,8 +13,8 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.rewrite import free_variables, walk
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.as_written import as_written
 from tecomp.lowering.stages.definition import Definition

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tecomp.ir.dtype import BOOL, INT64
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -29,8 +29,8 @@ from tecomp.ir.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.guards import Arms, Guard, Guards, arms
-from tecomp.ir.rewrite import children, post_order, rebuild, walk
+from tecomp.ir.traversal.guards import Arms, Guard, Guards, arms
+from tecomp.ir.traversal.rewrite import children, post_order, rebuild, walk
 
 _PLAIN = (Const, Var, BufferLoad, Ramp, Broadcast)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tecomp.ir.expr import Const
+from tecomp.ir.language.expr import Const
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.program import Program
 from tecomp.scheduling.state import Transform, is_reduction

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tecomp.ir.expr import Var, cast
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.stmt import Buffer, IndexMap, PadValue
+from tecomp.ir.language.expr import Var, cast
+from tecomp.ir.language.stmt import Buffer, IndexMap, PadValue
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.stages.program import Program
 from tecomp.scheduling.state import StageState
 

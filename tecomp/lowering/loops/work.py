@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.stmt import ForKind
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import ForKind
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.loops.opened import Group

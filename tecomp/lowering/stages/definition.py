@@ -11,10 +11,10 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
-from tecomp.ir.expr import Const, Expr, Not, index_value
-from tecomp.ir.guards import Guards
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Buffer, Extent
+from tecomp.ir.language.expr import Const, Expr, Not, index_value
+from tecomp.ir.language.stmt import Buffer, Extent
+from tecomp.ir.traversal.guards import Guards
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import StageState
 
 

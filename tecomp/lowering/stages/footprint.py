@@ -9,8 +9,8 @@ from types import MappingProxyType
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Expr, Var, index_value
-from tecomp.ir.rewrite import conjuncts, walk
+from tecomp.ir.language.expr import Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import conjuncts, walk
 from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tecomp.compute.tensor import TensorLoad
-from tecomp.ir.dtype import BOOL, INT32, INT64
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, INT32, INT64
+from tecomp.ir.language.expr import (
     Binary,
     BufferLoad,
     Call,
@@ -22,7 +22,7 @@ from tecomp.ir.expr import (
     if_then_else,
     select,
 )
-from tecomp.ir.rewrite import bottom_up, substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, top_down, walk
 
 V = TypeVar("V", bound=Var)
 LoadOf = Callable[[TensorLoad, tuple[Expr, ...]], BufferLoad]

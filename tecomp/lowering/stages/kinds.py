@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.stmt import ForKind
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import ForKind
 from tecomp.scheduling.state import StageState
 from tecomp.scheduling.threads import is_grid_axis, is_parallel
 

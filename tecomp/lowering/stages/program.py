@@ -12,12 +12,12 @@ from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.numbers import Numbers
-from tecomp.ir.rewrite import bottom_up, substitute, walk
-from tecomp.ir.stmt import Buffer, Extent
-from tecomp.ir.text import identifier, take_name
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import Buffer, Extent
+from tecomp.ir.language.text import identifier, take_name
+from tecomp.ir.traversal.numbers import Numbers
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.size_variables import extents_of, sizes_of

@@ -11,12 +11,12 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Const, Expr, Var, index_value
-from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import substitute, walk
-from tecomp.ir.simplify import bounds, bounds_given, facts_of
-from tecomp.ir.stmt import Extent, Range
+from tecomp.ir.algebra.facts import Facts
+from tecomp.ir.algebra.simplify import bounds, bounds_given, facts_of
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Const, Expr, Var, index_value
+from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program

@@ -10,11 +10,11 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Var
-from tecomp.ir.rewrite import free_variables, walk
-from tecomp.ir.stmt import Extent
-from tecomp.ir.text import identifier, take_name
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.language.text import identifier, take_name
+from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.scheduling.state import Split, StageState, State, Transform
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.stmt import Extent, ForKind, IndexMap
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import Extent, ForKind, IndexMap
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
 from tecomp.lowering.stages.program import Program

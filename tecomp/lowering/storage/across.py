@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from tecomp.ir.expr import Expr, Not
-from tecomp.ir.rewrite import bottom_up, walk
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.expr import Expr, Not
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -19,6 +18,7 @@ from tecomp.ir.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.traversal.rewrite import bottom_up, walk
 from tecomp.lowering.storage.scopes import Rule, rewrite_statements, size_ranges
 
 Mark: TypeAlias = Literal["ahead", "kept"]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tecomp.ir.expr import BinOp, BufferLoad, Expr, binary, index_value, is_const
-from tecomp.ir.rewrite import bottom_up, walk
-from tecomp.ir.simplify import Ranges, constant_upper_bound, simplify
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.simplify import Ranges, constant_upper_bound, simplify
+from tecomp.ir.language.expr import BinOp, BufferLoad, Expr, binary, index_value, is_const
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -19,6 +18,7 @@ from tecomp.ir.stmt import (
     Range,
     Stmt,
 )
+from tecomp.ir.traversal.rewrite import bottom_up, walk
 from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
 
 Indices: TypeAlias = "tuple[Expr, ...]"

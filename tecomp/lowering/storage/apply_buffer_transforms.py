@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.errors import LowerError
-from tecomp.ir.dtype import BOOL
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var, logical_or
-from tecomp.ir.given import check_kind
-from tecomp.ir.rewrite import bottom_up, substitute, walk
-from tecomp.ir.simplify import Ranges, simplify
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.simplify import Ranges, simplify
+from tecomp.ir.language.dtype import BOOL
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, logical_or
+from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -24,6 +23,7 @@ from tecomp.ir.stmt import (
     Stmt,
     check_separators,
 )
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
 from tecomp.poly.maps.index_map import IndexMap, image_box
 

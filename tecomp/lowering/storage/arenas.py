@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm, prod
 
-from tecomp.ir.extents import round_up
-from tecomp.ir.stmt import Buffer, For, PrimFunc
+from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.language.stmt import Buffer, For, PrimFunc
 from tecomp.lowering.storage.lifetimes import Activation, Held, activations_of
 from tecomp.machine.memory import Memory
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tecomp.ir.expr import BufferLoad, Expr, Var
-from tecomp.ir.rewrite import bottom_up, free_variables, substitute, walk
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Allocate, Buffer, BufferRealize, BufferStore, DeclBuffer, Extent
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.expr import BufferLoad, Expr, Var
+from tecomp.ir.language.stmt import Allocate, Buffer, BufferRealize, BufferStore, DeclBuffer, Extent
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, walk
 
 N = TypeVar("N")
 V = TypeVar("V", bound=Var)

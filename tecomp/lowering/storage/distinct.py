@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tecomp.ir.expr import Var
-from tecomp.ir.rewrite import children, map_body, rebuild
-from tecomp.ir.stmt import For, Let, PrimFunc, Stmt
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import For, Let, PrimFunc, Stmt
+from tecomp.ir.traversal.rewrite import children, map_body, rebuild
+from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import replace_in_buffer, replace_variables, with_buffer
 
 _Names: TypeAlias = "Mapping[Var, Var]"

@@ -8,10 +8,9 @@ from typing import NoReturn
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import BufferLoad, Const, Var, index_value, logical_and
-from tecomp.ir.rewrite import substitute, walk
-from tecomp.ir.simplify import Ranges
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.simplify import Ranges
+from tecomp.ir.language.expr import BufferLoad, Const, Var, index_value, logical_and
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -25,6 +24,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.kinds import loop_kinds
 from tecomp.lowering.stages.program import Program

@@ -9,8 +9,10 @@ from math import prod
 from typing import Any, TypeVar
 
 from tecomp.errors import LowerError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.quasi_affine import QuasiAffine
+from tecomp.ir.algebra.terms import Terms
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -22,10 +24,8 @@ from tecomp.ir.expr import (
     cast,
     index_value,
 )
-from tecomp.ir.given import check_kind
-from tecomp.ir.quasi_affine import QuasiAffine
-from tecomp.ir.rewrite import bottom_up, walk
-from tecomp.ir.stmt import (
+from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -35,7 +35,7 @@ from tecomp.ir.stmt import (
     PrimFunc,
     check_separators,
 )
-from tecomp.ir.terms import Terms
+from tecomp.ir.traversal.rewrite import bottom_up, walk
 
 T = TypeVar("T")
 

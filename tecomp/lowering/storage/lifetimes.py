@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tecomp.ir.expr import BufferLoad, Var
-from tecomp.ir.rewrite import children, statements_in, walk
-from tecomp.ir.stmt import (
+from tecomp.ir.language.expr import BufferLoad, Var
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -17,7 +16,8 @@ from tecomp.ir.stmt import (
     PrimFunc,
     Stmt,
 )
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.traversal.rewrite import children, statements_in, walk
+from tecomp.ir.traversal.tasks import Task, run
 
 
 @dataclass(slots=True)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Const, Expr, Var, index_value
-from tecomp.ir.rewrite import bottom_up, substitute
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.expr import Const, Expr, Var, index_value
+from tecomp.ir.language.stmt import (
     Buffer,
     BufferRealize,
     BufferStore,
@@ -20,6 +19,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.poly.loops.padding import padding_loops
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import lcm
 from typing import Any
 
-from tecomp.ir.dtype import BOOL, INT64, DType
-from tecomp.ir.expr import (
+from tecomp.ir.language.dtype import BOOL, INT64, DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -25,8 +25,7 @@ from tecomp.ir.expr import (
     cast,
     index_value,
 )
-from tecomp.ir.rewrite import bottom_up
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -38,6 +37,7 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.traversal.rewrite import bottom_up
 from tecomp.lowering.storage.arenas import Arena, Placed
 
 _PATTERN = 0xA5

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, index_value
-from tecomp.ir.rewrite import fold, free_variables, walk
-from tecomp.ir.simplify import Ranges, constant_upper_bound
-from tecomp.ir.stmt import (
+from tecomp.ir.algebra.simplify import Ranges, constant_upper_bound
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.ir.language.stmt import (
     Buffer,
     BufferRealize,
     Extent,
@@ -26,6 +25,7 @@ from tecomp.ir.stmt import (
     Range,
     Stmt,
 )
+from tecomp.ir.traversal.rewrite import fold, free_variables, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, whole
 from tecomp.lowering.stages.kinds import loop_kinds

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tecomp.ir.expr import BinOp, Expr, Var, binary, index_value
-from tecomp.ir.rewrite import children, rebuild
-from tecomp.ir.simplify import Ranges
-from tecomp.ir.stmt import Buffer, For, PrimFunc, Stmt
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.algebra.simplify import Ranges
+from tecomp.ir.language.expr import BinOp, Expr, Var, binary, index_value
+from tecomp.ir.language.stmt import Buffer, For, PrimFunc, Stmt
+from tecomp.ir.traversal.rewrite import children, rebuild
+from tecomp.ir.traversal.tasks import Task, run
 
 Rule: TypeAlias = "Callable[[Stmt, Ranges], Stmt | None]"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.rewrite import bottom_up, map_body, walk
-from tecomp.ir.stmt import PrimFunc, Stmt
-from tecomp.ir.tensor_op import TensorOp
+from tecomp.ir.language.stmt import PrimFunc, Stmt
+from tecomp.ir.language.tensor_op import TensorOp
+from tecomp.ir.traversal.rewrite import bottom_up, map_body, walk
 
 
 def expand_tensor_ops(func: PrimFunc) -> PrimFunc:

@@ -16,8 +16,8 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin, length
-from tecomp.ir.equal import same
-from tecomp.ir.expr import (
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
@@ -28,7 +28,7 @@ from tecomp.ir.expr import (
     Not,
     Select,
 )
-from tecomp.ir.rewrite import children, fold, walk
+from tecomp.ir.traversal.rewrite import children, fold, walk
 from tecomp.poly.accesses.tiles import TileDigit
 
 _CHAINS = frozenset((

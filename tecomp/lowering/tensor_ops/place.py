@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BufferLoad, Const, Expr, Var, index_value, logical_and
-from tecomp.ir.rewrite import bottom_up, substitute
-from tecomp.ir.stmt import Buffer, BufferStore, For, ForKind, Stmt, seq
-from tecomp.ir.tensor_op import TensorOp, Touch
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, index_value, logical_and
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, Stmt, seq
+from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.poly.accesses.tiles import Access, Tile, view
 
 Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"

@@ -17,11 +17,11 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import LowerError
-from tecomp.ir.equal import same
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Const, Expr, Var, cast
-from tecomp.ir.rewrite import free_variables, top_down, walk
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Const, Expr, Var, cast
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.traversal.rewrite import free_variables, top_down, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds, Memory, with_padding

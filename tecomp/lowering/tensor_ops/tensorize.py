@@ -17,12 +17,12 @@ from typing import TypeAlias
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor_intrin import TensorIntrin, length
 from tecomp.errors import LowerError
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     Expr,
     Var,
     index_value,
 )
-from tecomp.ir.stmt import IfThenElse, Stmt, seq
+from tecomp.ir.language.stmt import IfThenElse, Stmt, seq
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program

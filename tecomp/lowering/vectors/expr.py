@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field, replace
 
-from tecomp.ir.division import floordiv, modulo
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.division import floordiv, modulo
+from tecomp.ir.algebra.facts import Facts
+from tecomp.ir.algebra.quasi_affine import QuasiAffine
+from tecomp.ir.algebra.simplify_expr import expression, truth
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -31,12 +34,9 @@ from tecomp.ir.expr import (
     is_const,
     logical_and,
 )
-from tecomp.ir.facts import Facts
-from tecomp.ir.quasi_affine import QuasiAffine
-from tecomp.ir.rewrite import conjuncts, walk
-from tecomp.ir.simplify_expr import expression, truth
-from tecomp.ir.stmt import Buffer
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.traversal.rewrite import conjuncts, walk
+from tecomp.ir.traversal.tasks import Task, run
 
 _ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
 _RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)

@@ -10,12 +10,22 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.errors import LowerError
-from tecomp.ir.dtype import DType
-from tecomp.ir.equal import same
-from tecomp.ir.expr import BinOp, BufferLoad, Call, Const, Expr, Var, binary, cast, is_const
-from tecomp.ir.rewrite import bottom_up, fold, top_down, walk
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import (
+    BinOp,
+    BufferLoad,
+    Call,
+    Const,
+    Expr,
+    Var,
+    binary,
+    cast,
+    is_const,
+)
+from tecomp.ir.language.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
+from tecomp.ir.traversal.rewrite import bottom_up, fold, top_down, walk
 
 Views = dict[tuple[Var, int], Buffer]
 

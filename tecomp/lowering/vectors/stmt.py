@@ -6,8 +6,11 @@ from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from tecomp.ir.dtype import BOOL, INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.facts import Facts
+from tecomp.ir.algebra.simplify import EMPTY, enter_loop
+from tecomp.ir.algebra.simplify_expr import truth
+from tecomp.ir.language.dtype import BOOL, INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -24,11 +27,7 @@ from tecomp.ir.expr import (
     index_value,
     logical_and,
 )
-from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import bottom_up, children, conjuncts, statements_in, walk
-from tecomp.ir.simplify import EMPTY, enter_loop
-from tecomp.ir.simplify_expr import truth
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     Allocate,
     BufferStore,
     DeclBuffer,
@@ -41,7 +40,8 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.traversal.rewrite import bottom_up, children, conjuncts, statements_in, walk
+from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import extent_variables, replace_variables
 from tecomp.lowering.vectors.expr import Lanes, Where, in_all_lanes, joined, private_copy
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.errors import LowerError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.simplify import constant_upper_bound
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -21,18 +22,7 @@ from tecomp.ir.expr import (
     binary,
     index_value,
 )
-from tecomp.ir.rewrite import (
-    bottom_up,
-    children,
-    fold,
-    map_body,
-    post_order,
-    rebuild,
-    statements_in,
-    walk,
-)
-from tecomp.ir.simplify import constant_upper_bound
-from tecomp.ir.stmt import (
+from tecomp.ir.language.stmt import (
     BufferStore,
     For,
     ForKind,
@@ -44,7 +34,17 @@ from tecomp.ir.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.traversal.rewrite import (
+    bottom_up,
+    children,
+    fold,
+    map_body,
+    post_order,
+    rebuild,
+    statements_in,
+    walk,
+)
+from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import buffers_in, extent_variables, replace_variables
 
 LIMIT = 4096

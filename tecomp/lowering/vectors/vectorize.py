@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary, index_value
-from tecomp.ir.facts import Facts
-from tecomp.ir.rewrite import children, fold, rebuild, statements_in, walk
-from tecomp.ir.simplify import EMPTY, enter_loop, function_facts, simplify
-from tecomp.ir.simplify_expr import expression
-from tecomp.ir.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, seq
-from tecomp.ir.tasks import Task, run
+from tecomp.ir.algebra.facts import Facts
+from tecomp.ir.algebra.simplify import EMPTY, enter_loop, function_facts, simplify
+from tecomp.ir.algebra.simplify_expr import expression
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+)
+from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import children, fold, rebuild, statements_in, walk
+from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import replace_variables
 from tecomp.lowering.vectors.stmt import is_vectorizable, vector_body
 

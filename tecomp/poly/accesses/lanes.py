@@ -8,7 +8,7 @@ from functools import cached_property
 
 import islpy as isl
 
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.poly.sets.affine import Space, index_relation
 from tecomp.poly.sets.context import CONTEXT
 from tecomp.poly.sets.points import first_point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from tecomp.ir.expr import Var
+from tecomp.ir.language.expr import Var
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.affine import Space
 

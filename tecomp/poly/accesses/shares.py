@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from tecomp.ir.expr import Expr, Var
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.poly.sets.affine import Space, condition_hull, index_relation
 from tecomp.poly.sets.express import set_to_condition
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import islpy as isl
 
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.intervals import Box
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.loops.regions import image, united
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.affine import Space, index_relation

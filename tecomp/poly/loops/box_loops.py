@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import islpy as isl
 
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
-from tecomp.ir.stmt import For, ForKind, Stmt
+from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
+from tecomp.ir.language.stmt import For, ForKind, Stmt
 from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.express import to_expr
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import islpy as isl
 
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.loops.regions import MOST_CASES, line_of, of_iterations, of_sizes
 from tecomp.poly.loops.scopes import Scope, point_at
 from tecomp.poly.sets.context import CONTEXT, within_share

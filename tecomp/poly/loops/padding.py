@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.stmt import For, ForKind, IfThenElse, Range, Stmt
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Range, Stmt
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.sets.affine import NotAffine, Space, condition
 

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 import islpy as isl
 
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.loops.scopes import Scope, without
 from tecomp.poly.sets.affine import NotAffine, Space, pw_aff, relation_unless_identity
 from tecomp.poly.sets.context import CONTEXT, within_share

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import islpy as isl
 
 from tecomp.errors import InternalError
-from tecomp.ir.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
-from tecomp.ir.rewrite import conjuncts
-from tecomp.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
+from tecomp.ir.language.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
+from tecomp.ir.language.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
+from tecomp.ir.traversal.rewrite import conjuncts
 from tecomp.poly.loops.box_loops import Body, box_loops, ends_of
 from tecomp.poly.loops.tile_loops import tile_loops, tiles_of
 from tecomp.poly.sets.affine import Space

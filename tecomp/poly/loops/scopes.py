@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tecomp.ir.expr import Const, Expr, Var, logical_and
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.language.expr import Const, Expr, Var, logical_and
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.sets.affine import Space, condition_hull, index_relation
 
 _DIM = isl.dim_type.set

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import islpy as isl
 
-from tecomp.ir.expr import (
+from tecomp.ir.language.expr import (
     BinOp,
     CmpOp,
     Compare,
@@ -25,7 +25,7 @@ from tecomp.ir.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.stmt import For, ForKind, IfThenElse, Stmt, seq
+from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.poly.loops.box_loops import Body
 from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.express import set_to_condition, to_expr

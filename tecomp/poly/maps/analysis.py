@@ -13,13 +13,13 @@ from functools import cached_property
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import BOOL, INT64
-from tecomp.ir.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
-from tecomp.ir.extents import constant_shape, is_empty
-from tecomp.ir.quasi_affine import QuasiAffine
-from tecomp.ir.rewrite import free_variables, substitute
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.extents import constant_shape, is_empty
+from tecomp.ir.algebra.quasi_affine import QuasiAffine
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.dtype import BOOL, INT64
+from tecomp.ir.language.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.maps import bits
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.extents import bounds_of, extent_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, is_const
-from tecomp.ir.rewrite import fold
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, is_const
+from tecomp.ir.traversal.rewrite import fold
 
 # One number for each bit of a value, least first: which unknowns it is the exclusive or of. The
 # bit `_ONE` of that number stands for a constant 1.

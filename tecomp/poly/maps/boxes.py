@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import gcd
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.extents import plus, simplified, times
-from tecomp.ir.intervals import Interval
-from tecomp.ir.quasi_affine import Digit, QuasiAffine, Term
-from tecomp.ir.rewrite import free_variables, substitute
-from tecomp.ir.simplify import Ranges, bounds, simplify
-from tecomp.ir.stmt import Extent, Range
+from tecomp.ir.algebra.extents import plus, simplified, times
+from tecomp.ir.algebra.intervals import Interval
+from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine, Term
+from tecomp.ir.algebra.simplify import Ranges, bounds, simplify
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.maps.extents import bounds_of, count
 from tecomp.poly.sets.reader import Reader, expr_of
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from tecomp.ir.expr import BinOp
-from tecomp.ir.intervals import Box
-from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.language.expr import BinOp
 from tecomp.poly.maps.enumerate import LIMIT
 from tecomp.poly.sets.reader import Reader
 

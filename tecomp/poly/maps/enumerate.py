@@ -10,9 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Expr, Not, Select, Var
-from tecomp.ir.rewrite import fold, free_variables
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+)
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import fold, free_variables
 
 LIMIT = 2**22
 """How many elements are looked at, at most."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.extents import is_empty
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.extents import is_empty
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.extents import bounds_of
 from tecomp.poly.maps.layout_sets import LayoutSet

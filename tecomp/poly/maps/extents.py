@@ -12,14 +12,14 @@ from contextlib import suppress
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
-from tecomp.ir.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
-from tecomp.ir.intervals import Interval
-from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.rewrite import free_variables
-from tecomp.ir.simplify import Ranges, simplify
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
+from tecomp.ir.algebra.intervals import Interval
+from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.algebra.simplify import Ranges, simplify
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps import bits
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.cuts import Cell, TooManyError, fused, linear_cells

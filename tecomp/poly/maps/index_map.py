@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Const, Expr, Var, index_value, is_const
-from tecomp.ir.extents import constant_shape, plus, product, simplified, times
-from tecomp.ir.given import check_list
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.simplify import Ranges, simplify
-from tecomp.ir.stmt import Extent, Range
-from tecomp.ir.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.algebra.extents import constant_shape, plus, product, simplified, times
+from tecomp.ir.algebra.simplify import Ranges, simplify
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Const, Expr, Var, index_value, is_const
+from tecomp.ir.language.given import check_list
+from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.poly.maps.analysis import Analysis, Index
 from tecomp.poly.maps.boxes import box_of
 from tecomp.poly.maps.equivalence import are_equal
@@ -108,7 +108,7 @@ class IndexMap(PlainIndexMap):
         Raises:
             LayoutError: there are more or fewer indices than the map takes.
 
-        >>> from tecomp.ir.expr import Var
+        >>> from tecomp.ir.language.expr import Var
         >>> i, j = Var("i"), Var("j")
         >>> IndexMap.from_func(lambda x, y: [x // 4, y, x % 4]).map_indices([i * 4, j])
         [i, j, 0]
@@ -365,7 +365,7 @@ def image_box(
     Raises:
         LayoutError: a result is negative, or no bounds of it are known.
 
-    >>> from tecomp.ir.expr import Var
+    >>> from tecomp.ir.language.expr import Var
     >>> io = Var("io")
     >>> tile = Range(io * 8, index_value(8))
     >>> image_box(IndexMap.from_func(lambda i: [i // 4, i % 4]), [tile], {io: (0, 9)})

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import islpy as isl
 
-from tecomp.ir.expr import Const, Expr, Var
-from tecomp.ir.rewrite import free_variables, substitute
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.sets.affine import Space, condition, index_relation, pw_aff
 from tecomp.poly.sets.express import set_to_condition, to_expr
 from tecomp.poly.sets.points import first_point

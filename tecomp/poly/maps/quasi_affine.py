@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from tecomp.errors import LayoutError
-from tecomp.ir.expr import Binary, BinOp, Call, Cast, Compare, Const, Expr, Not, Select, Var
-from tecomp.ir.rewrite import walk
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+)
+from tecomp.ir.traversal.rewrite import walk
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MIN, BinOp.MAX)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)

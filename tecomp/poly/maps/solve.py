@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 
-from tecomp.ir.equal import same
-from tecomp.ir.expr import BinOp, CmpOp, Compare, Expr, index_value
-from tecomp.ir.intervals import divided
-from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.stmt import Extent
+from tecomp.ir.algebra.intervals import divided
+from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import BinOp, CmpOp, Compare, Expr, index_value
+from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.extents import bounds_of
 from tecomp.poly.sets.reader import Reader, expr_of
 

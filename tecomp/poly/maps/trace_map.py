@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import DefinitionError, LayoutError, TypeMismatchError
-from tecomp.ir.expr import Expr, Var, as_expr, index_value
-from tecomp.ir.given import check_kind
-from tecomp.ir.stmt import check_separators
+from tecomp.ir.language.expr import Expr, Var, as_expr, index_value
+from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.stmt import check_separators
 
 
 class AxisSeparator(Enum):

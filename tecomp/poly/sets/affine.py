@@ -16,9 +16,9 @@ from typing import TypeAlias
 import islpy
 from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, dim_type
 
-from tecomp.ir.expr import Binary, Const, Expr, Not, Var
-from tecomp.ir.rewrite import post_order
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.expr import Binary, Const, Expr, Not, Var
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import post_order
 from tecomp.poly.sets.context import CONTEXT
 from tecomp.poly.sets.express import ast_expr, set_to_condition, to_expr
 from tecomp.poly.sets.functions import AND, OR, Function, NotAffine, add, number, piecewise, truth

@@ -11,8 +11,10 @@ from math import gcd
 
 import islpy as isl
 
-from tecomp.ir.dtype import BOOL, INT64
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.intervals import UNKNOWN
+from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine
+from tecomp.ir.language.dtype import BOOL, INT64
+from tecomp.ir.language.expr import (
     BinOp,
     CmpOp,
     Compare,
@@ -25,8 +27,6 @@ from tecomp.ir.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.intervals import UNKNOWN
-from tecomp.ir.quasi_affine import Digit, QuasiAffine
 from tecomp.poly.sets.reader import Reader, expr_of
 
 

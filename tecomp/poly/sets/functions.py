@@ -7,8 +7,9 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from islpy import Aff, PwAff, Set
 
-from tecomp.ir.dtype import DType
-from tecomp.ir.expr import (
+from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
@@ -22,9 +23,8 @@ from tecomp.ir.expr import (
     Var,
     integer_range,
 )
-from tecomp.ir.quasi_affine import Digit, QuasiAffine
-from tecomp.ir.rewrite import fold
-from tecomp.ir.stmt import Extent
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import fold
 
 # An Aff where one piece is enough: it is ten times as fast.
 Function: TypeAlias = "Aff | PwAff"

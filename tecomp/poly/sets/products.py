@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tecomp.ir.equal import same
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.rewrite import bottom_up, free_variables, substitute
-from tecomp.ir.text import take_name
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var
+from tecomp.ir.language.text import take_name
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
 from tecomp.poly.sets.affine import NotAffine, Space, pw_aff
 
 _BY_CONSTANTS = (BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)

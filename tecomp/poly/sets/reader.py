@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import and_, or_, xor
 
-from tecomp.ir.division import floordiv, joined, modulo
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
-from tecomp.ir.intervals import UNKNOWN, Interval, digit_of, greater, less
-from tecomp.ir.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.rewrite import fold
-from tecomp.ir.written import written
+from tecomp.ir.algebra.division import floordiv, joined, modulo
+from tecomp.ir.algebra.intervals import UNKNOWN, Interval, digit_of, greater, less
+from tecomp.ir.algebra.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.algebra.written import written
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
+from tecomp.ir.traversal.rewrite import fold
 
 _OF_NUMBERS = {BinOp.BITXOR: xor, BinOp.BITAND: and_, BinOp.BITOR: or_}
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Binary, BinOp, Const, Expr, Var, binary
-from tecomp.ir.extents import round_up
-from tecomp.ir.intervals import Box
-from tecomp.ir.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.rewrite import bottom_up, free_variables, substitute
-from tecomp.ir.stmt import IndexMap
-from tecomp.ir.written import written
+from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.algebra.written import written
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.language.stmt import IndexMap
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
 from tecomp.poly.maps.extents import bounds_of
 from tecomp.poly.sets.reader import Reader, expr_of
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.ir.expr import Var
-from tecomp.ir.intervals import Box
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.language.expr import Var
 from tecomp.poly.transfers.nests import Nest, Side, merged
 
 Array: TypeAlias = "npt.NDArray[Any]"

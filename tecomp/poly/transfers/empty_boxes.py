@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import Var
-from tecomp.ir.intervals import Box
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Var
 from tecomp.poly.transfers.common_digits import Axis, LoopDigit, Offset
 
 Dims = tuple[tuple[int, int], ...]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.ir.expr import Expr, Var
-from tecomp.ir.intervals import Box
-from tecomp.ir.quasi_affine import Digit, QuasiAffine
-from tecomp.ir.rewrite import free_variables
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.cuts import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.sets.reader import Reader

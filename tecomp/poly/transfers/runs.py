@@ -17,8 +17,8 @@ import islpy as isl
 import numpy as np
 
 from tecomp.errors import TecompError
-from tecomp.ir.expr import Var
-from tecomp.ir.intervals import Box
+from tecomp.ir.algebra.intervals import Box
+from tecomp.ir.language.expr import Var
 from tecomp.poly.sets.context import CONTEXT, isl_work
 from tecomp.poly.transfers.counted_runs import joined, listed_runs
 from tecomp.poly.transfers.nests import Nest, NotDigitsError, Side, TooManyError, fewest_nests

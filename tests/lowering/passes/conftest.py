@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.expr import Expr, Var, index_value
-from tecomp.ir.parser import parse
-from tecomp.ir.rewrite import substitute
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import Buffer, Extent, PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.expr import Expr, Var, index_value
+from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import substitute
+from tecomp.ir.traversal.verify import verify
 
 Array: TypeAlias = NDArray[Any]
 Pass: TypeAlias = Callable[[PrimFunc], PrimFunc]

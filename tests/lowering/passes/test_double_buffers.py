@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.stmt import Buffer
+from tecomp.ir.language.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 from tecomp.lowering.storage.doubled import double_buffers
 from tecomp.scheduling.schedule import Schedule

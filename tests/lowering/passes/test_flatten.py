@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from tecomp.errors import DefinitionError, LowerError
-from tecomp.ir.dtype import INT64
-from tecomp.ir.expr import BufferLoad, Const, Ramp, Var, index_value
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BufferLoad, Const, Ramp, Var, index_value
+from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.parsing.parser import parse
 from tecomp.lowering.storage.flatten import flatten_buffer
 
 Check = Callable[..., PrimFunc]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LowerError
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse, parse_index_map
-from tecomp.ir.stmt import PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse, parse_index_map
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.padding import fill_padding
 from tecomp.poly.maps.index_map import IndexMap

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.vectors.packed import pack_reads
 
 

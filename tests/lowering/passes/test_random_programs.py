@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.parser import parse
-from tecomp.ir.simplify import simplify
-from tecomp.ir.stmt import ForKind, PrimFunc
-from tecomp.ir.verify import verify
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import ForKind, PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.lowering.vectors.vectorize import vectorize_loops
 

@@ -12,9 +12,9 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.evaluate import evaluate
-from tecomp.ir.rewrite import walk
-from tecomp.ir.stmt import Allocate
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import Allocate
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.lowering.storage.allocations import lower_storage
 
 Check = Callable[..., PrimFunc]

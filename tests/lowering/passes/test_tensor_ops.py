@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.lowering.tensor_ops.expand import expand_tensor_ops
 
 Check = Callable[..., PrimFunc]

@@ -10,8 +10,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
 from tecomp.lowering.vectors.unroll import unroll_loops
 
 Check = Callable[..., PrimFunc]

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from tecomp.ir.parser import parse
-from tecomp.ir.stmt import PrimFunc
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
 from tecomp.lowering.vectors.vectorize import vectorize_loops
 
 Check = Callable[..., PrimFunc]

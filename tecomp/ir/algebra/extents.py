@@ -1,0 +1,105 @@
+"""Arithmetic of extents: numbers where they are known, else expressions of the sizes of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import overload
+
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.buffer import Extent
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value
+
+
+def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
+    """`shape`, if all its extents are numbers."""
+    numbers = tuple(n for n in shape if isinstance(n, int))
+    return numbers if len(numbers) == len(shape) else None
+
+
+def are_equal(a: Extent, b: Extent) -> bool:
+    """Whether both are numbers, and the same."""
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
+def is_empty(shape: Sequence[Extent]) -> bool:
+    """Whether an extent is the number 0."""
+    return any(isinstance(n, int) and n == 0 for n in shape)
+
+
+def plus(a: Extent, b: Extent) -> Extent:
+    """`a + b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
+        if b == 0:
+            return a
+        return binary(BinOp.ADD if b > 0 else BinOp.SUB, a, Const(abs(b), INT64))
+    return binary(BinOp.ADD, a, b)
+
+
+def times(a: Extent, factor: int) -> Extent:
+    """`factor * a`."""
+    if isinstance(a, int) or factor == 1:
+        return a * factor if isinstance(a, int) else a
+    return binary(BinOp.MUL, a, Const(factor, INT64))
+
+
+@overload
+def ceil_div(extent: int, divisor: int) -> int: ...
+@overload
+def ceil_div(extent: Extent, divisor: Extent) -> Extent: ...
+def ceil_div(extent: Extent, divisor: Extent) -> Extent:
+    """`extent / divisor`, rounded up.
+
+    >>> from tecomp.ir.language.expr import Var
+    >>> ceil_div(10, 4), str(ceil_div(Var("n", INT64), 4))
+    (3, '(n + 3) // 4')
+    """
+    if isinstance(divisor, int):
+        if isinstance(extent, int):
+            return -(-extent // divisor)
+        if divisor == 1:
+            return extent
+        return binary(BinOp.FLOORDIV, plus(extent, divisor - 1), Const(divisor, INT64))
+    return binary(BinOp.FLOORDIV, index_value(extent) + (divisor - 1), divisor)
+
+
+def divisor(extent: Extent) -> Extent:
+    """What an index is divided by to count in digits of `extent` values, of which 0 are none.
+
+    An expression that is 0 when it is computed gives 0.
+    """
+    return max(extent, 1) if isinstance(extent, int) else extent
+
+
+def round_up(size: int, multiple: int) -> int:
+    """The least multiple of a number that is not below `size`.
+
+    >>> round_up(10, 4), round_up(12, 4)
+    (12, 12)
+    """
+    return ceil_div(size, multiple) * multiple
+
+
+def product(shape: Sequence[Extent]) -> Extent:
+    """The number of elements."""
+    number = prod(n for n in shape if isinstance(n, int))
+    symbols = [n for n in shape if not isinstance(n, int)]
+    if not symbols or number == 0:
+        return number
+    total: Expr = index_value(symbols[0])
+    for symbol in symbols[1:]:
+        total = binary(BinOp.MUL, total, symbol)
+    return times(total, number)
+
+
+def simplified(extent: Extent) -> Extent:
+    """An extent, as a number where it is one."""
+    if isinstance(extent, int):
+        return extent
+    short = simplify(extent)
+    return int(short.value) if isinstance(short, Const) else short

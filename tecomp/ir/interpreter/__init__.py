@@ -1,0 +1,1 @@
+"""Functions run on NumPy arrays: the oracle of the tests."""

@@ -1,0 +1,360 @@
+"""Expressions as Python functions of the values of variables: the inner half of the interpreter.
+
+A rule is a generator that yields the operands it wants and is sent their functions, so turning a
+tree into functions is a loop. The functions call each other: a part that is used twice, or that
+would nest too deeply, is computed first, into a slot of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.errors import CallError, InternalError
+from tecomp.ir.interpreter.arithmetic import (
+    Data,
+    binary_function,
+    call_function,
+    cast_function,
+    compare_function,
+    constant,
+    reinterpreted,
+    wrapping,
+)
+from tecomp.ir.interpreter.load import Watch, load_function
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
+from tecomp.ir.language.intrinsics import INTRINSICS
+from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.traversal.rewrite import children, walk
+from tecomp.ir.traversal.tasks import run
+
+Environment: TypeAlias = "list[Any]"
+Closure: TypeAlias = Callable[[Environment], Data]
+Rule: TypeAlias = "Generator[Expr, Closure, Closure]"
+
+_DEEPEST = 100
+# Slot 0 holds the lanes in which a run-time index check counts.
+ACTIVE = 0
+
+
+@dataclass
+class Scope:
+    """Where the values of variables and buffers are while a function runs.
+
+    Attributes:
+        sites: what the user wrote, for each index check.
+        slots: how many there are.
+        watch: told of every element that is read or written, if there is one.
+    """
+
+    sites: tuple[str, ...]
+    slots: int = ACTIVE + 1
+    watch: Watch | None = None
+    _variables: dict[Var, int] = field(default_factory=dict)
+    _views: dict[Var, list[tuple[Buffer, int]]] = field(default_factory=dict)
+
+    def new_slot(self) -> int:
+        """A slot that nothing else uses."""
+        self.slots += 1
+        return self.slots - 1
+
+    def declare(self, var: Var) -> int:
+        """The slot that a variable has from here on."""
+        self._variables[var] = self.new_slot()
+        return self._variables[var]
+
+    def slot_of(self, var: Var) -> int:
+        """The slot of a variable.
+
+        Raises:
+            InternalError: nothing binds it.
+        """
+        if var not in self._variables:
+            raise InternalError(f"variable {var.name} is not bound where it is used")
+        return self._variables[var]
+
+    def declare_view(self, buffer: Buffer) -> int:
+        """The slot that a buffer has from here on."""
+        slot = self.new_slot()
+        self._views.setdefault(buffer.data, []).append((buffer, slot))
+        return slot
+
+    def forget_view(self, buffer: Buffer) -> None:
+        """End the scope of the last view of that memory."""
+        self._views[buffer.data].pop()
+
+    def view_slot(self, buffer: Buffer) -> int:
+        """The slot of a buffer.
+
+        Raises:
+            InternalError: no such view of that memory is declared.
+        """
+        views = self._views.get(buffer.data, [])
+        for known, slot in reversed(views):
+            if known is buffer or known == buffer:
+                return slot
+        seen = "; ".join(str(known) for known, _ in views) or "nothing"
+        raise InternalError(f"{buffer} is not declared where it is used; its memory has {seen}")
+
+
+@dataclass
+class _Block:
+    """A part that is run as one: what is computed first, and which nodes that gives."""
+
+    steps: list[tuple[int, Closure]] = field(default_factory=list)
+    known: dict[int, Closure] = field(default_factory=dict)
+
+    def ending_in(self, result: Closure) -> Closure:
+        """The whole part as a function."""
+        steps = self.steps
+        if not steps:
+            return result
+
+        def run(env: Environment) -> Data:
+            for slot, step in steps:
+                env[slot] = step(env)
+            return result(env)
+
+        return run
+
+
+class _Compiler:
+    """What the rules share: the scope, and the parts that are open, outermost first."""
+
+    def __init__(self, scope: Scope, root: Expr) -> None:
+        self.scope = scope
+        self.blocks = [_Block()]
+        self.uses = _count_uses(root)
+        # How deeply the functions nest that each open rule was sent.
+        self.depths: list[int] = []
+
+    def known(self, node: Expr) -> Closure | None:
+        for block in self.blocks:
+            if id(node) in block.known:
+                return block.known[id(node)]
+        return None
+
+    def settle(self, node: Expr, closure: Closure, depth: int) -> tuple[Closure, int]:
+        """`closure`, or where it is computed first, how to get its value then."""
+        shared = self.uses[id(node)] > 1 and depth > 0
+        if not shared and depth < _DEEPEST:
+            return closure, depth
+        slot = self.scope.new_slot()
+        self.blocks[-1].steps.append((slot, closure))
+
+        def stored(env: Environment) -> Data:
+            return env[slot]
+
+        self.blocks[-1].known[id(node)] = stored
+        return stored, 0
+
+
+def _count_uses(root: Expr) -> Counter[int]:
+    return Counter(id(part) for node in walk(root) for part in children(node))
+
+
+def compile_expr(scope: Scope, root: Expr) -> Closure:
+    """`root` as a function of the values in the slots."""
+    compiler = _Compiler(scope, root)
+    result = run(_settled(compiler, root), partial(_settled, compiler), compiler.known)
+    return compiler.blocks[0].ending_in(result)
+
+
+def _settled(compiler: _Compiler, node: Expr) -> Rule:
+    rule = _RULES.get(type(node))
+    if rule is None:
+        raise InternalError(f"an expression of kind {type(node).__name__} cannot be evaluated")
+    compiler.depths.append(0)
+    closure = yield from rule(compiler, node)
+    closure, depth = compiler.settle(node, closure, compiler.depths.pop())
+    if compiler.depths:
+        compiler.depths[-1] = max(compiler.depths[-1], depth + 1)
+    return closure
+
+
+def _var(compiler: _Compiler, node: Var) -> Rule:
+    slot = compiler.scope.slot_of(node)
+    yield from ()
+    return lambda env: env[slot]
+
+
+def _const(compiler: _Compiler, node: Const) -> Rule:
+    value = constant(node.value, node.dtype)
+    yield from ()
+    return lambda env: value
+
+
+def _cast(compiler: _Compiler, node: Cast) -> Rule:
+    value = yield node.value
+    convert = cast_function(node.value.dtype, node.dtype)
+    return lambda env: convert(value(env))
+
+
+def _binary(compiler: _Compiler, node: Binary) -> Rule:
+    if node.op is BinOp.AND:
+        return (yield from _and(compiler, node))
+    a = yield node.a
+    b = yield node.b
+    operate = binary_function(node.op, node.a.dtype)
+    return lambda env: operate(a(env), b(env))
+
+
+def _and(compiler: _Compiler, node: Binary) -> Rule:
+    """Both sides are computed, but an index is checked only where the left one holds."""
+    a = yield node.a
+    compiler.blocks.append(_Block())
+    right = yield node.b
+    b = compiler.blocks.pop().ending_in(right)
+
+    def run(env: Environment) -> Data:
+        outer, left = env[ACTIVE], a(env)
+        env[ACTIVE] = outer & left
+        try:
+            return left & b(env)
+        finally:
+            env[ACTIVE] = outer
+
+    return run
+
+
+def _compare(compiler: _Compiler, node: Compare) -> Rule:
+    a = yield node.a
+    b = yield node.b
+    test = compare_function(node.op, node.a.dtype)
+    return lambda env: test(a(env), b(env))
+
+
+def _not(compiler: _Compiler, node: Not) -> Rule:
+    a = yield node.a
+    if node.dtype.lanes == 1:
+        return lambda env: not a(env)
+    return lambda env: ~a(env)
+
+
+def _select(compiler: _Compiler, node: Select) -> Rule:
+    condition = yield node.condition
+    a = yield node.a
+    b = yield node.b
+
+    def run(env: Environment) -> Data:
+        test, x, y = condition(env), a(env), b(env)
+        return np.where(test, x, y) if isinstance(test, np.ndarray) else x if test else y
+
+    return run
+
+
+def _call(compiler: _Compiler, node: Call) -> Rule:
+    if node.name not in INTRINSICS:
+        raise InternalError(f"there is no function {node.name}")
+    if node.name == "if_then_else":
+        return (yield from _if_then_else(compiler, node))
+    if node.name == "check_index":
+        return (yield from _check_index(compiler, node))
+    operands: list[Closure] = []
+    for arg in node.args:
+        operands.append((yield arg))
+    source = node.args[0].dtype
+    if node.name == "reinterpret":
+        function = reinterpreted(source, node.dtype)
+    else:
+        function = call_function(node.name, source)
+    return lambda env: function(*[operand(env) for operand in operands])
+
+
+def _if_then_else(compiler: _Compiler, node: Call) -> Rule:
+    """Only one of the two is computed; of a vector of conditions, both are."""
+    test, a, b = node.args
+    if test.dtype.lanes > 1:
+        return (yield from _select(compiler, Select(test, a, b)))
+    condition = yield test
+    arms: list[Closure] = []
+    for arm in (a, b):
+        compiler.blocks.append(_Block())
+        closure = yield arm
+        arms.append(compiler.blocks.pop().ending_in(closure))
+    then, other = arms
+    return lambda env: then(env) if condition(env) else other(env)
+
+
+def _check_index(compiler: _Compiler, node: Call) -> Rule:
+    index = yield node.args[0]
+    extent = yield node.args[1]
+    site = yield node.args[2]
+    sites = compiler.scope.sites
+
+    def run(env: Environment) -> Data:
+        value, limit = index(env), extent(env)
+        inside = (value >= 0) & (value < limit)
+        if inside is True:
+            return True
+        bad = np.logical_and(np.logical_not(inside), env[ACTIVE])
+        if bad.any():
+            lane = int(np.argmax(bad))
+            at = int(np.broadcast_to(value, bad.shape).flat[lane])
+            number = int(np.broadcast_to(site(env), bad.shape).flat[lane])
+            raise CallError(f"index {at} is out of bounds for {sites[number]}")
+        return inside
+
+    return run
+
+
+def _load(compiler: _Compiler, node: BufferLoad) -> Rule:
+    indices: list[Closure] = []
+    for index in node.indices:
+        indices.append((yield index))
+    predicate = None if node.predicate is None else (yield node.predicate)
+    scope = compiler.scope
+    seen = None if scope.watch is None else scope.watch.reader(node)
+    return load_function(node, scope.view_slot(node.buffer), indices, predicate, seen)
+
+
+def _ramp(compiler: _Compiler, node: Ramp) -> Rule:
+    base = yield node.base
+    stride = yield node.stride
+    wrap, lanes, kind = wrapping(node.dtype.scalar), range(node.lanes), node.dtype.numpy
+
+    def run(env: Environment) -> Data:
+        first, step = base(env), stride(env)
+        return np.array([wrap(first + lane * step) for lane in lanes], kind)
+
+    return run
+
+
+def _broadcast(compiler: _Compiler, node: Broadcast) -> Rule:
+    value = yield node.value
+    lanes, kind = node.lanes, node.dtype.numpy
+    return lambda env: np.tile(np.asarray(value(env), kind), lanes)
+
+
+_RULES: dict[type, Callable[[_Compiler, Any], Rule]] = {
+    Var: _var,
+    Const: _const,
+    Cast: _cast,
+    Binary: _binary,
+    Compare: _compare,
+    Not: _not,
+    Select: _select,
+    Call: _call,
+    BufferLoad: _load,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+}

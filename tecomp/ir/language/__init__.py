@@ -1,0 +1,1 @@
+"""Expressions, statements and functions, and how they are printed."""

@@ -1,0 +1,1 @@
+"""The printed form, read back."""

@@ -1,0 +1,1 @@
+"""Ways through expressions and statements: to rewrite, to verify, to store."""

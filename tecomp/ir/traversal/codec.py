@@ -1,0 +1,177 @@
+"""Values of frozen classes as a flat list of plain ones, and back: shared parts stay shared.
+
+Made for keys and files: the list of a value says everything that the value is made of, two values
+have the same list only if they are the same up to the identity of their objects, and `json` writes
+and reads it. A value comes after its parts. The words are
+
+* `null`, `true`, `1`: themselves; `"'text"`, `"dfloat32"`: a text, a type; `"f..."`: the bits of
+  a float;
+* `"(2"`, `"[2"`, `"{2"`: a tuple, list or mapping of the last values (two for each item);
+* `"=tecomp.ir.language.operators.BinOp.ADD"`: a member of an enumeration;
+* `"@For"`: an object that is made from the last values; `"#3"`: the fourth object again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from tecomp.ir.language.dtype import DType
+
+Word: TypeAlias = "str | int | bool | None"
+
+class _Plain(dict[type, bool]):
+    """Whether values of a type are one word."""
+
+    def __missing__(self, kind: type) -> bool:
+        plain = kind in (str, int, bool, type(None), float, DType) or issubclass(kind, Enum)
+        self[kind] = plain
+        return plain
+
+
+_PLAIN = _Plain()
+_MANY: Mapping[type, str] = {tuple: "(", list: "[", dict: "{", MappingProxyType: "{"}
+
+
+_OPEN = -1
+
+
+class NotPlainError(Exception):
+    """There is something in a value that is not made of plain parts; its type is the argument."""
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+class _Layouts(dict[type, tuple[str, tuple[str, ...]]]):
+    """The name of a class and the fields that its objects are made from."""
+
+    def __missing__(self, kind: type) -> tuple[str, tuple[str, ...]]:
+        if not is_dataclass(kind):
+            raise NotPlainError(kind)
+        made = tuple(f.name for f in fields(kind) if f.init)
+        self[kind] = found = (f"@{_name(kind)}", made)
+        return found
+
+
+_LAYOUTS = _Layouts()
+
+
+def encode(
+    root: object, special: Mapping[type, Callable[[Any], Word]] | None = None
+) -> list[Word]:
+    """The words of a value; `special` gives those of types that are not to be looked into.
+
+    Raises:
+        NotPlainError: an object in it is of a class that is no dataclass, or contains itself.
+
+    >>> from tecomp.ir.language.expr import Var
+    >>> i = Var("i")
+    >>> encode((i, i))
+    ["'i", 'dint64', '@tecomp.ir.language.nodes.Var', '#0', '(2']
+    """
+    words: list[Word] = []
+    numbers: dict[int, int] = {}
+    count = 0
+    rules = special or {}
+    todo: list[tuple[Any, str | None]] = [(root, None)]
+    while todo:
+        value, end = todo.pop()
+        kind = type(value)
+        if end is not None:
+            words.append(end)
+            if end[0] == "@":
+                numbers[id(value)] = count
+                count += 1
+        elif _PLAIN[kind]:
+            words.append(_plain(value, kind))
+        elif kind in _MANY:
+            end, parts = _parts(value, kind)
+            todo.append((value, end))
+            todo += [(part, None) for part in reversed(parts)]
+        elif (number := numbers.get(id(value))) is not None:
+            if number == _OPEN:
+                raise NotPlainError(kind)
+            words.append(f"#{number}")
+        elif kind in rules:
+            words.append(rules[kind](value))
+        else:
+            name, made = _LAYOUTS[kind]
+            numbers[id(value)] = _OPEN
+            todo.append((value, name))
+            todo += [(getattr(value, field), None) for field in reversed(made)]
+    return words
+
+
+def _parts(value: Any, kind: type) -> tuple[str, Sequence[Any]]:
+    mark = _MANY[kind]
+    if mark == "{":
+        return f"{{{len(value)}", [part for item in value.items() for part in item]
+    return f"{mark}{len(value)}", value
+
+
+def _plain(value: Any, kind: Any) -> Word:
+    if kind is str:
+        return f"'{value}"
+    if kind is DType:
+        return f"d{value}"
+    if kind is float:
+        return f"f{struct.pack('>d', value).hex()}"
+    if issubclass(kind, Enum):
+        return f"={_name(kind)}.{value.name}"
+    plain: Word = value
+    return plain
+
+
+def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
+    """The value that `encode` had; only objects of `kinds` are made.
+
+    Raises:
+        ValueError: the words are no value, or one of other kinds.
+    """
+    known: dict[str, Any] = {_name(kind): kind for kind in kinds}
+    made: list[Any] = []
+    stack: list[Any] = []
+
+    def take(count: int) -> list[Any]:
+        if count > len(stack):
+            raise ValueError("words are missing")
+        taken = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        return taken
+
+    for word in words:
+        rest: Any
+        mark, rest = (word[:1], word[1:]) if isinstance(word, str) else ("", word)
+        if mark == "(":
+            stack.append(tuple(take(int(rest))))
+        elif mark == "#":
+            stack.append(made[int(rest)])
+        elif mark == "@" and rest in known:
+            _, names = _LAYOUTS[known[rest]]
+            made.append(known[rest](**dict(zip(names, take(len(names)), strict=True))))
+            stack.append(made[-1])
+        else:
+            stack.append(_value(mark, rest, known))
+    (value,) = stack
+    return value
+
+
+def _value(mark: str, rest: Any, known: Mapping[str, Any]) -> object:
+    """What one word says by itself."""
+    match mark:
+        case "" | "'":
+            return rest
+        case "d":
+            return DType(rest)
+        case "f":
+            return struct.unpack(">d", bytes.fromhex(rest))[0]
+        case "=":
+            name, _, member = rest.rpartition(".")
+            return known[name].__members__[member]
+    raise ValueError(f"there is no meaning in {mark + rest!r}")

@@ -1,0 +1,377 @@
+"""Check that a function keeps the rules of the language; run after lowering, or pass by pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from tecomp.errors import InternalError
+from tecomp.ir.language.dtype import HANDLE, INT64, DType
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
+from tecomp.ir.language.intrinsics import INTRINSICS, result_type
+from tecomp.ir.language.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    IndexMap,
+    Let,
+    PadValue,
+    Prefetch,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+)
+from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.tasks import Task, run
+
+
+def verify(func: PrimFunc, *, flat: bool = False) -> None:
+    """Check that `func` is well formed.
+
+    Args:
+        func: a function at any stage of lowering.
+        flat: whether buffers must be flattened already: one index for each physical axis, no
+            `BufferRealize`, no layout maps and no pad values left.
+
+    Raises:
+        InternalError: it is not; says which rule is broken, and where.
+    """
+    checker = _Checker(func, flat)
+    checker.signature()
+    checker.body(func.body)
+
+
+@dataclass
+class _Checker:
+    """What is in scope at the place reached."""
+
+    func: PrimFunc
+    flat: bool
+    variables: set[Var] = field(default_factory=set)
+    views: dict[Var, list[Buffer]] = field(default_factory=dict)
+
+    def refuse(self, node: object, why: str) -> NoReturn:
+        text = str(node).splitlines()[0]
+        raise InternalError(f"{self.func.name}: {why}: `{text}`")
+
+    def bind(self, var: Var) -> None:
+        if var in self.variables:
+            self.refuse(var, "this variable is bound already where it is bound again")
+        self.variables.add(var)
+
+    def signature(self) -> None:
+        func = self.func
+        for var in (*func.sizes, *(p for p in func.params if isinstance(p, Var))):
+            self.bind(var)
+        for param in func.params:
+            if isinstance(param, Buffer):
+                self.buffer(param)
+                self.variables.add(param.data)
+                self.views.setdefault(param.data, []).append(param)
+        if self.flat and (func.layout_maps or func.pad_values):
+            self.refuse(func.name, "layout maps and pad values must be gone after flattening")
+        described = (*func.layout_maps, *func.pad_values)
+        made: set[Var] = set()
+        if described:
+            nodes = walk(func.body)
+            made = {n.buffer.data for n in nodes if isinstance(n, Allocate | BufferRealize)}
+        for data, what in described:
+            if data not in made and data not in self.views:
+                self.refuse(data, "no buffer has the memory that a layout map or pad value is for")
+            for each in what if isinstance(what, tuple) else (what,):
+                self.map(each)
+
+    def map(self, node: IndexMap | PadValue) -> None:
+        inner = node.bound()
+        self.variables.update(inner)
+        exprs = node.final_indices if isinstance(node, IndexMap) else (node.value,)
+        if isinstance(node, PadValue) and node.where is not None:
+            self.scalar(node, node.where, "bool")
+        for expr in exprs:
+            self.expression(expr)
+            if expr.dtype.lanes > 1 or (isinstance(node, IndexMap) and not expr.dtype.is_integer):
+                self.refuse(node, "this is no map to scalar values")
+        self.variables.difference_update(inner)
+
+    def buffer(self, buffer: Buffer) -> None:
+        if buffer.data.dtype != HANDLE:
+            self.refuse(buffer, "the memory of a buffer is an address")
+        if buffer.strides is not None and len(buffer.strides) != len(buffer.shape):
+            self.refuse(buffer, "a buffer has one stride for each axis")
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            if isinstance(extent, Expr):
+                self.expression(extent)
+                if not (extent.dtype.is_integer and extent.dtype.lanes == 1):
+                    self.refuse(buffer, "extents and strides are integers")
+            elif extent < 0:
+                self.refuse(buffer, "extents and strides are not negative")
+
+    def body(self, root: Stmt) -> None:
+        """Each statement in order."""
+        run(self.statement(root))
+
+    def statement(self, node: Stmt) -> Task:
+        match node:
+            case SeqStmt():
+                for stmt in node.stmts:
+                    yield self.statement(stmt)
+            case IfThenElse():
+                yield self.branches(node)
+            case For() | Let():
+                yield self.binding(node)
+            case BufferStore():
+                self.store(node)
+            case Prefetch() | Touch():
+                self.place(node)
+            case TensorOp():
+                yield self.operation(node)
+            case Allocate() | BufferRealize() | DeclBuffer():
+                yield self.scope(node)
+            case _:
+                self.refuse(node, f"a {type(node).__name__} is no statement of the language")
+
+    def branches(self, node: IfThenElse) -> Task:
+        self.scalar(node, node.condition, "bool")
+        yield self.statement(node.then_case)
+        if node.else_case is not None:
+            yield self.statement(node.else_case)
+
+    def place(self, node: Prefetch | Touch) -> None:
+        self.expression(node.place)
+        if (
+            not isinstance(node.place, BufferLoad)
+            or node.place.dtype != node.place.buffer.dtype
+        ):
+            self.refuse(node, "what is fetched or moved is the place of one element")
+
+    def operation(self, node: TensorOp) -> Task:
+        for part in walk(node.operands):
+            if isinstance(part, Stmt) and not isinstance(part, Touch | For | IfThenElse | SeqStmt):
+                self.refuse(node, "its operands are loops of reads() and writes()")
+        yield self.statement(node.operands)
+        yield self.statement(node.body)
+
+    def binding(self, node: For | Let) -> Task:
+        var = node.bound()[0]
+        for value in (node.min, node.extent) if isinstance(node, For) else (node.value,):
+            self.expression(value)
+            if value.dtype != var.dtype:
+                self.refuse(node, f"{var.name} is {var.dtype}, but gets {value.dtype}")
+        if isinstance(node, For) and var.dtype != INT64:
+            self.refuse(node, f"loop variables are int64, but {var.name} is {var.dtype}")
+        self.bind(var)
+        yield self.statement(node.body)
+        self.variables.discard(var)
+
+    def scope(self, node: Allocate | BufferRealize | DeclBuffer) -> Task:
+        buffer = node.buffer
+        self.buffer(buffer)
+        if isinstance(node, BufferRealize):
+            self.realize(node)
+        if isinstance(node, DeclBuffer):
+            if buffer.data not in self.variables:
+                self.refuse(node, "a view needs memory that exists")
+        else:
+            self.bind(buffer.data)
+        self.views.setdefault(buffer.data, []).append(buffer)
+        yield self.statement(node.body)
+        self.views[buffer.data].pop()
+        if not isinstance(node, DeclBuffer):
+            self.variables.discard(buffer.data)
+
+    def realize(self, node: BufferRealize) -> None:
+        if self.flat:
+            self.refuse(node, "BufferRealize must be gone after flattening")
+        if len(node.bounds) != len(node.buffer.shape):
+            self.refuse(node, "there is one range for each axis")
+        for bound in node.bounds:
+            self.scalar(node, bound.min, "int64")
+            self.scalar(node, bound.extent, "int64")
+        for loop in (node.ahead, node.kept):
+            if loop is not None:
+                self.scalar(node, loop, "int64")
+
+    def store(self, node: BufferStore) -> None:
+        self.access(node)
+        self.expression(node.value)
+        wanted = node.buffer.element_at(node.indices)
+        if node.value.dtype != wanted:
+            self.refuse(node, f"stores {node.value.dtype} where {wanted} belongs")
+
+    def access(self, node: BufferLoad | BufferStore) -> None:
+        buffer = node.buffer
+        known = self.views.get(buffer.data, ())
+        if buffer not in known:
+            self.refuse(node, "this buffer is not declared where it is used")
+        wanted = len(buffer.axis_separators) + 1 if self.flat else len(buffer.shape)
+        if len(node.indices) != wanted or len(buffer.shape) != wanted:
+            self.refuse(node, f"{len(node.indices)} indices instead of {wanted}")
+        for index in node.indices:
+            if isinstance(node, BufferStore):
+                self.expression(index)
+            # A gather may use the type that its indices were stored in.
+            if index.dtype != INT64 and not (index.dtype.lanes > 1 and index.dtype.is_integer):
+                self.refuse(node, f"an index is int64, not {index.dtype}")
+        if wanted > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
+            self.refuse(node, "only the last index may have lanes")
+        self.predicate(node)
+
+    def predicate(self, node: BufferLoad | BufferStore) -> None:
+        if node.predicate is None:
+            return
+        if isinstance(node, BufferStore):
+            self.expression(node.predicate)
+        index = node.indices[-1].dtype.lanes if node.indices else 1
+        lanes = (index, node.buffer.element_at(node.indices).lanes)
+        found = node.predicate.dtype
+        if not found.is_bool or found.lanes not in lanes:
+            self.refuse(node, f"the predicate is {found} for {lanes[1]} lanes")
+
+    def scalar(self, node: object, expr: Expr, dtype: str) -> None:
+        self.expression(expr)
+        if expr.dtype != dtype:
+            self.refuse(node, f"{expr.dtype} where {dtype} belongs")
+
+    def expression(self, root: Expr) -> None:
+        for node in walk(root):
+            rule = _RULES.get(type(node))
+            if rule is None:
+                self.refuse(node, f"a {type(node).__name__} is no expression of the language")
+            if why := rule(self, node):
+                self.refuse(node, why)
+
+
+def _var(checker: _Checker, node: Var) -> str:
+    return "" if node in checker.variables else "this variable is not bound where it is used"
+
+
+def _const(checker: _Checker, node: Const) -> str:
+    return "a literal is a scalar" if node.dtype.lanes > 1 else ""
+
+
+def _cast(checker: _Checker, node: Cast) -> str:
+    return _lanes(node.dtype, node.value.dtype)
+
+
+def _lanes(a: DType, b: DType) -> str:
+    return "" if a.lanes == b.lanes else f"{a} and {b} have different lanes"
+
+
+def _operands(checker: _Checker, node: Binary | Compare) -> str:
+    if node.a.dtype != node.b.dtype:
+        return f"operands of {node.a.dtype} and {node.b.dtype} do not go together"
+    if not isinstance(node, Binary):
+        return ""
+    kind, op = node.a.dtype, node.op
+    logic = op in (BinOp.AND, BinOp.OR)
+    if (logic and not kind.is_bool) or (op is BinOp.DIV and not kind.is_float):
+        return f"`{op.value}` is not defined for {kind}"
+    return ""
+
+
+def _not(checker: _Checker, node: Not) -> str:
+    return "" if node.dtype.is_bool else f"`not` is not defined for {node.dtype}"
+
+
+def _select(checker: _Checker, node: Select) -> str:
+    if not node.condition.dtype.is_bool:
+        return f"the condition is {node.condition.dtype}"
+    if node.a.dtype != node.b.dtype:
+        return f"operands of {node.a.dtype} and {node.b.dtype} do not go together"
+    return _lanes(node.condition.dtype, node.a.dtype)
+
+
+def _call(checker: _Checker, node: Call) -> str:
+    kind = INTRINSICS.get(node.name)
+    types = [arg.dtype for arg in node.args]
+    if kind is None or len(types) != kind.arguments:
+        return f"there is no function {node.name} of {len(types)} arguments"
+    if kind.takes == "bits":
+        return _same_bits(node)
+    if result_type(node.name, types) != node.dtype:
+        return f"the call of {node.name} has the type {node.dtype}"
+    if kind.takes == "alike":
+        return "" if len(set(types)) == 1 else f"{node.name} does not take {', '.join(types)}"
+    if kind.takes == "groups":
+        return ""  # the type of the result has told
+    if kind.takes == "special":
+        return _if_then_else(node) if node.name == "if_then_else" else _check_index(checker, node)
+    fits = all(t.is_float if kind.takes == "float" else t.is_integer for t in types)
+    return "" if fits and len(set(types)) == 1 else f"{node.name} does not take {', '.join(types)}"
+
+
+def _same_bits(node: Call) -> str:
+    types = node.args[0].dtype, node.dtype
+    bits = {dtype.bits * dtype.lanes for dtype in types}
+    if len(bits) > 1 or any(dtype.is_bool for dtype in types):
+        return f"{types[0]} has no form in {types[1]}"
+    return ""
+
+
+def _if_then_else(node: Call) -> str:
+    test, a, b = (arg.dtype for arg in node.args)
+    if not test.is_bool or a != b:
+        return f"if_then_else does not take {test}, {a}, {b}"
+    return "" if test.lanes == 1 else _lanes(test, a)
+
+
+def _check_index(checker: _Checker, node: Call) -> str:
+    index, extent, site = node.args
+    number = site.value if isinstance(site, Broadcast) else site
+    known = range(len(checker.func.sites))
+    if not isinstance(number, Const) or number.value not in known:
+        return f"a site is a literal below {len(known)}"
+    fits = index.dtype.is_integer and extent.dtype.is_integer
+    lanes = extent.dtype.lanes in (1, index.dtype.lanes)
+    return "" if fits and lanes else f"checks {index.dtype} against {extent.dtype}"
+
+
+def _load(checker: _Checker, node: BufferLoad) -> str:
+    checker.access(node)
+    return ""
+
+
+def _ramp(checker: _Checker, node: Ramp) -> str:
+    base, stride = node.base.dtype, node.stride.dtype
+    if node.lanes < 2 or base != stride or base.lanes > 1 or not base.is_integer:
+        return f"a ramp of {node.lanes} lanes from {base} by {stride}"
+    return ""
+
+
+def _broadcast(checker: _Checker, node: Broadcast) -> str:
+    return "" if node.lanes > 1 else f"a broadcast to {node.lanes} lanes"
+
+
+_RULES: dict[type[Any], Callable[[_Checker, Any], str]] = {
+    Var: _var,
+    Const: _const,
+    Cast: _cast,
+    Binary: _operands,
+    Compare: _operands,
+    Not: _not,
+    Select: _select,
+    Call: _call,
+    BufferLoad: _load,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+}
