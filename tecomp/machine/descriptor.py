@@ -21,7 +21,7 @@ from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate
 from tecomp.machine.host import host_clock, host_cores
 from tecomp.machine.memory import Link, Memory
 from tecomp.machine.place import Place
-from tecomp.machine.read import read_table, table_of
+from tecomp.machine.read import check_fields, read_table, table_of
 from tecomp.machine.registry import find_description
 from tecomp.machine.rules import Rule
 
@@ -154,6 +154,7 @@ class Target:
     limits: Limits | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for link in self.links.values():
             for port in link.ports:
                 inside = len(port) == len(self.grid) and all(

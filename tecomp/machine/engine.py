@@ -27,6 +27,7 @@ from tecomp.machine.host import (
     host_vector_bytes,
     host_vector_registers,
 )
+from tecomp.machine.read import check_fields
 
 TileAxis = Annotated[
     str, Matches(r"[mnk]((//|%)[1-9]\d*)?", "m, n, k or a part of one such as k//4 and k%4")
@@ -59,6 +60,9 @@ class Core:
     source: Source = ""
     dots: Annotated[tuple[DotName, ...], FromHost(host_dots)] = ()
     vector_operations: Count = 1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that one vector holds.

@@ -89,10 +89,11 @@ def host_caches(root: Path = _CACHES) -> tuple[int, ...]:
 def host_clock(root: Path = _CLOCK) -> float | None:
     """Cycles of a second at the most, as far as the system says; None where it does not."""
     try:
-        return 1e3 * float(root.read_text(encoding="ascii"))
+        # A guest of a virtual machine may be told 0.
+        return 1e3 * float(root.read_text(encoding="ascii")) or None
     except (OSError, ValueError):
         clocks = re.findall(r"^cpu MHz\s*:\s*([\d.]+)$", _cpuinfo(), re.MULTILINE)
-        return max((1e6 * float(clock) for clock in clocks), default=None)
+        return max((1e6 * float(clock) for clock in clocks), default=None) or None
 
 
 def host_cores() -> int:

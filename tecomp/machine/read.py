@@ -62,6 +62,7 @@ class Known:
     kind: Any
     marks: tuple[Any, ...]
     is_needed: bool
+    is_optional: bool
     has_default: bool
 
     def has(self, mark: type) -> bool:
@@ -91,7 +92,7 @@ def _known(field: Field[Any], hint: Any) -> Known:
     has_default = (field.default, field.default_factory) != (MISSING, MISSING)
     return Known(
         field.name, named[0] if named else field.name, kind, marks,
-        is_said or not (is_optional or has_default), has_default,
+        is_said or not (is_optional or has_default), is_optional, has_default,
     )
 
 
@@ -339,6 +340,52 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, ke
 def _near(value: Any, texts: Collection[str], what: str) -> str:
     near = get_close_matches(str(value), texts, n=1)
     return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(texts)}"
+
+
+def check_fields(record: Any) -> None:
+    """Refuse an object whose fields are not what their types say, however it was made.
+
+    Raises:
+        TargetError: a field is something else.
+    """
+    for known in known_keys(cast(Hashable, type(record))).values():
+        value = getattr(record, known.field)
+        if (value is None and known.is_optional) or _is_of(known.kind, known.marks, value):
+            continue
+        is_table = known.kind not in _PLAIN and not _is_list(known.kind)
+        wanted = f"what a description has under `{known.key}`" if is_table else _expected(
+            known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
+        raise TargetError(f"{type(record).__name__}: {known.field} is {value!r}; give {wanted}")
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is tuple and not _is_table(get_args(kind)[0])
+
+
+def _is_of(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
+    """Whether a value is of the type of a field, where a description may also say nothing."""
+    if kind in _PLAIN:
+        texts = [mark.texts for mark in marks if isinstance(mark, OneOf)]
+        is_named = all(isinstance(value, str) and value in each for each in texts)
+        return is_named and (_is_empty(kind, value) or _fits(kind, marks, value))
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return _fits_form(kind, value)
+    if origin in (Union, UnionType):
+        return any(_is_of(*_bare(part), value) for part in parts)
+    if origin is tuple:
+        is_any = parts[-1] is Ellipsis
+        return isinstance(value, tuple) and (is_any or len(value) == len(parts)) and all(
+            _is_of(*_bare(parts[0] if is_any else parts[k]), each) for k, each in enumerate(value))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            _is_of(*_bare(part), each)
+            for item in value.items() for part, each in zip(parts, item, strict=True))
+    return isinstance(value, kind)
+
+
+def _is_empty(kind: Any, value: Any) -> bool:
+    return kind is str and isinstance(value, str) and not value
 
 
 def table_of(value: Any) -> Any:

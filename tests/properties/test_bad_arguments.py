@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import fields
 from enum import Enum
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import tecomp
 from tecomp import (
+    Core,
     GridMap,
     IndexMap,
     Layout,
@@ -46,6 +48,7 @@ _OBJECTS: dict[str, Any] = {
     "IndexMap": _MAP,
     "GridMap": _GRID,
     "Target": _STICKS,
+    "Core": Target.load("cpu").core,
     "Runs": _ROWS.runs(),
 }
 _SHARD: dict[str, Any] = {
@@ -62,6 +65,11 @@ _BOX: dict[str, Any] = {"start": (0, 0), "extents": (4, 8)}
 
 # For each callable the arguments of a call that is right; for a class, those to make one.
 RIGHT: dict[str, dict[str, Any]] = {
+    "Core": {
+        "count": 2, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": (32768,),
+        "source": "assumed", "dots": ("int8*int8",), "vector_operations": 1,
+    },
+    "Core.lanes": {"dtype": "float32"},
     "DmaNest": {
         "ranges": (2,), "device_strides": (1,), "host_strides": (1,), "device_offset": 0,
         "host_offset": 0,
@@ -123,6 +131,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "pad_all_dims": True,
     },
     "StickLayout.stride_map": {"host_strides": (8, 1)},
+    "Target": {field.name: getattr(_STICKS, field.name) for field in fields(Target)},
     "Target.load": {"name": "cpu", "core": {"count": 2}},
     "Target.overridden": {"memory": {"lx": {"capacity_bytes": 131072}}, "clock_hz": 1e9},
     "Target.memory": {"scope": "lx"},
@@ -169,9 +178,9 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
 }
 # What a call of ours returns, or what plug-ins write; nobody calls them to get something else.
-RECORDS = {"Access", "Accesses", "Affine", "Core", "Format", "Runs", "Target", "Violation"}
+RECORDS = {"Access", "Accesses", "Affine", "Format", "Runs", "Violation"}
 INNER = {"Target.check_axis", "Target.check_buffer"}
-CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target)
+CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target, Core)
 
 
 def _callable(name: str) -> Any:
@@ -291,6 +300,12 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
      "blocked_tag: 3 is no layout; make one, such as with Layout.of"),
     ("blocked_tag", "axes", 3,
      'blocked_tag: axes is 3; give a letter for each axis, such as "nchw"'),
+    ("Core", "vector_bytes", "x",
+     "Core: vector_bytes is 'x'; give a whole number of bytes, at least 1"),
+    ("Core", "cache_bytes", 3, "Core: cache_bytes is 3; give a list of whole numbers of bytes, at "
+     "least 1"),
+    ("Target", "links", 3, "Target: links is 3; give what a description has under `link`"),
+    ("Target", "clock_hz", -1, "Target: clock_hz is -1; give a number of hertz, above 0"),
     ("build", "schedule", None,
      "build: the schedule is None; make one with te.create_schedule"),
     ("build", "fast_math", 3, "build: a flag is 3; give True or False"),
