@@ -388,3 +388,30 @@ def test_loops_follow_a_layout_whose_inverse_names_a_size() -> None:
         t = np.full((7, size), np.nan, np.float32)
         kernel(a, t, layouts="logical")
         np.testing.assert_array_equal(t, a + np.arange(7, dtype=np.float32)[:, None])
+
+
+def test_a_swizzle_of_columns_that_start_at_a_size() -> None:
+    # No bounds of `n - 2 + j ^ i % 4` are known but those of the whole tensor.
+    n = te.var("n", "int32")
+    A = te.placeholder((2, 7), "int32", name="A")
+    T = te.compute((2, 7), lambda i, j: A[i, j] * 2, name="T")
+    U = te.compute(
+        (n, 3),
+        lambda i, j: te.if_then_else(
+            te.all(n + j >= 2, n + j - 2 < 7), T[i % 2, n + j - 2], te.const(-1, "int32")
+        ),
+        name="U",
+    )
+    s = te.create_schedule(U)
+    s[T].transform_layout(lambda i, j: [i, j ^ i % 4], loops="logical")
+    s[T].compute_at(s[U], U.op.axis[0])
+
+    kernel = tecomp.build(s, [A, U])
+
+    a = np.arange(14, dtype=np.int32).reshape(2, 7)
+    for size in (1, 3, 7, 12):
+        u = np.zeros((size, 3), np.int32)
+        kernel(a, u)
+        columns = size - 2 + np.arange(3)
+        read = a[np.arange(size)[:, None] % 2, np.clip(columns, 0, 6)] * 2
+        np.testing.assert_array_equal(u, np.where((columns >= 0) & (columns < 7), read, -1))

@@ -105,6 +105,20 @@ def test_padding_of_one_map_is_none_that_the_map_before_cannot_reach() -> None:
     np.testing.assert_array_equal(u, (p + 1) * 2)
 
 
+def test_a_layout_whose_places_repeat_in_other_steps_is_lowered_at_once() -> None:
+    # Of the places beyond the tensor isl would say which indices they have for minutes.
+    T = te.compute((7, 17), lambda i, j: i * 17 + j, name="T")
+    U = te.compute((7, 17), lambda i, j: T[i, j] + 1, name="U")
+    s = te.create_schedule(U)
+    s[T].transform_layout(lambda i, j: [0, (i + j + 1) % 23, (j + 1) % 17], loops="logical")
+
+    kernel = tecomp.build(s, [U])
+
+    u = np.zeros((7, 17), np.int32)
+    kernel(u)
+    np.testing.assert_array_equal(u, np.arange(1, 7 * 17 + 1).reshape(7, 17))
+
+
 def test_operands_that_end_at_the_edge_are_not_read_beyond() -> None:
     s, args = packed_product(3, 11, 5, pack=False)
 

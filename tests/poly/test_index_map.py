@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tecomp.errors import LayoutError
 from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.language.stmt import Range
@@ -461,3 +462,19 @@ def test_deep_maps(depth: int) -> None:
     assert index_map.map_shape([8]) == (999 + depth, 2)
     assert index_map.collision([8]) is None
     assert index_map.padding_count([8]) == 2 * (999 + depth) - 8
+
+
+def test_box_of_places_without_known_bounds() -> None:
+    """What XOR makes of an index from a size on may be any place that the tensor has."""
+    swizzle = IndexMap.from_func(lambda i, j: [i, i % 4 ^ j])
+    bounds = [Range(index_value(0), index_value(2)), Range(n - 2, index_value(3))]
+
+    box = image_box(swizzle, bounds, TILE, [2, 7])
+
+    assert [f"{part.min}: {part.extent}" for part in box] == ["0: 2", "0: 8"]
+    with pytest.raises(LayoutError) as refused:
+        image_box(swizzle, bounds, TILE)
+    assert refused.value.message == (
+        "index map: no bounds of `i % 4 ^ n + j - 2` are known; use constant extents, or + // % by "
+        "constants only"
+    )

@@ -57,3 +57,13 @@ def test_conditions_that_no_set_describes_are_asked(where: Expr) -> None:
 
     assert any(isinstance(node, IfThenElse) for node in walk(loops))
     assert visits(loops) == (expected(where), len(expected(where)))
+
+
+def test_no_place_of_a_symbolic_box_is_visited_where_none_is_empty() -> None:
+    # isl sees late that there is none: between two questions about one set.
+    count = Var("m")
+    bounds = [Range(Const(0), Const(3)), Range(Const(0), count)]
+
+    loops = padding_loops(count * 3 + 2 <= COLUMN * 3 + ROW, (ROW, COLUMN), bounds, note)
+
+    assert not any(isinstance(node, BufferStore) for node in walk(loops))

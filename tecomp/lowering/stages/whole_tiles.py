@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LayoutError
+from tecomp.ir.algebra.extents import are_equal
 from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.stmt import Extent, ForKind, IndexMap
 from tecomp.lowering.stages.definition import Definition
@@ -70,11 +71,22 @@ def with_padding(
     except NotAffine:
         return bounds
     wide = box_around(roomy, roomy, scope, shape)
+    if _are_same(wide, bounds):
+        return bounds
     try:
         is_held = is_inside(space.box(wide), roomy, scope) and _keeps_memory(maps, bounds, wide)
     except NotAffine:
         return bounds
     return wide if is_held else bounds
+
+
+def _are_same(one: Bounds, other: Bounds) -> bool:
+    """Whether both boxes are the same numbers."""
+    return all(
+        isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
+        and are_equal(extent, count)
+        for (start, extent), (first, count) in zip(one, other, strict=True)
+    )
 
 
 def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> bool:

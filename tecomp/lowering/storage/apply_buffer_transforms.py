@@ -127,10 +127,11 @@ class _Layouts:
         """Rule for realized regions."""
         if not isinstance(node, BufferRealize) or not self.is_mapped(node.buffer):
             return None
-        bounds = node.bounds
-        for index_map in self.maps[node.buffer.data]:
-            bounds = tuple(image_box(index_map, bounds, ranges))
-        return replace(node, buffer=self.buffer(node.buffer), bounds=bounds)
+        buffer, bounds = self.buffer(node.buffer), node.bounds
+        data = buffer.data
+        for index_map, shape in zip(self.maps[data], self.shapes[data], strict=False):
+            bounds = tuple(image_box(index_map, bounds, ranges, shape))
+        return replace(node, buffer=buffer, bounds=bounds)
 
     def padding(self, data: Var, pad: PadValue) -> tuple[Var, PadValue]:
         """`pad` with the condition under which a place holds no element."""

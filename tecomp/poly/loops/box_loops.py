@@ -81,9 +81,11 @@ def ends_of(points: isl.Set, space: Space, context: isl.Set | None) -> Ends | No
 
 def _ends_by_parameters(points: isl.Set, space: Space) -> Ends | None:
     """The ends of a box from its constraints, each of which is about one dimension."""
-    if points.n_basic_set() != 1:
+    # Sets turn out to be empty only where isl looks for constraints that say nothing.
+    pieces = points.remove_redundancies().get_basic_sets() if points.n_basic_set() == 1 else []
+    if len(pieces) != 1:
         return None
-    (basic,) = points.remove_redundancies().get_basic_sets()
+    (basic,) = pieces
     count = basic.dim(_DIM)
     if basic.dim(_DIV):
         return None

@@ -40,7 +40,13 @@ def box_around(
         )
 
     def cases(k: int, whole: Extent) -> tuple[Expr, Extent]:
-        return _around_cases(_at_single(known, box, scope), k, scope, whole)
+        single = _at_single(known, box, scope)
+        if not line_of(single, k).is_bounded():
+            # Before anything else is asked: unknowns with large coefficients take isl forever.
+            return Const(0), whole
+        # Ends that follow from what is known would be cases, too.
+        short = single.compute_divs().coalesce().gist_params(scope.context)
+        return _around_cases(short, k, scope, whole)
 
     for k, whole in enumerate(shape):
         box.append(
@@ -60,8 +66,7 @@ def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope
             here = point_at([start], scope.params)
             after = points.dim(_DIM) - k - 1
             points = points.intersect(here.insert_dims(_DIM, 0, k).insert_dims(_DIM, k + 1, after))
-    # Ends that follow from what is known would be cases, too.
-    return points.compute_divs().coalesce().gist_params(scope.context)
+    return points
 
 
 def corner(points: isl.Set, scope: Scope) -> list[Expr]:

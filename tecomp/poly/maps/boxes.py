@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -20,7 +20,11 @@ from tecomp.poly.sets.reader import Reader, expr_of
 
 
 def box_of(
-    exprs: Sequence[Expr], axes: Sequence[Var], region: Sequence[Range], outer: Ranges
+    exprs: Sequence[Expr],
+    axes: Sequence[Var],
+    region: Sequence[Range],
+    outer: Ranges,
+    whole: Callable[[], Sequence[Extent]] | None = None,
 ) -> tuple[Range, ...]:
     """For each of `exprs`, where its values start and how many it has at most.
 
@@ -29,9 +33,11 @@ def box_of(
         axes: the indices, which run over `region`.
         region: a start, in terms of other variables, and an extent for each axis.
         outer: least and greatest value of those variables; None where unbounded.
+        whole: gives for each of `exprs` how many values from 0 on it has at all, which hold where
+            no bounds are known, as for XOR of an index that is known in terms of sizes only.
 
     Raises:
-        LayoutError: no bounds of a result are known.
+        LayoutError: no bounds of a result are known, and none are given.
     """
     inner = tuple(Var(axis.name) for axis in axes)
     starts = [_named(part.min, outer) for part in region]
@@ -44,8 +50,17 @@ def box_of(
     }
     sizes = tuple(simplified(part.extent) for part in region)
     found = []
-    for expr in exprs:
-        low, extent = _values_of(substitute(expr, shifted), inner, sizes, limits)
+    for k, expr in enumerate(exprs):
+        moved = substitute(expr, shifted)
+        values = _values_of(moved, inner, sizes, limits)
+        if values is None and whole is not None:
+            values = Const(0, INT64), whole()[k]
+        if values is None:
+            raise LayoutError(
+                f"index map: no bounds of `{moved}` are known; use constant extents, or + // % by "
+                "constants only"
+            )
+        low, extent = values
         low, extent = substitute(low, meant), substitute(index_value(extent), meant)
         found.append(Range(simplify(low, outer), index_value(simplified(extent))))
     return tuple(found)
@@ -61,7 +76,7 @@ def _named(start: Expr, outer: Ranges) -> Expr:
 
 def _values_of(
     expr: Expr, inner: tuple[Var, ...], sizes: tuple[Extent, ...], outer: Ranges
-) -> tuple[Expr, Extent]:
+) -> tuple[Expr, Extent] | None:
     others = tuple(var for var in free_variables(expr) if var not in set(inner))
     variables = (*inner, *others)
     limits: list[Interval] = [*bounds_of(sizes), *(bounds(var, outer) for var in others)]
@@ -77,10 +92,7 @@ def _values_of(
     )
     low, high = bounds(expr, ranges)
     if low is None or high is None:
-        raise LayoutError(
-            f"index map: no bounds of `{expr}` are known; use constant extents, or + // % by "
-            "constants only"
-        )
+        return None
     return Const(low, INT64), high - low + 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -347,7 +348,10 @@ def _again(
 
 
 def image_box(
-    index_map: PlainIndexMap, bounds: Sequence[Range], outer: Ranges
+    index_map: PlainIndexMap,
+    bounds: Sequence[Range],
+    outer: Ranges,
+    shape: Sequence[Extent] | None = None,
 ) -> tuple[Range, ...]:
     """The box of places that the indices in `bounds` are mapped to.
 
@@ -357,13 +361,15 @@ def image_box(
         index_map: the map.
         bounds: for each index where it starts, in terms of outer variables, and its extent.
         outer: least and greatest value of these variables; None where unbounded.
+        shape: of the tensor whose indices they are. A result of which no bounds are known then
+            has all values that it has for this shape.
 
     Returns:
         For each result where its values start, in terms of the outer variables, and how many
         there are at most, whatever the values of these variables.
 
     Raises:
-        LayoutError: a result is negative, or no bounds of it are known.
+        LayoutError: a result is negative, or no bounds of it are known and no shape is given.
 
     >>> from tecomp.ir.language.expr import Var
     >>> io = Var("io")
@@ -375,7 +381,8 @@ def image_box(
     if all(is_const(part.min, 0) for part in bounds):
         shape = lifted.map_shape([simplified(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
-    return box_of(lifted.final_indices, lifted.initial_indices, bounds, outer)
+    whole = None if shape is None else partial(lifted.map_shape, shape)
+    return box_of(lifted.final_indices, lifted.initial_indices, bounds, outer, whole)
 
 
 def _check_list(given: object, what: str) -> None:
