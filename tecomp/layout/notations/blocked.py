@@ -63,6 +63,11 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
         raise LayoutError(
             f"blocked: `{tag}` has the axes {outer.lower()}, but the tensor has {order}"
         )
+    if strange := [letter for _, letter in blocks if letter not in order]:
+        raise LayoutError(
+            f"blocked: `{tag}` cuts the axis {strange[0]} into blocks, but the axes are {order}; "
+            "name one of them"
+        )
     inner: dict[str, int] = dict.fromkeys(order, 1)
     for size, letter in blocks:
         inner[letter] *= size

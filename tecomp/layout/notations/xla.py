@@ -29,8 +29,8 @@ _TYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 _TEXT = re.compile(
-    r"(?P<type>[a-z]\w*)\[(?P<shape>[\d,]*)\]"
-    r"\{(?P<order>[\d,]*)(?::T(?P<tiles>(?:\([\d,*]+\))+))?(?:S\((?P<space>\d+)\))?\}"
+    r"(?P<type>[a-z]\w*)\[(?P<shape>(?:\d+(?:,\d+)*)?)\]"
+    r"\{(?P<order>(?:\d+(?:,\d+)*)?)(?::T(?P<tiles>(?:\((?:\d+|\*)(?:,(?:\d+|\*))*\))+))?(?:S\((?P<space>\d+)\))?\}"
 )
 _JOINED = -1
 

@@ -1,0 +1,70 @@
+"""Whatever text is read, it is understood or refused with a TecompError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+import tecomp
+from tecomp import ShardLayout, TecompError, te
+
+A = te.placeholder((8, 16), name="A")
+K = te.reduce_axis((0, 16), name="k")
+B = te.compute((8,), lambda i: te.sum(te.exp(A[i, K]), axis=K), name="B")
+SCHEDULE = te.create_schedule(B)
+PRINTED = str(tecomp.lower(SCHEDULE, [A, B]))
+READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "parse": (tecomp.parse, PRINTED),
+    "cute": (lambda text: tecomp.cute(text, "float32"), "((4,2),(8,2)):((1,64),(4,32))"),
+    "xla": (tecomp.xla, "f32[16,24]{1,0:T(8,8)(2,1)}"),
+    "blocked": (lambda text: tecomp.blocked((8, 32), "float32", text), "AB16b4a"),
+    "ShardLayout.parse": (
+        ShardLayout.parse, str(ShardLayout((64, 64), "float32", grid=(2, 2), tile=(32, 32)))),
+    "replay": (lambda text: tecomp.replay(text, B), SCHEDULE.trace.to_json()),
+}
+PARTS = ("(", ")", "[", "]", "{", "}", ":", ",", ".", "-", "*", "//", "%", "0", "1", "-1", "9" * 30,
+         "x", "None", "True", "nan", "1e400", "lambda", "\n", " ", "    ", '"', "'", "\0", "é")
+
+
+def changed(text: str, draw: Random) -> str:
+    """The text with a piece less, more, twice or at another place."""
+    for _ in range(draw.randint(1, 3)):
+        at, end = sorted(draw.randrange(len(text) + 1) for _ in range(2))
+        end = min(end, at + draw.randint(1, 12))
+        piece = draw.choice(["", draw.choice(PARTS), text[at:end] * 2])
+        text = text[:at] + piece + text[end:]
+    return text
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_texts(name: str) -> None:
+    read, text = READERS[name]
+    read(text)
+    draw = Random(7)
+    raw = []
+    for _ in range(600):
+        given = changed(text, draw)
+        try:
+            read(given)
+        except TecompError:
+            continue
+        except Exception as error:
+            raw.append(f"{given!r}: {type(error).__name__}: {error}")
+
+    assert raw == []
+
+
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("blocked", "AB16b4e", "blocked: `AB16b4e` cuts the axis e into blocks, but the axes are ab; "
+     "name one of them"),
+    ("xla", "f32[16,,24]{1,0}", "xla: `f32[16,,24]{1,0}` does not parse at position 16, ``; write "
+     "e.g. f32[16,256]{1,0:T(8,128)}"),
+])
+def test_messages(name: str, text: str, message: str) -> None:
+    with pytest.raises(TecompError) as caught:
+        READERS[name][0](text)
+
+    assert caught.value.message == message
