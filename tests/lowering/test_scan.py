@@ -569,3 +569,27 @@ def test_a_rule_is_not_computed_outside_of_its_scan(is_beside: bool) -> None:
         "s[rule].compute_at(s[last], i): rule reads the state of S, so it is computed in each of "
         "its steps; compute it inside S, or at the root, which means the same"
     )
+
+
+@pytest.mark.parametrize("rows", [3, 4, 6])
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+def test_first_steps_computed_in_blocks_around_groups_of_steps(rows: int, steps: int) -> None:
+    # Groups are counted from the first later step on, and have no room for those before.
+    held = te.placeholder((rows, 5), "int32", name="held")
+    A = te.placeholder((2, 5), "int32", name="A")
+    start = te.compute((2, 5), lambda t, i: A[t, i] * 2, name="start")
+    later = te.compute((rows, 5), lambda t, i: held[t - 2, i] + 1, name="later")
+    sums = te.scan(start, later, held, name="sums")
+    s = te.create_schedule(sums)
+    t, i = s[sums].op.axis
+    block, *_ = s[sums].tile(i, t, 3, steps)
+    s[start].compute_at(s[sums], block)
+
+    text = str(tecomp.lower(s, [A, sums], stop_after="nest"))
+    kernel = tecomp.build(s, [A, sums])
+
+    assert "bounds=((0, 2), (i_outer * 3, 3))) as start:" in text
+    a, found = np.arange(10, dtype=np.int32).reshape(2, 5), np.zeros((rows, 5), np.int32)
+    kernel(a, found)
+    wanted = a[np.arange(rows) % 2] * 2 + np.arange(rows)[:, None] // 2
+    np.testing.assert_array_equal(found, wanted)

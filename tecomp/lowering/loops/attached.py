@@ -21,8 +21,10 @@ from tecomp.lowering.stages.whole_tiles import Bounds, whole_tiles, with_padding
 from tecomp.lowering.storage.rolling import Window
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
 from tecomp.poly.loops.hulls import box_around
+from tecomp.poly.loops.regions import where_equal
 from tecomp.poly.loops.scopes import Scope, first_dims
 from tecomp.poly.sets.point_sets import Points
+from tecomp.scheduling.state import is_scan
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Attached:
         """The values of data and reduction axes inside loops with these values."""
         points = evaluated(self.program, work.definition, work.region, scope)
         axes = (*work.definition.axis, *work.definition.reduce_axis)
+        if work.definition.scan_axis is not None and not any(map(is_scan, values)):
+            # The first steps too, which come before the loops over steps and belong to none.
+            pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
+            return where_equal(points, scope.space(axes), pairs)
         inner = [leaf for leaf in work.leaves if leaf not in values]
         return work.frame.root_points(points, axes, inner, values, scope)
 
