@@ -27,6 +27,7 @@ from tecomp.poly.loops.regions import (
 )
 from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
 from tecomp.poly.sets.affine import Space, condition
+from tecomp.poly.sets.context import CONTEXT
 from tecomp.poly.sets.points import first_point
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
@@ -235,3 +236,16 @@ def test_where_two_values_are_equal(region: Region, a: Sum, b: Sum) -> None:
     found = where_equal(region.as_set(), PLANE, [pair, (X * Y, X)])
 
     assert points_of(found) == {at for at in region.points() if a(at) == b(at)}
+
+
+def test_a_scope_knows_nothing_of_unknowns_that_have_no_expression() -> None:
+    # Each set that is intersected with a scope would get them once more, until isl has no end.
+    index = Var("i")
+    inside = isl.Set.read_from_str(
+        CONTEXT,
+        "{ [d0] : 0 <= d0 <= 40 and exists (a, b : 0 <= a <= 3 and 5b <= d0 + 2a <= 5b + 1) }",
+    )
+
+    scope = Scope.of_sizes([]).enter([index], inside)
+
+    assert str(scope.context) == "[p0] -> {  : 0 <= p0 <= 40 }"

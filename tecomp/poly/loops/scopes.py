@@ -49,7 +49,9 @@ class Scope:
         variables = dict.fromkeys(v for value in values for v in free_variables(value))
         fresh = tuple(v for v in variables if v not in set(self.params))
         params = (*self.params, *fresh)
-        known = rest_of(copy, values, params).params().intersect(self.context)
+        inside = rest_of(copy, values, params).params()
+        # Unknowns without an expression come once more with every set that the context is put to.
+        known = inside.remove_unknown_divs().intersect(self.context)
         return replace(self, params=params, context=known)
 
     def within(self, var: Var, extent: Expr) -> Scope:
