@@ -10,7 +10,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.ir.language.expr import Expr
-from tecomp.ir.traversal.rewrite import top_down
+from tecomp.ir.traversal.rewrite import bottom_up
 
 
 def rebuilt(
@@ -58,7 +58,6 @@ def _moved(value: Expr, known: Mapping[Tensor, Tensor]) -> Expr:
     def rule(node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad) or node.tensor not in known:
             return None
-        indices = tuple(_moved(index, known) for index in node.indices)
-        return TensorLoad(known[node.tensor], indices, node.location)
+        return TensorLoad(known[node.tensor], node.indices, node.location)
 
-    return top_down(value, rule)
+    return bottom_up(value, rule)

@@ -17,12 +17,12 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build
 from tecomp.driver.sequence import Part, linked_sequence, part_of
 from tecomp.errors import DefinitionError, TargetError
-from tecomp.graph.constants import Folded, Store, checked, fold
+from tecomp.graph.constants import Array, Folded, Store, checked, fold
 from tecomp.graph.dag import Graph, graph_of
-from tecomp.graph.groups import Group, groups_of
+from tecomp.graph.groups import Group, border_of, groups_of
 from tecomp.graph.keys import definition_key
-from tecomp.graph.memory import plan_memory
-from tecomp.graph.program import Call, Program
+from tecomp.graph.memory import Plan, plan_memory
+from tecomp.graph.program import Asked, Call, Program
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.given import check_kind, check_list
 from tecomp.ir.language.stmt import Buffer
@@ -53,43 +53,17 @@ def compile_program(
     known: dict[str, _Kernel] = {}
     kernels = [_kernel(group, machine, values, known) for group in groups]
     plan = plan_memory(_lifetimes(graph, groups), ALIGNMENT)
-    given = {tensor: Given(k) for k, tensor in enumerate((*graph.inputs, *graph.outputs))}
-    last, store = len(given), Store(ALIGNMENT, [], 0, {})
-
-    def operand(tensor: Tensor) -> Given | Held:
-        if tensor in values:
-            return Given(last, store.offset(tensor, values[tensor]))
-        return given[tensor] if tensor in given else Held(plan.offset(tensor))
-
-    def operands(group: Group, kernel: _Kernel) -> list[Given | Held]:
-        border = _border(group)
-        found = [operand(border[k]) for k in kernel.reads]
-        for number, folded in enumerate(kernel.folded):
-            sources = [border[k] for k in folded.sources]
-            key = (id(kernel), number, *sources)
-            found.append(Given(last, store.offset(key, folded.value([values[x] for x in sources]))))
-        return [*found, *(operand(x) for x in group.result.outputs)]
-
-    runs = [(k.part, operands(group, k)) for group, k in zip(groups, kernels, strict=True)]
-    data = store.array()
+    places = _Places(graph, values, plan, Store(ALIGNMENT, [], 0, {}))
+    runs = [(k.part, places.of(group, k)) for group, k in zip(groups, kernels, strict=True)]
+    data = places.store.array()
     params = [_buffer(tensor) for tensor in (*graph.inputs, *graph.outputs)]
+    results = params[len(graph.inputs) :]
     params.append(Buffer("constants", (data.size,), DType("uint8")))
-    kernel = linked_sequence(
-        name, [each.part for each in known.values()], runs,
-        params, params[len(graph.inputs) : last], plan.bytes,
-    )
+    parts = [each.part for each in known.values()]
+    kernel = linked_sequence(name, parts, runs, params, results, plan.bytes)
     calls = [Call(group, k.part) for group, k in zip(groups, kernels, strict=True)]
-    return Program(kernel, graph.inputs, graph.outputs, calls, plan, data, machine)
-
-
-def _check(outputs: object, inputs: object, constants: object, name: object) -> None:
-    cure = "give an array for each placeholder"
-    check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
-    assert isinstance(constants, Mapping)
-    for what, given in (("outputs", outputs), ("inputs", inputs), ("constants", [*constants])):
-        check_list(given, Tensor, f"compile: {what}", "give tensors", DefinitionError)
-    if not isinstance(name, str) or not name.isidentifier():
-        raise DefinitionError(f"compile: the name of a program is an identifier, not {name!r}")
+    asked = Asked(tuple(wanted), tuple(inputs), machine, constants, name)
+    return Program(asked, kernel, calls, plan, data, places.store.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +81,58 @@ class _Kernel:
     folded: tuple[Folded, ...]
 
 
-def _border(group: Group) -> list[Tensor]:
-    """What a group reads of others."""
-    inside = set(group.operations)
-    reads = (x for op in group.operations for x in op.input_tensors if x.op not in inside)
-    return list(dict.fromkeys(reads))
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the values of a program are when its kernels run.
+
+    Attributes:
+        graph: its operations.
+        values: of its constants.
+        plan: of the values between kernels.
+        store: the constants that kernels read, as they are asked for.
+    """
+
+    graph: Graph
+    values: Mapping[Tensor, Array]
+    plan: Plan
+    store: Store
+
+    def of(self, group: Group, kernel: _Kernel) -> list[Given | Held]:
+        """The arguments of a kernel for one of its groups."""
+        border = border_of(group)
+        found = [self._of(border[k]) for k in kernel.reads]
+        for number, folded in enumerate(kernel.folded):
+            sources = [border[k] for k in folded.sources]
+            value = folded.value([self.values[x] for x in sources])
+            found.append(self._constant((id(kernel), number, *sources), value))
+        return [*found, *(self._of(x) for x in group.result.outputs)]
+
+    def _of(self, tensor: Tensor) -> Given | Held:
+        if tensor in self.values:
+            return self._constant(tensor, self.values[tensor])
+        passed = (*self.graph.inputs, *self.graph.outputs)
+        return Given(passed.index(tensor)) if tensor in passed else Held(self.plan.offset(tensor))
+
+    def _constant(self, key: object, array: Array) -> Given:
+        last = len(self.graph.inputs) + len(self.graph.outputs)
+        return Given(last, self.store.offset(key, array))
+
+
+def _check(outputs: object, inputs: object, constants: object, name: object) -> None:
+    cure = "give an array for each placeholder"
+    check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
+    assert isinstance(constants, Mapping)
+    for what, given in (("outputs", outputs), ("inputs", inputs), ("constants", [*constants])):
+        check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise DefinitionError(f"compile: the name of a program is an identifier, not {name!r}")
 
 
 def _kernel(
     group: Group, target: Target, constants: Container[Tensor], known: dict[str, _Kernel]
 ) -> _Kernel:
     """The kernel of a group, the same for all that are alike."""
-    border = _border(group)
+    border = border_of(group)
     own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
     folding = "".join(str(int(x in constants)) for x in border)
     key = folding + definition_key(group.operations, border)

@@ -17,6 +17,7 @@ from tecomp.scheduling.given import after, before, stages_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState, State
 
+Array = np.ndarray[Any, Any]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -124,11 +125,17 @@ def checked(given: Mapping[Tensor, Any]) -> dict[Tensor, np.ndarray[Any, Any]]:
     """
     found: dict[Tensor, np.ndarray[Any, Any]] = {}
     for tensor, value in given.items():
-        array = np.ascontiguousarray(value)
+        cure = f"give an array of {tensor.dtype} of shape {tuple(tensor.shape)}"
+        try:
+            array = np.asarray(value, order="C")
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise CallError(
+                f"compile: the constant {tensor.name} is no array ({error}); {cure}"
+            ) from None
         if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
             raise CallError(
-                f"compile: the constant {tensor.name} is {array.dtype} of shape {array.shape}; it "
-                f"is declared as {tensor.dtype} of shape {tuple(tensor.shape)}"
+                f"compile: the constant {tensor.name} is {array.dtype} of shape {array.shape}; "
+                f"{cure}"
             )
         found[tensor] = array
     return found

@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from tecomp.compute.operation import Operation, PlaceholderOp
 from tecomp.compute.rebuilt import rebuilt
-from tecomp.compute.tensor import Tensor
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
 from tecomp.errors import DefinitionError
 from tecomp.graph.operands import with_plain_factors
@@ -49,7 +50,9 @@ def graph_of(
     _check_given(given)
     _check_outputs(outputs, given)
     known = {tensor.op for tensor in given}
-    written = [op for op in post_order([x.op for x in outputs]) if op not in known]
+    every = post_order([x.op for x in outputs])
+    known |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
+    written = [op for op in every if op not in known]
     for op in written:
         _check_sizes(op.name, op.shape)
         if isinstance(op, PlaceholderOp):
@@ -57,7 +60,8 @@ def graph_of(
                 f"compile: {op.name} is read, and neither an input nor a constant; pass it in "
                 "`inputs`, or its values in `constants`"
             )
-    moved = rebuilt(written, {}, change=with_plain_factors)
+    steps = steps_of_scans(written)
+    moved = rebuilt(written, {}, change=lambda op: op if op in steps else with_plain_factors(op))
     outputs = [moved.get(x, x) for x in outputs]
     ops = [op for op in post_order([x.op for x in outputs]) if op not in known]
     readers: dict[Operation, dict[Operation, None]] = {op: {} for op in ops}
@@ -66,6 +70,21 @@ def graph_of(
             readers.setdefault(tensor.op, {})[op] = None
     listed = MappingProxyType({op: tuple(found) for op, found in readers.items()})
     return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), listed)
+
+
+def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation]:
+    """The operations that a scan computes in each of its steps, with the scan."""
+    found: dict[Operation, Operation] = {}
+    for scan in operations:
+        if not isinstance(scan, ScanOp):
+            continue
+        inside = {x.op for x in scan.states}
+        for op in operations:
+            if op is not scan and any(x.op in inside for x in op.input_tensors):
+                inside.add(op)
+        rules = post_order([load.tensor.op for load in scan.body if isinstance(load, TensorLoad)])
+        found |= {op: scan for op in rules if op in inside and not isinstance(op, PlaceholderOp)}
+    return found
 
 
 def _check_given(given: Sequence[Tensor]) -> None:

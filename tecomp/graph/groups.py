@@ -10,8 +10,8 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
-from tecomp.compute.tensor import TensorLoad
-from tecomp.graph.dag import Graph
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.graph.dag import Graph, steps_of_scans
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +31,31 @@ class Group:
         return self.operations[-1]
 
 
+def border_of(group: Group) -> list[Tensor]:
+    """What a group reads of others."""
+    inside = set(group.operations)
+    states = {x for op in group.operations if isinstance(op, ScanOp) for x in op.states}
+    reads = (x for op in group.operations for x in op.input_tensors if x.op not in inside)
+    return [x for x in dict.fromkeys(reads) if x not in states]
+
+
 def groups_of(graph: Graph) -> tuple[Group, ...]:
     """Groups in an order in which each has what it reads.
 
     An operation joins the group of its readers if there is one such group, each of them reads an
     element where it computes one, and none needs all of a row before its own elements. What only
-    says where an element is joins every group that reads it.
+    says where an element is joins every group that reads it. The steps of a scan are part of it.
     """
+    steps = steps_of_scans(graph.operations)
     homes: dict[Operation, dict[Operation, None]] = {}
     reductions: dict[Operation, list[Operation]] = {op: [] for op in graph.operations}
     outputs = {tensor.op for tensor in graph.outputs}
     for op in reversed(graph.operations):
         readers = graph.readers[op]
         found = {home: None for reader in readers for home in homes[reader]}
-        if op in outputs:
+        if op in steps:
+            found = {steps[op]: None}
+        elif op in outputs:
             found = {op: None} | (found if _is_view(op) else {})
         elif not _is_view(op) and not (len(found) == 1 and all(_fits(op, r) for r in readers)):
             found = {op: None}

@@ -187,10 +187,10 @@ class _Chooser:
         Raises:
             LayoutError: there are none.
         """
-        if not isinstance(op, ComputeOp):
+        if not isinstance(op, ComputeOp) or op.num_outputs > 1:
             raise LayoutError(
-                f"layouts: {op.name} is no te.compute, so no rule of {self.target.name} says in "
-                "which layouts it runs"
+                f"layouts: {op.name} is no te.compute of one result, so no rule of "
+                f"{self.target.name} says in which layouts it runs"
             )
         out, reads = op.output(0), op.input_tensors
         key = definition_key([op], reads), *(tuple(self.known[x]) for x in (out, *reads))

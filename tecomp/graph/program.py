@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.programs import compile
 from tecomp.driver.sequence import Part
 from tecomp.errors import CallError
-from tecomp.graph.groups import Group
+from tecomp.graph.groups import Group, border_of
 from tecomp.graph.memory import Plan, bytes_of
-from tecomp.graph.report import KernelReport, ProgramReport
+from tecomp.graph.report import KernelReport, ProgramReport, counted
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
 
@@ -32,6 +33,32 @@ class Call:
     part: Part
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `tecomp.compile` was asked for.
+
+    Attributes:
+        outputs: what is computed.
+        inputs: what the caller passes.
+        target: the machine.
+        constants: what is the same in every call.
+        name: of the program.
+    """
+
+    outputs: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...]
+    target: Target
+    constants: Mapping[Tensor, Any]
+    name: str
+
+
+def _again(asked: Asked) -> Program:
+    program: Program = compile(
+        asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name
+    )
+    return program
+
+
 class Program:
     """Compiled operations; call it with arrays for the inputs.
 
@@ -45,25 +72,39 @@ class Program:
         target: the machine.
     """
 
-    __slots__ = ("_constants", "_kernel", "inputs", "kernels", "memory", "outputs", "target")
+    __slots__ = (
+        "_asked", "_bytes", "_constants", "_kernel", "inputs", "kernels", "memory", "outputs",
+        "target",
+    )
 
     def __init__(
         self,
+        asked: Asked,
         kernel: Kernel,
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
         kernels: Sequence[Call],
         memory: Plan,
         constants: np.ndarray[Any, np.dtype[np.uint8]],
-        target: Target,
+        constant_bytes: int,
     ) -> None:
+        self._asked = asked
         self._kernel = kernel
         self._constants = constants
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
+        self._bytes = constant_bytes
+        self.inputs = asked.inputs
+        self.outputs = asked.outputs
         self.kernels = tuple(kernels)
         self.memory = memory
-        self.target = target
+        self.target = asked.target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As what was asked for: it is compiled where it is loaded."""
+        return _again, (self._asked,)
+
+    def __copy__(self) -> Program:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Program:
+        return self
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """The outputs for these inputs.
@@ -81,9 +122,10 @@ class Program:
         """
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
+            wanted = counted(len(self.inputs), "input")
             raise CallError(
-                f"{self._kernel.name}: expected {len(self.inputs)} inputs ({names}), got "
-                f"{len(arrays)}; outputs are passed as `out`, and constants are known"
+                f"{self._kernel.name}: expected {wanted} ({names}), got {len(arrays)}; outputs are "
+                "passed as `out`, and constants are known"
             )
         results = self._results(out)
         self._kernel(*arrays, *results, self._constants)
@@ -96,8 +138,8 @@ class Program:
         if len(given) != len(self.outputs):
             names = ", ".join(tensor.name for tensor in self.outputs)
             raise CallError(
-                f"{self._kernel.name}: expected {len(self.outputs)} arrays in `out` ({names}), got "
-                f"{len(given)}"
+                f"{self._kernel.name}: expected {counted(len(self.outputs), 'array')} in `out` "
+                f"({names}), got {len(given)}"
             )
         return given
 
@@ -119,7 +161,7 @@ class Program:
         kernels = tuple(_kernel_report(call, *costs[id(call.part)]) for call in self.kernels)
         return ProgramReport(
             self._kernel.name, self.target.name, kernels, len(costs), self.memory.bytes,
-            self.memory.lower_bound, self._constants.size,
+            self.memory.lower_bound, self._bytes,
         )
 
     def __repr__(self) -> str:
@@ -130,12 +172,9 @@ class Program:
 
 def _kernel_report(call: Call, report: Report, seconds: float | None) -> KernelReport:
     group = call.group
-    inside = set(group.operations)
-    reads = dict.fromkeys(
-        x for op in group.operations for x in op.input_tensors if x.op not in inside
-    )
+    reads = sum(map(bytes_of, border_of(group)))
     return KernelReport(
-        group.result.name, tuple(op.name for op in group.operations), sum(map(bytes_of, reads)),
+        group.result.name, tuple(op.name for op in group.operations), reads,
         sum(map(bytes_of, group.result.outputs)), report.seconds, report.bound_by, seconds,
     )
 

@@ -69,7 +69,7 @@ class ProgramReport:
         return sum(found) if found and len(found) == len(self.kernels) else None
 
     def __str__(self) -> str:
-        calls, kernels = _counted(len(self.kernels), "call"), _counted(self.distinct, "kernel")
+        calls, kernels = counted(len(self.kernels), "call"), counted(self.distinct, "kernel")
         head = f"{self.program} on {self.target}: {calls} of {kernels}"
         if self.bound is not None:
             head += f", at least {_time(self.bound)}"
@@ -99,7 +99,8 @@ class ProgramReport:
         return rows
 
 
-def _counted(count: int, word: str) -> str:
+def counted(count: int, word: str) -> str:
+    """So many of something: `1 call`, `2 calls`."""
     return f"{count} {word}{'s' * (count != 1)}"
 
 
@@ -107,7 +108,7 @@ def _time(seconds: float) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1.0:
             return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
+    return f"{seconds * 1e9:.3g} ns"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -161,11 +163,11 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
         (lambda: tecomp.compile([], [A]), "compile: there is no output; give a tensor, or several"),
         (
             lambda: tecomp.compile("B", [A]),  # type: ignore[arg-type]
-            "compile: outputs is 'B'; give tensors",
+            "compile: outputs is 'B'; give a list of tensors",
         ),
         (
             lambda: tecomp.compile(B, [A, 3]),  # type: ignore[list-item]
-            "compile: inputs is [Tensor(A, shape=(4,), dtype=float32), 3]; give tensors",
+            "compile: inputs is [Tensor(A, shape=(4,), dtype=float32), 3]; give a list of tensors",
         ),
         (
             lambda: tecomp.compile(B, [A], name="no name"),
@@ -190,17 +192,22 @@ def test_programs_that_are_refused(make: Callable[[], Program], message: str) ->
     [
         (
             lambda: tecomp.compile(B, [], constants={A: np.zeros(5, "float32")}),
-            "compile: the constant A is float32 of shape (5,); it is declared as float32 of shape "
-            "(4,)",
+            "compile: the constant A is float32 of shape (5,); give an array of float32 of shape (4,)",
+        ),
+        (
+            lambda: tecomp.compile(B, [], constants={A: [[1.0], [1.0, 2.0]]}),
+            "compile: the constant A is no array (setting an array element with a sequence. The "
+            "requested array has an inhomogeneous shape after 1 dimensions. The detected shape was "
+            "(2,) + inhomogeneous part.); give an array of float32 of shape (4,)",
         ),
         (
             lambda: tecomp.compile(B, [A])(),
-            "program: expected 1 inputs (A), got 0; outputs are passed as `out`, and constants are "
+            "program: expected 1 input (A), got 0; outputs are passed as `out`, and constants are "
             "known",
         ),
         (
             lambda: tecomp.compile(B, [A])(np.zeros(4, "float32"), out=[]),
-            "program: expected 1 arrays in `out` (B), got 0",
+            "program: expected 1 array in `out` (B), got 0",
         ),
     ],
 )
@@ -284,3 +291,87 @@ def test_a_measured_report_has_times() -> None:
 
     assert all(each.seconds is not None and each.seconds > 0 for each in report.kernels)
     assert "measured" in str(report)
+
+
+def test_scans_are_kernels_of_their_own() -> None:
+    X, W = te.placeholder((6, SIZE), name="X"), te.placeholder((SIZE, SIZE), name="W")
+    P = product_of(X, W, "P")
+    state = te.placeholder((6, SIZE), name="state")
+    start = te.compute((1, SIZE), lambda _, j: P[0, j] * 0.5, name="start")
+    half = te.compute((6, SIZE), lambda t, j: state[t - 1, j] * 0.5, name="half")
+    step = te.compute((6, SIZE), lambda t, j: half[t, j] + P[t, j], name="step")
+    S = te.scan(start, step, state, inputs=[P], name="S")
+    Y = te.compute((6, SIZE), lambda t, j: te.tanh(S[t, j]), name="Y")
+    x, w = arrays((6, SIZE), (SIZE, SIZE))
+    expected = [(x @ w)[0] * 0.5]
+    for row in (x @ w)[1:]:
+        expected.append(expected[-1] * 0.5 + row)
+
+    program = tecomp.compile(Y, [X], constants={W: w})
+    by_scan = next(call.group for call in program.kernels if call.group.result is S.op)
+    assert {op.name for op in by_scan.operations} >= {"half", "step", "S"}
+    np.testing.assert_allclose(program(x), np.tanh(expected), rtol=1e-4)
+
+
+def test_results_of_several_values_are_read_one_by_one() -> None:
+    X = te.placeholder((5, SIZE), name="X")
+    k = te.reduce_axis((0, SIZE), name="k")
+    larger = te.comm_reducer(
+        lambda x, y: (te.if_then_else(x[1] >= y[1], x[0], y[0]), te.max(x[1], y[1])),
+        lambda i, v: (te.const(-1, i), te.min_value(v)), name="larger",
+    )
+    place, most = te.compute((5,), lambda i: larger((k, X[i, k]), axis=k), name="most")
+    Y = te.compute((5,), lambda i: most[i] * 2.0, name="Y")
+    (x,) = arrays((5, SIZE))
+    doubled, where = tecomp.compile([Y, place], [X])(x)
+
+    np.testing.assert_array_equal(where, x.argmax(1))
+    np.testing.assert_array_equal(doubled, x.max(1) * 2)
+
+
+@pytest.mark.parametrize("name", ["layer1_0", "sums1_0", "größe"])
+def test_a_program_may_have_any_name(name: str) -> None:
+    X, W, Y = layers(2)
+    x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
+    found = tecomp.compile(Y, [X, W], name=name)(x, w)
+
+    np.testing.assert_allclose(found, np.maximum(np.maximum(x @ w, 0) @ w, 0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "bfloat16"])
+def test_constants_of_any_type_and_shape(dtype: str) -> None:
+    kind = te.placeholder((), dtype, name="x").dtype.numpy
+    one, many = te.placeholder((), dtype, name="one"), te.placeholder((3, 0), dtype, name="many")
+    few = te.placeholder((3,), dtype, name="few")
+    X = te.placeholder((3,), "float32", name="X")
+    Y = te.compute(
+        (3,), lambda i: X[i] + te.cast(few[i], "float32") * te.cast(one(), "float32"), name="Y"
+    )
+    Z = te.compute((3, 0), lambda i, j: many[i, j], name="Z")
+    values = {one: np.array(1, kind), few: np.array([1, 0, 1], kind), many: np.zeros((3, 0), kind)}
+    found, empty = tecomp.compile([Y, Z], [X], constants=values)(np.full(3, 2.0, "float32"))
+
+    np.testing.assert_array_equal(found, [3.0, 2.0, 3.0])
+    assert (empty.shape, empty.dtype) == ((3, 0), kind)
+
+
+def test_outputs_are_those_that_were_asked_for() -> None:
+    Q, K = te.placeholder((8, 12), name="Q"), te.placeholder((9, 12), name="K")
+    e = te.reduce_axis((0, 4), name="e")
+    S = te.compute(
+        (3, 8, 9), lambda h, i, j: te.sum(Q[i, h * 4 + e] * K[j, h * 4 + e], axis=e), name="S"
+    )
+    V = te.compute((9, 8, 3), lambda j, i, h: S[h, i, j], name="V")
+    program = tecomp.compile([V, S], [Q, K])
+    turned, scores = program(*arrays((8, 12), (9, 12)))
+
+    assert program.outputs == (V, S)
+    np.testing.assert_array_equal(turned, scores.transpose(2, 1, 0))
+
+
+def test_programs_go_through_pickle() -> None:
+    program, by_numpy = perceptron(2)
+    (x,) = arrays((SIZE, SIZE))
+
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(program))(x), by_numpy(x), rtol=1e-4)
+    assert copy(program) is program

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tecomp.codegen.functions.function import ModuleText
-from tecomp.codegen.llvm.emit import TAIL, Function
+from tecomp.codegen.llvm.emit import TAIL, Function, plain_name
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.runtime.structures import FAILURE, FIRST_ARGUMENT_WORD, RECORD_WORD, TABLE
 from tecomp.codegen.values.check import OUT_OF_MEMORY
@@ -84,7 +84,8 @@ def sequence_text(
     body = "".join(f"{line}\n" for line in lines)
     called = dict.fromkeys(step.entry for step in steps)
     entries = "".join(f"declare i32 @{entry}(ptr)\n" for entry in called)
-    function = Function(f"{name}.entry", "i32", "ptr %arguments", body)
+    # No kernel is called so, whatever the program is called.
+    function = Function(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
     text = "\n".join([function.text(), entries, TAIL])
     return ModuleText(Source(text), function.name, sites, is_parallel)
 
