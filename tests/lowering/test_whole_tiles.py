@@ -119,6 +119,21 @@ def test_a_layout_whose_places_repeat_in_other_steps_is_lowered_at_once() -> Non
     np.testing.assert_array_equal(u, np.arange(1, 7 * 17 + 1).reshape(7, 17))
 
 
+def test_of_a_stage_without_tiles_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where isl knows a region only by unknowns, it compares even a set with itself forever.
+    A = te.placeholder((10,), name="A")
+    T = te.compute((10,), lambda i: A[i] + 1.0, name="T")
+    U = te.compute((10,), lambda i: T[i] * 2.0, name="U")
+    s = te.create_schedule(U)
+    outer, _ = s[U].split(U.op.axis[0], factor=4)
+    s[T].compute_at(s[U], outer)
+    asked: list[object] = []
+    monkeypatch.setattr("tecomp.lowering.stages.whole_tiles.is_inside", lambda *a: asked.append(a))
+
+    assert "as T:" in str(tecomp.lower(s, [A, U], stop_after="nest"))
+    assert not asked
+
+
 def test_operands_that_end_at_the_edge_are_not_read_beyond() -> None:
     s, args = packed_product(3, 11, 5, pack=False)
 

@@ -155,6 +155,8 @@ def whole_tiles(
     axes = _tiled_axes(definition.stage)
     positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
     positions = [k for k in positions if isinstance(bounds[k][1], int)]
+    if not positions:
+        return region
     sizes = {k: _tile(axes[definition.axis[k]], definition.stage) for k in positions}
     try:
         box = scope.space(definition.axis).box(bounds)
