@@ -236,7 +236,9 @@ def _key(index: Affine) -> tuple[object, int]:
 def _affine(node: Any, parts: list[Affine]) -> Affine:
     if isinstance(node, Const):
         return Affine((), int(node.value))
-    if isinstance(node, Cast) and node.value.dtype.is_integer:
+    if isinstance(node, Cast) and node.value.dtype.is_integer and (
+        holds_every(node.dtype, node.value.dtype)
+    ):
         return parts[0]
     if isinstance(node, Binary):
         a, b = parts

@@ -62,3 +62,14 @@ def test_reducers_are_known_by_what_they_do() -> None:
     assert not found(te.sum(A[k, 0], axis=k, where=k > 3)).is_plain
     assert not found(te.sum(A[k, 0], axis=k, init=1.0)).is_plain
     assert found(A[0, 0] + 1).reducer is None
+
+
+def test_a_narrowing_cast_of_an_axis_is_no_axis() -> None:
+    A = te.placeholder((300,), name="A")
+    wide = te.compute((300,), lambda i: A[te.cast(i, "int64")], name="wide")
+    narrow = te.compute((300,), lambda i: A[te.abs(te.cast(i, "int8"))], name="narrow")
+    direct = te.compute((300,), lambda i: A[te.cast(i, "uint8")], name="direct")
+
+    assert [read.axes for read in tecomp.accesses(wide).reads] == [(wide.op.axis[0],)]
+    for each in (narrow, direct):
+        assert [read.axes for read in tecomp.accesses(each).reads] == [(None,)]

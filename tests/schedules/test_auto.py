@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import auto, conv2d, matmul, reduce, softmax, transpose
 
-CPU = tecomp.Target.load("cpu")
+CPU = replace(tecomp.Target.load("cpu"), core=tecomp.Core(4, 32, 16, (32768, 1 << 20)))
 
 
 def product(A: te.Tensor, B: te.Tensor, name: str) -> te.Tensor:

@@ -33,6 +33,8 @@ from tecomp.ir.language.expr import BufferLoad, Const, Expr, Ramp, Select, index
 from tecomp.ir.language.expr import cast as cast_expr
 from tecomp.ir.language.stmt import Buffer, BufferStore, Prefetch
 
+_WORD = 4
+"""Bytes of the floats that narrower ones are computed in; integers may be of twice as many."""
 _NEAR = 4
 """Steps from lane to lane up to which it pays to load all that lies between."""
 
@@ -283,6 +285,8 @@ def _write(
         write(kind, value, place, align, access.dtype.bytes)
     elif mask is not None:
         name = f"llvm.masked.store.{suffix(kind)}.p0"
+        if scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD):
+            mask = _unknown(code, mask, lanes)
         some = vector_of("i1", lanes), _turned(code, access, mask, "i1", stride)
         code.run(name, [(kind, value), (f"ptr align {align}", place), some])
     elif access.count == whole(lanes):
@@ -290,6 +294,17 @@ def _write(
     else:
         write_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
                     align, write)
+
+
+def _unknown(code: Code, mask: str, lanes: int) -> str:
+    """The same mask, of which LLVM does not know which lanes it has.
+
+    A vector that was narrowed, and of which a single known lane is stored, it stores with the bytes
+    that the lane had before.
+    """
+    true = code.op('call i32 asm "", "=r,0"(i32 1)')
+    every = broadcast(code, code.op(f"icmp ne i32 {true}, 0"), "i1", lanes)
+    return code.op(f"and {vector_of('i1', lanes)} {mask}, {every}")
 
 
 def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
