@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tecomp.graph.constants import Array, Folded, Store, checked, fold
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.groups import Group, border_of, groups_of
 from tecomp.graph.keys import definition_key
-from tecomp.graph.memory import Plan, plan_memory
+from tecomp.graph.memory import plan_memory
 from tecomp.graph.program import Asked, Call, Program
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.given import check_kind, check_list
@@ -53,10 +54,13 @@ def compile_program(
     known: dict[str, _Kernel] = {}
     kernels = [_kernel(group, machine, values, known) for group in groups]
     plan = plan_memory(_lifetimes(graph, groups), ALIGNMENT)
-    places = _Places(graph, values, plan, Store(ALIGNMENT, [], 0, {}))
+    passed = (*graph.inputs, *graph.outputs)
+    where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(passed)}
+    where |= {value.tensor: Held(value.offset) for value in plan.values}
+    places = _Places(where, values, len(passed), Store(ALIGNMENT, [], 0, {}))
     runs = [(k.part, places.of(group, k)) for group, k in zip(groups, kernels, strict=True)]
     data = places.store.array()
-    params = [_buffer(tensor) for tensor in (*graph.inputs, *graph.outputs)]
+    params = [_buffer(tensor) for tensor in passed]
     results = params[len(graph.inputs) :]
     params.append(Buffer("constants", (data.size,), DType("uint8")))
     parts = [each.part for each in known.values()]
@@ -86,15 +90,15 @@ class _Places:
     """Where the values of a program are when its kernels run.
 
     Attributes:
-        graph: its operations.
+        places: of what the caller passes, and of the values between kernels.
         values: of its constants.
-        plan: of the values between kernels.
+        last: position of the argument that has the constants.
         store: the constants that kernels read, as they are asked for.
     """
 
-    graph: Graph
+    places: Mapping[Tensor, Given | Held]
     values: Mapping[Tensor, Array]
-    plan: Plan
+    last: int
     store: Store
 
     def of(self, group: Group, kernel: _Kernel) -> list[Given | Held]:
@@ -103,19 +107,17 @@ class _Places:
         found = [self._of(border[k]) for k in kernel.reads]
         for number, folded in enumerate(kernel.folded):
             sources = [border[k] for k in folded.sources]
-            value = folded.value([self.values[x] for x in sources])
-            found.append(self._constant((id(kernel), number, *sources), value))
+            make = partial(folded.value, [self.values[x] for x in sources])
+            found.append(self._constant((id(kernel), number, *sources), make))
         return [*found, *(self._of(x) for x in group.result.outputs)]
 
     def _of(self, tensor: Tensor) -> Given | Held:
         if tensor in self.values:
-            return self._constant(tensor, self.values[tensor])
-        passed = (*self.graph.inputs, *self.graph.outputs)
-        return Given(passed.index(tensor)) if tensor in passed else Held(self.plan.offset(tensor))
+            return self._constant(tensor, lambda: self.values[tensor])
+        return self.places[tensor]
 
-    def _constant(self, key: object, array: Array) -> Given:
-        last = len(self.graph.inputs) + len(self.graph.outputs)
-        return Given(last, self.store.offset(key, array))
+    def _constant(self, key: object, make: Callable[[], Array]) -> Given:
+        return Given(self.last, self.store.offset(key, make))
 
 
 def _check(outputs: object, inputs: object, constants: object, name: object) -> None:

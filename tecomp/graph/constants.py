@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,10 +97,10 @@ class Store:
     end: int
     places: dict[object, int]
 
-    def offset(self, key: object, array: np.ndarray[Any, Any]) -> int:
-        """Where an array begins, which is added if it is not there yet."""
+    def offset(self, key: object, make: Callable[[], Array]) -> int:
+        """Where an array begins, which is made and added if it is not there yet."""
         if key not in self.places:
-            content = np.ascontiguousarray(array).tobytes()
+            content = np.ascontiguousarray(make()).tobytes()
             padding = bytes(-len(content) % self.alignment)
             self.places[key] = self.end
             self.parts += [content, padding]

@@ -43,10 +43,6 @@ class Plan:
     bytes: int
     lower_bound: int
 
-    def offset(self, tensor: Tensor) -> int:
-        """Where a value begins."""
-        return next(value.offset for value in self.values if value.tensor == tensor)
-
 
 def plan_memory(
     lifetimes: Mapping[Tensor, tuple[int, int]], alignment: int

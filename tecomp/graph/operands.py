@@ -39,7 +39,8 @@ def with_plain_factors(op: Operation) -> Operation:
         return op
     compound = {
         read.tensor for read in found.factors
-        if all(index.is_affine for index in read.index) and None in _axes_of(read.axes)
+        if all(index.is_affine for index in read.index)
+        and any(axis is None for axis in read.axes)
     }
     views: dict[int, Tensor] = {}
 
@@ -55,10 +56,6 @@ def with_plain_factors(op: Operation) -> Operation:
 
     body = top_down(op.body[0], rule)
     return replace(op, body=(body,)) if views else op
-
-
-def _axes_of(axes: tuple[IterVar | None, ...]) -> list[str | None]:
-    return [None if axis is None else axis.name for axis in axes]
 
 
 def _loops(load: TensorLoad, axes: tuple[IterVar, ...]) -> list[IterVar]:
