@@ -26,7 +26,7 @@ from tecomp.schedules.epilogue import finished
 from tecomp.schedules.fold import one
 from tecomp.schedules.image_tiles import Plan
 from tecomp.schedules.placement import placement_of
-from tecomp.schedules.structure import is_own
+from tecomp.schedules.structure import begin, is_own
 from tecomp.schedules.tiles import keep_tile, walk_squares, walk_tiles
 from tecomp.schedules.types import wide_type
 
@@ -162,9 +162,7 @@ def schedule(
         ScheduleError: `op` is no convolution.
     """
     d = need_convolution(op, "conv2d.schedule")
-    s = te.create_schedule(d.output)
-    for x in d.between:
-        s[x].compute_inline()
+    s: te.Schedule = begin(d.output, d.between)
     where = placement_of(target)
     if where is not None:
         on_cores.schedule(s, d.output, of_images(d), where)

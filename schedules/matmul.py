@@ -23,7 +23,7 @@ from tecomp.schedules.epilogue import finished
 from tecomp.schedules.fold import one
 from tecomp.schedules.placement import placement_of
 from tecomp.schedules.products import Factor, Product, need_product, operand
-from tecomp.schedules.structure import is_computed, unconverted
+from tecomp.schedules.structure import begin, is_computed, unconverted
 from tecomp.schedules.thin import stream
 from tecomp.schedules.tiles import (
     RegisterTile,
@@ -375,9 +375,7 @@ def schedule(
         ScheduleError: `op` is no product.
     """
     d = need_product(op, "matmul.schedule")
-    s = te.create_schedule(d.output)
-    for x in d.between:
-        s[x].compute_inline()
+    s: te.Schedule = begin(d.output, d.between)
     where = placement_of(target)
     if where is not None:
         _need_two(d)

@@ -11,7 +11,7 @@ from typing import Literal
 from tecomp import Target, te
 from tecomp.schedules import reduce
 from tecomp.schedules.fold import one
-from tecomp.schedules.structure import is_own
+from tecomp.schedules.structure import begin, is_own
 from tecomp.schedules.tiles import (
     Size,
     balanced,
@@ -183,9 +183,7 @@ def schedule(op: te.Tensor | Windows, target: Target) -> te.Schedule:
         whole_images: te.Schedule = reduce.schedule(op, target)
         return whole_images
     d = need_windows(op, "pool.schedule")
-    s = te.create_schedule(d.output)
-    for x in d.between:
-        s[x].compute_inline()
+    s: te.Schedule = begin(d.output, d.between)
     windows_at_root(s, d, target)
     return s
 

@@ -13,6 +13,7 @@ from tecomp import Target, te
 from tecomp.schedules.elementwise import is_one, is_short
 from tecomp.schedules.fold import LONG, fold, one
 from tecomp.schedules.reductions import Reduction, need_reduction
+from tecomp.schedules.structure import begin
 from tecomp.schedules.tiles import (
     balanced,
     ceil_div,
@@ -129,9 +130,7 @@ def schedule(op: te.Tensor | Reduction, target: Target) -> te.Schedule:
         ScheduleError: as `describe`.
     """
     d = need_reduction(op, "reduce.schedule")
-    s = te.create_schedule(d.output)
-    for x in d.between:
-        s[x].compute_inline()
+    s: te.Schedule = begin(d.output, d.between)
     reduce_at_root(s, d, target)
     return s
 

@@ -12,6 +12,21 @@ def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | No
     return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
 
 
+def begin(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
+    """A schedule of a result, with the stages on the way to it computed where they are used.
+
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    >>> C = te.compute((4,), lambda i: B[i] * 2.0, name="C")
+    >>> begin(C, [B]).trace.to_json().count("compute_inline")
+    1
+    """
+    s = te.create_schedule(output)
+    for x in between:
+        s[x].compute_inline()
+    return s
+
+
 def is_computed(x: te.Tensor) -> bool:
     """Whether it is not given by the caller."""
     return bool(x.op.input_tensors)
