@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.fold import fold
 from tecomp.schedules.reduce import across_rows
-from tecomp.schedules.reductions import need_reduction
-from tecomp.schedules.structure import is_own
-from tecomp.schedules.tiles import Size, core_of, lanes_of, product
+from tecomp.schedules.structure.reductions import need_reduction
+from tecomp.schedules.structure.sizes import Size, product
+from tecomp.schedules.structure.stages import is_own
+from tecomp.schedules.tiling.fold import fold
+from tecomp.schedules.tiling.tiles import core_of, lanes_of
+from tecomp.schedules.tiling.transposed import are_turned, number_of, turn_where_used, turned
 from tecomp.schedules.transpose import describe
-from tecomp.schedules.turned import are_turned, number_of, turn_where_used, turned
 
 Operation = Literal["argmax", "argmin"]
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 from math import e, inf, log2, sqrt
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import (
+from tecomp.schedules.structure.sizes import Size
+from tecomp.schedules.tiling.tiles import (
     RegisterTile,
-    Size,
     balanced,
     core_of,
     fill_registers,
     register_tile,
     walk_squares,
 )
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.tiling.types import wide_type
 
 _GROUP = 16
 """Queries of a group. If later keys are hidden, a group walks to the last that one of it sees."""

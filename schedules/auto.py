@@ -13,21 +13,22 @@ from copy import copy
 from functools import partial
 
 from tecomp import ScheduleError, Target, accesses, te
-from tecomp.schedules import matmul, on_cores
-from tecomp.schedules.contraction import of_images
+from tecomp.schedules import matmul
 from tecomp.schedules.conv2d import convolution_at_root
-from tecomp.schedules.convolutions import Convolution, convolution_of
-from tecomp.schedules.groups import Group, are_rows, groups_of, program_of
-from tecomp.schedules.loops import any_at_root, is_shared_in_tiles
-from tecomp.schedules.placement import placement_of
 from tecomp.schedules.pool import windows_at_root
-from tecomp.schedules.products import Product, product_of
+from tecomp.schedules.programs.groups import Group, are_rows, groups_of, program_of
+from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.reduce import reduce_at_root
-from tecomp.schedules.reductions import Reduction, reduction_of
 from tecomp.schedules.rows import rows_at_root, schedule_rows
-from tecomp.schedules.structure import is_pointwise, is_untouched, unconverted
+from tecomp.schedules.scratchpads import on_cores
+from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.structure.contraction import of_images
+from tecomp.schedules.structure.convolutions import Convolution, convolution_of
+from tecomp.schedules.structure.products import Product, product_of
+from tecomp.schedules.structure.reductions import Reduction, reduction_of
+from tecomp.schedules.structure.stages import is_pointwise, is_untouched, unconverted
+from tecomp.schedules.structure.windows import Windows, windows_of
 from tecomp.schedules.transpose import formula_at_root
-from tecomp.schedules.windows import Windows, windows_of
 
 Walk = Callable[[te.Schedule, Target], None]
 

@@ -18,17 +18,18 @@ from dataclasses import replace
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules import image_tiles, on_cores
-from tecomp.schedules.contraction import of_images
-from tecomp.schedules.convolutions import Convolution, need_convolution
-from tecomp.schedules.dots import add_dots, dot_types, sum_in_vectors
-from tecomp.schedules.epilogue import finished
-from tecomp.schedules.fold import one
-from tecomp.schedules.image_tiles import Plan
-from tecomp.schedules.placement import placement_of
-from tecomp.schedules.structure import begin, is_own
-from tecomp.schedules.tiles import keep_tile, walk_squares, walk_tiles
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.scratchpads import on_cores
+from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.structure.contraction import of_images
+from tecomp.schedules.structure.convolutions import Convolution, need_convolution
+from tecomp.schedules.structure.stages import begin, is_own
+from tecomp.schedules.tiling import image_tiles
+from tecomp.schedules.tiling.dots import add_dots, dot_types, sum_in_vectors
+from tecomp.schedules.tiling.epilogue import finished
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.image_tiles import Plan
+from tecomp.schedules.tiling.tiles import keep_tile, walk_squares, walk_tiles
+from tecomp.schedules.tiling.types import wide_type
 
 Layout = Literal["NHWC", "NCHW"]
 Pair = int | tuple[int, int]

@@ -20,20 +20,23 @@ their sums follow from one another, and are turned back.
 from __future__ import annotations
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.structure import is_own, is_scan, scanned
-from tecomp.schedules.tiles import (
-    Size,
-    ceil_div,
+from tecomp.schedules.structure.sizes import Size, ceil_div, round_up
+from tecomp.schedules.structure.stages import is_own, is_scan, scanned
+from tecomp.schedules.tiling.streams import stream_large
+from tecomp.schedules.tiling.tiles import (
     core_of,
     elements_at_hand,
     lanes_of,
-    round_up,
-    stream_large,
     walk_squares,
     width_of,
 )
-from tecomp.schedules.turned import are_long_rows_turned, number_of, turn_where_used, turned
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.tiling.transposed import (
+    are_long_rows_turned,
+    number_of,
+    turn_where_used,
+    turned,
+)
+from tecomp.schedules.tiling.types import wide_type
 
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two

@@ -15,29 +15,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tecomp import ScheduleError, Target, te
-from tecomp.schedules import on_cores
-from tecomp.schedules.contraction import of_matrices
-from tecomp.schedules.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
-from tecomp.schedules.elementwise import is_one, is_short
-from tecomp.schedules.epilogue import finished
-from tecomp.schedules.fold import one
-from tecomp.schedules.placement import placement_of
-from tecomp.schedules.products import Factor, Product, need_product, operand
-from tecomp.schedules.structure import begin, is_computed, unconverted
-from tecomp.schedules.thin import stream
-from tecomp.schedules.tiles import (
+from tecomp.schedules.products.thin import stream
+from tecomp.schedules.scratchpads import on_cores
+from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.structure.contraction import of_matrices
+from tecomp.schedules.structure.products import Factor, Product, need_product, operand
+from tecomp.schedules.structure.sizes import ceil_div, is_one, product, round_up
+from tecomp.schedules.structure.stages import begin, is_computed, unconverted
+from tecomp.schedules.tiling.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
+from tecomp.schedules.tiling.epilogue import finished
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.streams import is_short
+from tecomp.schedules.tiling.tiles import (
     RegisterTile,
     balanced,
-    ceil_div,
     core_of,
     keep_tile,
-    product,
     register_tile,
-    round_up,
     used_share,
     walk_tiles,
 )
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.tiling.types import wide_type
 
 PACKED_ROWS_PAY = 32
 """Column tiles from which on packing the rows pays: each packed value is used once for each."""

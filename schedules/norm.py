@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tecomp import Target, te
 from tecomp.schedules.rows import schedule_rows
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.tiling.types import wide_type
 
 
 def layer_norm(

@@ -10,19 +10,12 @@ from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules import reduce
-from tecomp.schedules.fold import one
-from tecomp.schedules.structure import begin, is_own
-from tecomp.schedules.tiles import (
-    Size,
-    balanced,
-    ceil_div,
-    core_of,
-    lanes_of,
-    product,
-    width_of,
-)
-from tecomp.schedules.types import wide_type
-from tecomp.schedules.windows import Windows, need_windows, windows_of
+from tecomp.schedules.structure.sizes import Size, ceil_div, product
+from tecomp.schedules.structure.stages import begin, is_own
+from tecomp.schedules.structure.windows import Windows, need_windows, windows_of
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.tiles import balanced, core_of, lanes_of, width_of
+from tecomp.schedules.tiling.types import wide_type
 
 Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]

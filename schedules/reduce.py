@@ -10,20 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules.elementwise import is_one, is_short
-from tecomp.schedules.fold import LONG, fold, one
-from tecomp.schedules.reductions import Reduction, need_reduction
-from tecomp.schedules.structure import begin
-from tecomp.schedules.tiles import (
-    balanced,
-    ceil_div,
-    core_of,
-    elements_at_hand,
-    lanes_of,
-    product,
-    width_of,
-)
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.structure.reductions import Reduction, need_reduction
+from tecomp.schedules.structure.sizes import ceil_div, is_one, product
+from tecomp.schedules.structure.stages import begin
+from tecomp.schedules.tiling.fold import LONG, fold, one
+from tecomp.schedules.tiling.streams import is_short
+from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
+from tecomp.schedules.tiling.types import wide_type
 
 Operation = Literal["sum", "mean", "prod", "max", "min"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import Target, te
-from tecomp.schedules.fold import fold
-from tecomp.schedules.placement import placement_of
-from tecomp.schedules.row_blocks import schedule_blocks
-from tecomp.schedules.tiles import core_of, lanes_of, walk_squares, width_of
+from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
+from tecomp.schedules.tiling.fold import fold
+from tecomp.schedules.tiling.tiles import core_of, lanes_of, walk_squares, width_of
 
 _SHORT = 4
 """Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""

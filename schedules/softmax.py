@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tecomp import Target, te
 from tecomp.schedules.rows import schedule_rows
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.tiling.types import wide_type
 
 
 def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.tiles import core_of, lanes_of
+from tecomp.schedules.tiling.tiles import core_of, lanes_of
 
 _ROWS = 4
 """Rows of a tile: the first step is repeated for those at its edge only."""

@@ -14,8 +14,10 @@ from math import prod
 from typing import TypeAlias
 
 from tecomp import IndexMap, LayoutError, Target, te
-from tecomp.schedules.elementwise import Moved, inline_chain, reads_of_chain, run_length, stream
-from tecomp.schedules.tiles import ceil_div, core_of, lanes_of, stream_large, width_of
+from tecomp.schedules.structure.chains import Moved, inline_chain, reads_of_chain, run_length
+from tecomp.schedules.structure.sizes import ceil_div
+from tecomp.schedules.tiling.streams import stream, stream_large
+from tecomp.schedules.tiling.tiles import core_of, lanes_of, width_of
 
 _LINE_BYTES = 64
 _LINES = 4

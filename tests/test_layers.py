@@ -75,6 +75,16 @@ INSIDE = {
         {"pipeline"},
         {"__init__"},
     ],
+    "schedules": [
+        {"structure"},
+        {"intrinsics", "tiling"},
+        {"products", "scratchpads"},
+        {"attention", "cumsum", "elementwise", "rows", "stencil", "transpose"},
+        {"activations", "conv2d", "matmul", "norm", "reduce", "softmax"},
+        {"argreduce", "pool", "programs"},
+        {"auto"},
+        {"__init__"},
+    ],
 }
 
 # Who may touch a library that not everybody should have to know (or to wait for).

@@ -101,6 +101,11 @@ def test_the_list_of_packages_is_the_tree() -> None:
         for path in (ROOT / "tecomp").rglob("__init__.py")
     }
 
+    tree |= {
+        ".".join([name, *path.parent.relative_to(home).parts])
+        for name, home in LIBRARIES.items() for path in home.rglob("*.py")
+    }
+
     assert setuptools["packages"] == sorted(tree | LIBRARIES.keys())
     assert setuptools["package-dir"] == {name: home.name for name, home in LIBRARIES.items()}
 

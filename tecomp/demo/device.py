@@ -10,8 +10,8 @@ from tecomp import te
 from tecomp.demo.programs import Program, Tensors, written
 from tecomp.errors import CapacityError
 from tecomp.machine.descriptor import Target
-from tecomp.schedules.placement import HOST, Placement, number, placement_of
-from tecomp.schedules.tiles import balanced, ceil_div
+from tecomp.schedules.scratchpads.placement import HOST, Placement, number, placement_of
+from tecomp.schedules.tiling.tiles import balanced, ceil_div
 
 FLOAT = "float32"
 BORDER = 4  # pixels that a window reaches beyond the part that it is for

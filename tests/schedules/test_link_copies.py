@@ -13,9 +13,9 @@ from tecomp import LowerError, Target, TargetError, te
 from tecomp.ir.language.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.model.report import Report
-from tecomp.schedules.copies import copy_intrinsic
-from tecomp.schedules.placement import placement_of, sizes_of
-from tecomp.schedules.vectors import vector_intrinsic
+from tecomp.schedules.intrinsics.copies import copy_intrinsic
+from tecomp.schedules.intrinsics.vectors import vector_intrinsic
+from tecomp.schedules.scratchpads.placement import placement_of, sizes_of
 
 # Neither sticks nor tiles: what is moved at once is a burst.
 TOY = read_target('''name = "toy"

@@ -13,7 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.language.dtype import DType
 from tecomp.schedules import activations, matmul
-from tecomp.schedules.tiles import round_up
+from tecomp.schedules.structure.sizes import round_up
 from tests.strategies.fenced import call_fenced
 
 CPU = tecomp.Target.load("cpu")

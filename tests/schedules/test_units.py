@@ -13,8 +13,8 @@ import pytest
 import tecomp
 from tecomp import Target, te
 from tecomp.ir.language.dtype import DType
-from tecomp.schedules import units
-from tecomp.schedules.placement import sizes_of
+from tecomp.schedules.intrinsics import units
+from tecomp.schedules.scratchpads.placement import sizes_of
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh")
 

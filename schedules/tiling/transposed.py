@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import te
-from tecomp.schedules.tiles import Size, product, walk_squares
+from tecomp.schedules.structure.sizes import Size, product
+from tecomp.schedules.tiling.tiles import walk_squares
 
 _MOST = 256
 """Elements of a row up to which a few rows, turned, stay in the first cache."""

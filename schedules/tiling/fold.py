@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.tiles import ceil_div, lanes_of
+from tecomp.schedules.structure.sizes import ceil_div
+from tecomp.schedules.tiling.tiles import lanes_of
 
 ACCUMULATORS = 4
 """Vectors of partial results: a sum waits for the one before, so several are under way."""

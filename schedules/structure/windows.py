@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp import Access, ScheduleError, accesses, te
-from tecomp.schedules.structure import steps_to_reduction
+from tecomp.schedules.structure.stages import steps_to_reduction
 
 
 @dataclass(frozen=True)

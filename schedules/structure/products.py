@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tecomp import Access, ScheduleError, accesses, te
-from tecomp.schedules.elementwise import is_one
-from tecomp.schedules.structure import is_own, steps_to_reduction
-from tecomp.schedules.tiles import Size, product
+from tecomp.schedules.structure.sizes import Size, is_one, product
+from tecomp.schedules.structure.stages import is_own, steps_to_reduction
 
 
 @dataclass(frozen=True)

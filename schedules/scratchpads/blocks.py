@@ -8,10 +8,10 @@ from itertools import product as combinations
 from math import prod
 
 from tecomp import te
-from tecomp.schedules.contraction import Contraction, Sizes
-from tecomp.schedules.placement import Placement, number
-from tecomp.schedules.tiles import ceil_div, round_up
-from tecomp.schedules.units import TileProduct, tile_product
+from tecomp.schedules.intrinsics.units import TileProduct, tile_product
+from tecomp.schedules.scratchpads.placement import Placement, number
+from tecomp.schedules.structure.contraction import Contraction, Sizes
+from tecomp.schedules.structure.sizes import ceil_div, round_up
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
 """For axes of the result by number the axes of the grid, and how many cores along each."""

@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
-from typing import TypeAlias
 
 from tecomp import Core, Target, TargetError, te
-
-_STREAM = "global.stream"
+from tecomp.schedules.structure.sizes import Size, ceil_div, round_up
 
 _SPARE = 2
 """Vector registers that hold no sum and no column: the value of a row, and one on the way."""
-
-
-Size: TypeAlias = "int | te.Expr"
-"""An extent: a number, or what the arguments say."""
-
-
-def product(sizes: Iterable[Size]) -> Size:
-    """All sizes multiplied together."""
-    result: Size = 1
-    for size in sizes:
-        result = result * size
-    return result
-
-
-def ceil_div(n: int, factor: int) -> int:
-    """`n / factor`, rounded up."""
-    return -(-n // factor)
-
-
-def round_up(n: int, multiple: int) -> int:
-    """The least multiple of a number that is not below `n`.
-
-    >>> round_up(10, 4), round_up(12, 4)
-    (12, 12)
-    """
-    return ceil_div(n, multiple) * multiple
 
 
 def used_share(extent: Size, size: int) -> float:
@@ -71,7 +41,8 @@ def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
         return most
     parts = max(ceil_div(extent, most), 1)
     parts = min(round_up(parts, share), max(ceil_div(extent, unit), 1))
-    return round_up(max(ceil_div(extent, parts), 1), unit)
+    size: int = round_up(max(ceil_div(extent, parts), 1), unit)
+    return size
 
 
 @dataclass(frozen=True)
@@ -202,15 +173,3 @@ def core_of(target: Target) -> Core:
     return target.core
 
 
-def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """Store a result past the caches if it fills the last one alone.
-
-    It would be gone from there before anybody reads it, and each of its lines would have been read
-    before it is written. This is for results that are written in order: a line that is filled part
-    by part, with others in between, would go to memory once for each part.
-    """
-    sizes = [extent for extent in output.shape if isinstance(extent, int)]
-    if len(sizes) < len(output.shape) or _STREAM not in target.memories:
-        return
-    if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
-        s[output].set_scope(_STREAM)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.structure import unconverted
-from tecomp.schedules.tiles import core_of
+from tecomp.schedules.structure.stages import unconverted
+from tecomp.schedules.tiling.tiles import core_of
 
 _BYTES = ("int8", "uint8")
 

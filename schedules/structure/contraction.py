@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp import te
-from tecomp.schedules.convolutions import Convolution
-from tecomp.schedules.products import Product
-from tecomp.schedules.structure import unconverted
-from tecomp.schedules.tiles import ceil_div
+from tecomp.schedules.structure.convolutions import Convolution
+from tecomp.schedules.structure.products import Product
+from tecomp.schedules.structure.sizes import ceil_div
+from tecomp.schedules.structure.stages import unconverted
 
 Sizes = Mapping[te.IterVar, int]
 """Extents of parts of axes."""

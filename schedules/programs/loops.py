@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import Access, Target, accesses, te
-from tecomp.schedules.elementwise import is_one
-from tecomp.schedules.fold import one
-from tecomp.schedules.tiles import balanced, lanes_of, product
+from tecomp.schedules.structure.sizes import is_one, product
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.tiles import balanced, lanes_of
 from tecomp.schedules.transpose import formula_at_root
 
 _TILE = 8

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, TargetError, te
-from tecomp.schedules.tiles import ceil_div, round_up
+from tecomp.schedules.structure.sizes import ceil_div, round_up
 
 HOST = "global"
 """The memory in which callers have their arrays."""

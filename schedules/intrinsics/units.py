@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import Target, te
-from tecomp.schedules.copies import copied_links, copy_intrinsic
-from tecomp.schedules.vectors import vector_intrinsics
+from tecomp.schedules.intrinsics.copies import copied_links, copy_intrinsic
+from tecomp.schedules.intrinsics.vectors import vector_intrinsics
 
 
 @dataclass(frozen=True)

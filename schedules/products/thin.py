@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.elementwise import is_one
-from tecomp.schedules.fold import one
-from tecomp.schedules.products import Product
-from tecomp.schedules.structure import unconverted
-from tecomp.schedules.tiles import (
-    RegisterTile,
-    Size,
-    balanced,
-    ceil_div,
-    core_of,
-    register_tile,
-    walk_tiles,
-)
+from tecomp.schedules.structure.products import Product
+from tecomp.schedules.structure.sizes import Size, ceil_div, is_one
+from tecomp.schedules.structure.stages import unconverted
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.tiles import RegisterTile, balanced, core_of, register_tile, walk_tiles
 
 
 def stream(s: te.Schedule, d: Product, target: Target) -> None:

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.convolutions import Convolution
-from tecomp.schedules.tiles import (
-    RegisterTile,
-    balanced,
-    ceil_div,
-    core_of,
-    product,
-    used_share,
-)
+from tecomp.schedules.structure.convolutions import Convolution
+from tecomp.schedules.structure.sizes import ceil_div, product
+from tecomp.schedules.tiling.tiles import RegisterTile, balanced, core_of, used_share
 
 _ROWS = 4
 """Rows of a block where it is open how long they are."""

@@ -10,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tecomp import Layout, te
-from tecomp.schedules.blocks import Plan, is_tiled, is_turned_and_padded, matrix_order, plan
-from tecomp.schedules.contraction import Contraction
-from tecomp.schedules.placement import HOST, Map, Placement, sizes_of
+from tecomp.schedules.scratchpads.blocks import (
+    Plan,
+    is_tiled,
+    is_turned_and_padded,
+    matrix_order,
+    plan,
+)
+from tecomp.schedules.scratchpads.placement import HOST, Map, Placement, sizes_of
+from tecomp.schedules.structure.contraction import Contraction
 
 
 def schedule(s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.convolutions import convolution_of
-from tecomp.schedules.elementwise import is_one, same_shape
-from tecomp.schedules.products import product_of
-from tecomp.schedules.structure import is_pointwise, is_same
-from tecomp.schedules.tiles import Size, core_of, width_of
-from tecomp.schedules.windows import windows_of
+from tecomp.schedules.structure.convolutions import convolution_of
+from tecomp.schedules.structure.products import product_of
+from tecomp.schedules.structure.sizes import Size, is_one, same_shape
+from tecomp.schedules.structure.stages import is_pointwise, is_same
+from tecomp.schedules.structure.windows import windows_of
+from tecomp.schedules.tiling.tiles import core_of, width_of
 
 _FREE = 4
 """Operations for each element that are no more than storing and loading it."""

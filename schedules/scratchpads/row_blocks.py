@@ -10,8 +10,9 @@ from __future__ import annotations
 from math import prod
 
 from tecomp import te
-from tecomp.schedules.placement import Placement, sizes_of
-from tecomp.schedules.tiles import balanced, ceil_div
+from tecomp.schedules.scratchpads.placement import Placement, sizes_of
+from tecomp.schedules.structure.sizes import ceil_div
+from tecomp.schedules.tiling.tiles import balanced
 
 
 def schedule_blocks(s: te.Schedule, output: te.Tensor, where: Placement) -> None:

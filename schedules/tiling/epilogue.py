@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tecomp import te
-from tecomp.schedules.types import wide_type
+from tecomp.schedules.tiling.types import wide_type
 
 
 def finished(

@@ -1,0 +1,7 @@
+"""Operations for `s[T].tensorize`: those of processors, and those that targets describe."""
+
+from __future__ import annotations
+
+from tecomp.schedules.intrinsics.processors import bf16_dot, intrinsics, vnni
+
+__all__ = ["bf16_dot", "intrinsics", "vnni"]

@@ -1,0 +1,1 @@
+"""How products of matrices run on a processor: what is planned, and the loops."""

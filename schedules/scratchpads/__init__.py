@@ -1,0 +1,1 @@
+"""Schedules for machines with scratchpads: places, blocks, cores."""

@@ -1,0 +1,1 @@
+"""What programs are, read off their access relations: products, windows, reductions."""

@@ -1,0 +1,86 @@
+"""Chains of formulas: what they read, and how many of their axes memory has in one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp import accesses, te
+from tecomp.schedules.structure.sizes import same_shape
+from tecomp.schedules.structure.stages import is_pointwise, is_same
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A read of a chain of formulas, in the axes of its result.
+
+    Attributes:
+        tensor: what is read.
+        dims: for each of its dimensions the axis of the result that it is; None for another index.
+        used: all axes that move it.
+    """
+
+    tensor: te.Tensor
+    dims: tuple[int | None, ...]
+    used: frozenset[int]
+
+
+
+def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
+    """Compute what leads to `output` where it is used, but for stages of another shape.
+
+    The elements of those are needed several times; they are computed once.
+    """
+    for stage in s.stages:
+        if stage.op is not output.op and _is_link(stage.op.output(0), output):
+            stage.compute_inline()
+
+
+
+def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
+    return bool(is_pointwise(x) and same_shape(x.shape, output.shape))
+
+
+
+def run_length(output: te.Tensor) -> int:
+    """How many of the last axes can be walked through as one.
+
+    Along those, each place that is read either moves on with the result or stays where it is.
+    """
+    reads = reads_of_chain(output)
+    rank = len(output.shape)
+
+    def moving(back: int) -> list[bool] | None:
+        """Whether each read moves on along an axis; None if one moves in another way."""
+        found = [_moves(read, rank - back, back) for read in reads]
+        return None if None in found else [each is True for each in found]
+
+    length = 1
+    while length < rank and (next_ := moving(length + 1)) is not None and next_ == moving(1):
+        length += 1
+    return length
+
+
+
+def reads_of_chain(output: te.Tensor) -> list[Moved]:
+    """What `output` reads, also through stages that are computed where they are used."""
+    found: list[Moved] = []
+    todo = [output]
+    while todo:
+        x = todo.pop()
+        place = {axis: k for k, axis in enumerate(x.op.axis)}
+        for read in accesses(x).reads:
+            if _is_link(read.tensor, output) and is_same(read.axes, x.op.axis):
+                todo.append(read.tensor)
+                continue
+            dims = tuple(None if axis is None else place.get(axis) for axis in read.axes)
+            used = {place[axis] for index in read.index for axis in index.axes if axis in place}
+            found.append(Moved(read.tensor, dims, frozenset(used)))
+    return found
+
+
+
+def _moves(read: Moved, axis: int, back: int) -> bool | None:
+    """Whether a read moves on as an axis of the result does; None if it moves in another way."""
+    if axis not in read.used:
+        return False
+    return True if len(read.dims) >= back and read.dims[-back] == axis else None

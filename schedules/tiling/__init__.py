@@ -1,0 +1,1 @@
+"""What schedules of processors are made of: tiles, vectors, folds, dot products."""

@@ -1,0 +1,67 @@
+"""Walks through memory in order, a vector at a time."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tecomp import Target, te
+from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
+
+_STREAM = "global.stream"
+
+_VECTORS = 2
+"""Vectors that are computed at a time: what a formula has of constants is loaded once for both."""
+
+_FEW = 4
+"""Vectors of a row up to which it is walked through together with the next."""
+
+
+def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> None:
+    """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
+
+    A chunk is as long as fits the first cache several times: long enough to be worth its start,
+    short enough that there is one for each core.
+
+    Args:
+        s: the schedule.
+        output: the stage.
+        target: for its vectors and cache.
+        count: how many of the last axes can be walked through as one.
+    """
+    stage = s[output]
+    *rows, last = stage.op.axis
+    along, unit = last, 1
+    if count > 1 and not isinstance(last.extent, int):
+        # How long a row is, only the call says; one loop through all of them suits any length.
+        along = stage.fuse(*stage.op.axis[-count:])
+        del rows[len(rows) + 1 - count :]
+    elif count > 1 and is_short(last, lanes_of(output, last, target)):
+        along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
+    lanes = lanes_of(output, along, target)
+    lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
+    most = max(elements_at_hand(output, target), unit * lanes)
+    chunk, along = stage.split(along, factor=balanced(along.extent, most, unit * lanes))
+    _, lane = stage.split(along, factor=lanes)
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*rows, chunk))
+
+
+
+def is_short(axis: te.IterVar, lanes: int, few: int = _FEW) -> bool:
+    """Whether an axis is so `few` vectors long that a part of one at its end counts."""
+    return isinstance(axis.extent, int) and axis.extent < few * lanes
+
+
+
+def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+    """Store a result past the caches if it fills the last one alone.
+
+    It would be gone from there before anybody reads it, and each of its lines would have been read
+    before it is written. This is for results that are written in order: a line that is filled part
+    by part, with others in between, would go to memory once for each part.
+    """
+    sizes = [extent for extent in output.shape if isinstance(extent, int)]
+    if len(sizes) < len(output.shape) or _STREAM not in target.memories:
+        return
+    if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
+        s[output].set_scope(_STREAM)
