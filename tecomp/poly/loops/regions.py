@@ -106,8 +106,8 @@ def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.S
     order = isl.Set.read_from_str(CONTEXT, f"{{ [now, other] : {which} }}")
     rest = before.dim(_DIM) - 2
     both = before.intersect(order.add_dims(_DIM, rest).align_params(before.get_space()))
-    there = both.project_out(_DIM, 1, 1).move_dims(_PARAM, position, _DIM, 0, 1)
-    there = there.set_dim_name(_PARAM, position, f"p{position}")
+    there = both.project_out(_DIM, 1, 1).set_dim_name(_DIM, 0, f"p{position}")
+    there = there.move_dims(_PARAM, position, _DIM, 0, 1)
     return there.intersect_params(scope.context).coalesce()
 
 

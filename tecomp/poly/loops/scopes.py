@@ -89,11 +89,11 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
             points = points.fix_val(_DIM, k, int(value.value)).project_out(_DIM, k, 1)
     if not fresh:
         return points
-    first = points.dim(_PARAM)
-    points = points.move_dims(_PARAM, first, _DIM, 0, len(fresh))
-    for k, name in enumerate(fresh, first):
-        points = points.set_dim_name(_PARAM, k, name)
-    return points
+    # Named before they move: the parts of a union may have other names for its coordinates, which
+    # isl does not mind as long as they are no parameters.
+    for k, name in enumerate(fresh):
+        points = points.set_dim_name(_DIM, k, name)
+    return points.move_dims(_PARAM, points.dim(_PARAM), _DIM, 0, len(fresh))
 
 
 def first_dims(points: isl.Set, count: int) -> isl.Set:
