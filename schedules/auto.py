@@ -19,9 +19,10 @@ from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.programs.groups import Group, are_rows, groups_of, program_of
 from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.reduce import reduce_at_root
-from tecomp.schedules.rows import rows_at_root, schedule_rows
+from tecomp.schedules.rows import rows_at_root
 from tecomp.schedules.scratchpads import on_cores
-from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, Placement, placement_of
+from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
 from tecomp.schedules.structure.contraction import of_images
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.products import Product, product_of
@@ -33,7 +34,11 @@ from tecomp.schedules.transpose import formula_at_root
 Walk = Callable[[te.Schedule, Target], None]
 
 
-def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedule:
+def auto(
+    outputs: te.Tensor | Sequence[te.Tensor],
+    target: Target,
+    layouts: Layouts = NO_LAYOUTS,
+) -> te.Schedule:
     """A schedule for a program that nobody scheduled.
 
     Its `trace` prints as a schedule that can be taken over and changed.
@@ -42,6 +47,11 @@ def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedul
         outputs: the results: one tensor or several.
         target: the machine. On one with scratchpads, a product, a convolution, or rows that follow
             from rows use them; everything else is computed where it is.
+        layouts: where elements of tensors that the caller passes are, for those that are not in
+            their usual order.
+
+    Raises:
+        LayoutError: a layout is not one of its tensor.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> k = te.reduce_axis((0, 200), name="k")
@@ -52,12 +62,19 @@ def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedul
     True
     """
     results = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
+    where = placement_of(target, layouts)
+    done = _on_cores(results, where) if where is not None else None
+    if done is not None:
+        return done
     s = te.create_schedule(results)
-    where = placement_of(target)
-    if where is not None:
-        return _on_cores(results, target) or s
-    if target.core is None:
-        return s
+    s = s if target.core is None else _in_caches(s, target)
+    for x, layout in layouts.items():
+        s[x].transform_layout(layout, loops="logical")
+    return s
+
+
+def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
+    """The schedule with loops for a processor."""
     groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
@@ -66,28 +83,25 @@ def auto(outputs: te.Tensor | Sequence[te.Tensor], target: Target) -> te.Schedul
     return s
 
 
-def _on_cores(results: Sequence[te.Tensor], target: Target) -> te.Schedule | None:
+def _on_cores(results: Sequence[te.Tensor], where: Placement) -> te.Schedule | None:
     """A schedule for scratchpads, if a program is one product, one convolution, or rows."""
     if len(results) != 1:
         return None
     (output,) = results
     s = te.create_schedule(output)
-    where = placement_of(target)
     product, convolution = product_of(output), convolution_of(output)
-    assert where is not None
     try:
         if product is not None:
-            done: te.Schedule = matmul.schedule(product, target)
-            return done
-        if convolution is not None:
+            matmul.product_on_cores(s, product, where)
+        elif convolution is not None:
             on_cores.schedule(s, output, of_images(convolution), where)
-            return s
-        if are_rows(program_of(s)):
-            rows: te.Schedule = schedule_rows(output, target)
-            return rows
+        elif are_rows(program_of(s)):
+            schedule_blocks(s, output, where)
+        else:
+            return None
     except ScheduleError:
         return None
-    return None
+    return s
 
 
 def _scheduled(s: te.Schedule, group: Group, target: Target) -> te.Schedule:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from tecomp import ScheduleError, Target, te
 from tecomp.schedules.products.thin import stream
 from tecomp.schedules.scratchpads import on_cores
-from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.scratchpads.placement import Placement, placement_of
 from tecomp.schedules.structure.contraction import of_matrices
 from tecomp.schedules.structure.products import Factor, Product, need_product, operand
 from tecomp.schedules.structure.sizes import ceil_div, is_one, product, round_up
-from tecomp.schedules.structure.stages import begin, is_computed, unconverted
+from tecomp.schedules.structure.stages import is_computed, unconverted
 from tecomp.schedules.tiling.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
 from tecomp.schedules.tiling.epilogue import finished
 from tecomp.schedules.tiling.fold import one
@@ -373,14 +373,27 @@ def schedule(
         ScheduleError: `op` is no product.
     """
     d = need_product(op, "matmul.schedule")
-    s: te.Schedule = begin(d.output, d.between)
+    s: te.Schedule = te.create_schedule(d.output)
     where = placement_of(target)
     if where is not None:
-        _need_two(d)
-        on_cores.schedule(s, d.output, of_matrices(d), where)
-    else:
-        product_at_root(s, d, target, plan)
+        product_on_cores(s, d, where)
+        return s
+    for x in d.between:
+        s[x].compute_inline()
+    product_at_root(s, d, target, plan)
     return s
+
+
+def product_on_cores(s: te.Schedule, d: Product, where: Placement) -> None:
+    """Schedule a product and what is made of it on a machine with scratchpads.
+
+    Raises:
+        ScheduleError: it is a matrix times itself.
+    """
+    _need_two(d)
+    for x in d.between:
+        s[x].compute_inline()
+    on_cores.schedule(s, d.output, of_matrices(d), where)
 
 
 def product_at_root(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tecomp import Layout, te
+from tecomp import te
 from tecomp.schedules.scratchpads.blocks import (
     Plan,
     is_tiled,
@@ -17,7 +17,7 @@ from tecomp.schedules.scratchpads.blocks import (
     matrix_order,
     plan,
 )
-from tecomp.schedules.scratchpads.placement import HOST, Map, Placement, sizes_of
+from tecomp.schedules.scratchpads.placement import Map, Placement, sizes_of
 from tecomp.schedules.structure.contraction import Contraction
 
 
@@ -118,10 +118,7 @@ def walk(s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Place
         where: how that memory is laid out.
     """
     blocks = [()] * (len(loops) - 2) + list(where.blocks(x.dtype))
-    shape = sizes_of(x)
-    layout = Layout.row_major(shape, x.dtype)
-    if where.device != HOST:
-        layout = Layout.of(shape, x.dtype, where.layout(shape, x.dtype, where.device))
+    shape, layout = sizes_of(x), where.whole(x)
 
     def step(dim: int, weight: int) -> int:
         index = [0] * len(shape)

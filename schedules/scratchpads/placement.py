@@ -6,17 +6,23 @@ caches look after themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
+from types import MappingProxyType
 
-from tecomp import Target, TargetError, te
+from tecomp import IndexMap, Layout, Target, TargetError, te
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 
 HOST = "global"
 """The memory in which callers have their arrays."""
 
 Map = Callable[..., list[object]]
+
+Layouts = Mapping[te.Tensor, Layout | IndexMap]
+"""Where elements of whole tensors are, for those that are not where the machine has them."""
+
+NO_LAYOUTS: Layouts = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -28,12 +34,14 @@ class Placement:
         device: its memory for whole tensors, which all cores reach.
         scratchpad: the memory that cores compute in.
         room: bytes of the scratchpad that one core has.
+        given: where elements of some whole tensors are, in place of what the machine says.
     """
 
     target: Target
     device: str
     scratchpad: str
     room: int
+    given: Layouts = field(default_factory=lambda: NO_LAYOUTS)
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that lie side by side in memory: of a row of a tile, or of a stick."""
@@ -171,13 +179,21 @@ class Placement:
         Where that is the memory of the host, it lies as the host has it.
         """
         s[x].set_scope(self.device)
-        if self.device == HOST:
-            return
-        layout = self.layout(sizes_of(x), x.dtype, self.device)
-        if x.op.input_tensors:
+        if x in self.given:
+            s[x].transform_layout(self.given[x], loops="logical")
+        elif self.device != HOST:
+            layout = self.layout(sizes_of(x), x.dtype, self.device)
             s[x].transform_layout(layout, loops="logical")
-        else:
-            s[x].transform_layout(layout)
+
+    def whole(self, x: te.Tensor) -> Layout:
+        """Where the elements of a whole tensor are in the memory of the device."""
+        shape = sizes_of(x)
+        if x in self.given:
+            layout = self.given[x]
+            return layout if isinstance(layout, Layout) else Layout.of(shape, x.dtype, layout)
+        if self.device == HOST:
+            return Layout.row_major(shape, x.dtype)
+        return Layout.of(shape, x.dtype, self.layout(shape, x.dtype, self.device))
 
     def keep(self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar) -> None:
         """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes."""
@@ -229,7 +245,7 @@ class Placement:
         return inner
 
 
-def placement_of(target: Target) -> Placement | None:
+def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | None:
     """Where operands go on a machine with scratchpads; None for a machine without.
 
     Whole tensors are in the memory that links bring them to from the host; of a machine that shares
@@ -257,7 +273,7 @@ def placement_of(target: Target) -> Placement | None:
         sharers = 1 if memory.scope == "core" else target.cores
         room = memory.usable_bytes // sharers
         device = [*filled, *images, HOST][0]
-        return Placement(target, device, name, room - room % memory.alignment_bytes)
+        return Placement(target, device, name, room - room % memory.alignment_bytes, given)
     return None
 
 

@@ -183,3 +183,33 @@ def test_rows_on_machines_with_scratchpads(name: str) -> None:
     B = softmax.define(A)
 
     assert auto(B, machine).trace.to_json() == softmax.schedule(B, machine).trace.to_json()
+
+
+@pytest.mark.parametrize("name", ["cpu", "stick128", "tensix_wh", "vtcm2d"])
+@pytest.mark.parametrize("kind", ["product", "sum", "formula"])
+def test_layouts_of_what_the_caller_passes(name: str, kind: str) -> None:
+    A, B = te.placeholder((40, 70), name="A"), te.placeholder((70, 50), name="B")
+    k = te.reduce_axis((0, 40), name="k")
+    C = {
+        "product": product(A, B, "C"),
+        "sum": te.compute((70,), lambda i: te.sum(A[k, i], axis=k), name="C"),
+        "formula": te.compute((40, 70), lambda i, j: A[i, j] * B[j, 0], name="C"),
+    }[kind]
+    turned = tecomp.Layout.of((40, 70), "float32", lambda i, j: [j // 4, i, j % 4])
+    blocks = tecomp.IndexMap.from_func(
+        lambda *i: [i[-1] % 7, *i[:-1], i[-1] // 7], ndim=len(C.shape)
+    )
+    target = tecomp.Target.load(name)
+    s = auto(C, target, layouts={A: turned, C: blocks})
+    args = [x for x in (A, B, C) if x in (A, C) or kind != "sum"]
+    kernel = tecomp.build(s, args, target)
+    a, b = np.random.default_rng(0).random((2, 70, 50), np.float32)
+    a = a.ravel()[:2800].reshape(40, 70)
+    c = kernel.empty(C)
+
+    kernel(*(kernel.pack(x, value) for x, value in ((A, a), (B, b)) if x in args), c)
+
+    assert kernel.pack(A, a).shape == turned.physical_shape
+    assert c.shape[0] == 7
+    expected = {"product": a @ b, "sum": a.sum(0), "formula": a * b[:, 0]}[kind]
+    np.testing.assert_allclose(kernel.unpack(C, c), expected, rtol=1e-5)
