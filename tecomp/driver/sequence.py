@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from tecomp.codegen.llvm.cached import cached_object
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.driver.cached import Build
+from tecomp.driver.codes import Codes
 from tecomp.driver.reporting import report_of
 from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import Lowered
@@ -73,42 +73,54 @@ def part_of(build: Build) -> Part:
     return Part(build, lowered, module_text(lowered.final, build.options))
 
 
-def linked_sequence(
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Kernels that run one after another, as one function in machine code.
+
+    Attributes:
+        face: what a caller has to know.
+        params: arrays that a caller passes, as they are seen in a program.
+        images: the code of the kernels, each once, and of what calls them.
+    """
+
+    face: Interface
+    params: tuple[Buffer, ...]
+    images: tuple[bytes, ...]
+
+    def linked(self) -> Kernel:
+        """It, ready to be called."""
+        head = self.face.head
+        code = link(self.images, self.face.entry)
+        return Kernel(Compiled(self.face, code, Options(), lambda: head), self.params)
+
+
+def sequence_of(
     name: str,
-    parts: Sequence[Part],
     calls: Sequence[tuple[Part, Sequence[Given | Held]]],
     params: Sequence[Buffer],
     outputs: Container[Buffer],
     bytes_held: int,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Kernel:
+    codes: Codes,
+) -> Code:
     """The kernel that calls others in order.
 
     Args:
         name: of it.
-        parts: the kernels, each once.
         calls: in order, each with the kernel's arguments.
         params: arrays that a caller passes.
         outputs: those of them that are written to.
         bytes_held: of the memory between kernels.
-        progress: called with the number of kernels that are compiled so far.
+        codes: where the machine code of the kernels is made.
+
+    Raises:
+        InternalError: LLVM refuses a module.
     """
-    images = _compiled(parts, progress)
+    parts = list({id(part): part for part, _ in calls}.values())
     steps = [Step(p.module.entry, tuple(given), p.module.sites) for p, given in calls]
     is_parallel = any(part.is_parallel for part in parts)
     text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
-    linked = link([*images, cached_object(text.source)], text.entry)
+    images = (*(codes.image(part.module) for part in parts), cached_object(text.source))
     head = PrimFunc(name, tuple(map(flattened, params)), SeqStmt(()), ())
     written = tuple(buffer.data for buffer in params if buffer in outputs)
     face = Interface(head, written, text.entry, text.sites, is_parallel)
-    return Kernel(Compiled(face, linked, Options(), lambda: head, text), params)
-
-
-def _compiled(parts: Sequence[Part], progress: Callable[[int], None]) -> list[bytes]:
-    """Machine code of each, made by as many threads as there are processors."""
-    images: list[bytes] = []
-    with ThreadPoolExecutor() as pool:
-        for image in pool.map(lambda part: cached_object(part.module.source), parts):
-            images.append(image)
-            progress(len(images))
-    return images
+    return Code(face, tuple(params), images)

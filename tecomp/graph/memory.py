@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp.compute.tensor import Tensor
+from tecomp.graph.dag import Graph
+from tecomp.graph.groups import Group
 from tecomp.ir.algebra.extents import round_up
 
 
@@ -42,6 +44,18 @@ class Plan:
     values: tuple[Value, ...]
     bytes: int
     lower_bound: int
+
+
+def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[int, int]]:
+    """The first and the last kernel that needs each value between kernels."""
+    number = {op: k for k, group in enumerate(groups) for op in group.operations}
+    found: dict[Tensor, tuple[int, int]] = {}
+    for k, group in enumerate(groups):
+        last = max((number[reader] for reader in graph.readers[group.result]), default=k)
+        for tensor in group.result.outputs:
+            if tensor not in graph.outputs:
+                found[tensor] = (k, last)
+    return found
 
 
 def plan_memory(

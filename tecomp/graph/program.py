@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.calls.kernel import Kernel
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.programs import compile
 from tecomp.driver.sequence import Part
 from tecomp.errors import CallError
+from tecomp.graph.asked import Asked
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.memory import Plan, bytes_of
+from tecomp.graph.native import Native
 from tecomp.graph.report import KernelReport, ProgramReport, counted
-from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
 
 
@@ -31,25 +31,6 @@ class Call:
 
     group: Group
     part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What `tecomp.compile` was asked for.
-
-    Attributes:
-        outputs: what is computed.
-        inputs: what the caller passes.
-        target: the machine.
-        constants: what is the same in every call.
-        name: of the program.
-    """
-
-    outputs: tuple[Tensor, ...]
-    inputs: tuple[Tensor, ...]
-    target: Target
-    constants: Mapping[Tensor, Any]
-    name: str
 
 
 def _again(asked: Asked) -> Program:
@@ -73,23 +54,21 @@ class Program:
     """
 
     __slots__ = (
-        "_asked", "_bytes", "_constants", "_kernel", "inputs", "kernels", "memory", "outputs",
+        "_asked", "_constants", "_kernel", "_native", "inputs", "kernels", "memory", "outputs",
         "target",
     )
 
     def __init__(
         self,
         asked: Asked,
-        kernel: Kernel,
+        native: Native,
         kernels: Sequence[Call],
         memory: Plan,
-        constants: np.ndarray[Any, np.dtype[np.uint8]],
-        constant_bytes: int,
     ) -> None:
         self._asked = asked
-        self._kernel = kernel
-        self._constants = constants
-        self._bytes = constant_bytes
+        self._native = native
+        self._kernel = native.run.linked()
+        self._constants = native.constants([*asked.constants.values()])
         self.inputs = asked.inputs
         self.outputs = asked.outputs
         self.kernels = tuple(kernels)
@@ -161,7 +140,7 @@ class Program:
         kernels = tuple(_kernel_report(call, *costs[id(call.part)]) for call in self.kernels)
         return ProgramReport(
             self._kernel.name, self.target.name, kernels, len(costs), self.memory.bytes,
-            self.memory.lower_bound, self._bytes,
+            self.memory.lower_bound, self._native.constant_bytes,
         )
 
     def __repr__(self) -> str:

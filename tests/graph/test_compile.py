@@ -252,6 +252,31 @@ def test_what_follows_from_constants_is_computed_once() -> None:
     assert "exp" not in str(by_product.part.lowered.final)
 
 
+def test_kernels_of_constants_alone_run_once() -> None:
+    X, W, _ = layers(0)
+    squares = product_of(W, W, "squares")
+    cubes = product_of(product_of(W, W, "hidden"), W, "cubes")
+    x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
+    program = tecomp.compile([product_of(X, cubes, "P"), squares], [X], constants={W: w})
+    found, again = program(x)
+
+    # What is asked for is written in each call.
+    assert [call.group.result.name for call in program.kernels] == ["P", "squares"]
+    np.testing.assert_allclose(found, x @ (w @ w @ w), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(again, w @ w, rtol=1e-4, atol=1e-5)
+
+
+def test_constants_may_lie_anywhere_in_memory() -> None:
+    X, W, Y = layers(1)
+    x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
+    shifted = np.frombuffer(b"." + w.T.tobytes(), "float32", offset=1).reshape(w.shape).T
+    assert not shifted.flags.aligned
+    assert not shifted.flags.c_contiguous
+
+    found = tecomp.compile(Y, [X], constants={W: shifted})(x)
+    np.testing.assert_allclose(found, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-5)
+
+
 def test_heads_of_a_row_are_factors_of_products() -> None:
     Q, K = te.placeholder((8, 12), name="Q"), te.placeholder((9, 12), name="K")
     e = te.reduce_axis((0, 4), name="e")
@@ -336,6 +361,14 @@ def test_a_program_may_have_any_name(name: str) -> None:
     found = tecomp.compile(Y, [X, W], name=name)(x, w)
 
     np.testing.assert_allclose(found, np.maximum(np.maximum(x @ w, 0) @ w, 0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["1st sum", "a.b", "größe", "lambda"])
+def test_operations_may_have_any_name(name: str) -> None:
+    (x,) = arrays((SIZE, SIZE))
+    X = te.placeholder(x.shape, name=name)
+
+    np.testing.assert_allclose(tecomp.compile(product_of(X, X, name), [X])(x), x @ x, rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "bfloat16"])

@@ -1,0 +1,50 @@
+"""Machine code of kernels, made by threads: LLVM works while Python lowers the next ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tecomp.codegen.functions.function import ModuleText
+from tecomp.codegen.llvm.cached import cached_object
+from tecomp.machine.host import host_cores
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Machine code of modules, which may still be in the making.
+
+    Attributes:
+        pool: the threads; they run at the same time, as LLVM asks nothing of Python.
+        done: called when a module is ready, by any thread.
+    """
+
+    pool: ThreadPoolExecutor
+    done: Callable[[], None]
+    _found: dict[str, Future[bytes]] = field(default_factory=dict)
+
+    def add(self, module: ModuleText) -> None:
+        """Begin to make the code of a module."""
+        future = self.pool.submit(cached_object, module.source)
+        future.add_done_callback(lambda _: self.done())
+        self._found[module.entry] = future
+
+    def image(self, module: ModuleText) -> bytes:
+        """The code of a module that was added.
+
+        Raises:
+            InternalError: LLVM refuses the module.
+        """
+        return self._found[module.entry].result()
+
+
+@contextmanager
+def codes(done: Callable[[], None] = lambda: None) -> Iterator[Codes]:
+    """Threads that make machine code; what is not begun when an error ends this is forgotten."""
+    pool = ThreadPoolExecutor(host_cores(), "tecomp-code")
+    try:
+        yield Codes(pool, done)
+    finally:
+        pool.shutdown(cancel_futures=True)

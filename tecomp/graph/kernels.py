@@ -1,0 +1,102 @@
+"""Groups to kernels: each scheduled and lowered, those that are alike once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from tecomp.codegen.llvm.emit import Options
+from tecomp.compute.define import placeholder
+from tecomp.compute.rebuilt import rebuilt
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.cached import Build
+from tecomp.driver.codes import Codes
+from tecomp.driver.scheduler import scheduled
+from tecomp.driver.sequence import Part, part_of
+from tecomp.graph.constants import fold
+from tecomp.graph.groups import Group, border_of
+from tecomp.graph.keys import definition_key
+from tecomp.machine.descriptor import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a kernel takes that follows from constants: a copy of weights in the order of tiles.
+
+    Attributes:
+        part: computes it.
+        sources: the positions, among what the group reads, of what it is computed from.
+    """
+
+    part: Part
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKernel:
+    """The kernel of groups that are alike.
+
+    Attributes:
+        part: its code.
+        reads: the positions, among what a group reads, of what it takes.
+        folded: what follows from constants alone, which it takes then.
+    """
+
+    part: Part
+    reads: tuple[int, ...]
+    folded: tuple[Folded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Kernels in the making.
+
+    Attributes:
+        target: the machine.
+        codes: where their machine code is made.
+    """
+
+    target: Target
+    codes: Codes
+    _known: dict[str, GroupKernel] = field(default_factory=dict)
+    _number: Iterator[int] = field(default_factory=count)
+
+    def of(self, group: Group, constants: Container[Tensor]) -> GroupKernel:
+        """The kernel of a group, the same for all that are alike.
+
+        Args:
+            group: what it computes.
+            constants: what is the same in every call of it.
+        """
+        border = border_of(group)
+        folding = "".join(str(int(x in constants)) for x in border)
+        key = folding + definition_key(group.operations, border)
+        if key in self._known and self._known[key].part.module.sites:
+            # An error at run time says where the user wrote what fails.
+            key = folding + definition_key(group.operations, border, with_places=True)
+        if key not in self._known:
+            self._known[key] = self._made(group, border, constants)
+        return self._known[key]
+
+    def _made(
+        self, group: Group, border: Sequence[Tensor], constants: Container[Tensor]
+    ) -> GroupKernel:
+        own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
+        moved = rebuilt(group.operations, own)
+        results = [moved.get(x, x) for x in group.result.outputs]
+        schedule = scheduled(results, self.target)
+        args = [*own.values(), *results]
+        asked = Build(schedule, args, group.result.name, self.target, Options())
+        asked, folds = fold(asked, [own[x] for x in border if x in constants])
+        folded = tuple(Folded(self._part(build), sources) for build, sources in folds)
+        reads = tuple(k for k, x in enumerate(own.values()) if x in asked.args)
+        return GroupKernel(self._part(asked), reads, folded)
+
+    def _part(self, build: Build) -> Part:
+        # The names of the functions of one program differ; those of tensors are any text.
+        name = re.sub(r"\W|^(?=\d)", "_", f"{build.name}_{next(self._number)}")
+        part = part_of(replace(build, name=name))
+        self.codes.add(part.module)
+        return part

@@ -1,0 +1,50 @@
+"""The line that says how far a compilation is: on terminals, for long ones, and gone afterwards."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from tecomp.driver.progress import progress
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_steps_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr("tecomp.driver.progress._MOMENT", 0.0)
+    with progress("compile net", 4) as shown:
+        shown.step()
+        shown.step()
+
+    first, second, blank, rest = terminal.getvalue().split("\r")[1:]
+    assert first == "compile net [######                  ] 1 of 4"
+    assert second == "compile net [############            ] 2 of 4"
+    assert (blank.strip(), len(blank), rest) == ("", len(second), "")
+
+
+def test_nothing_is_shown_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with progress("compile net", 1) as shown:
+        shown.step()
+
+    assert not terminal.getvalue()
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None])
+def test_nothing_is_shown_where_no_one_looks(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("tecomp.driver.progress._MOMENT", 0.0)
+    with progress("compile net", 1) as shown:
+        shown.step()
+
+    assert stream is None or not stream.getvalue()
