@@ -3,8 +3,8 @@
 Across rows, an index is carried along with each value. Along rows that would take several
 instructions for each element, and a value can be found again while its row is in the first cache:
 so the extreme of each block of the row comes first, as fast as any maximum, then the first block
-that has the extreme of all, and the first place in that block. Short rows are turned instead, so
-that a vector has one element of each of several.
+that has the extreme of all, and the first place in that block. Short rows are transposed instead,
+so that a vector has one element of each of several.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from tecomp.schedules.structure.sizes import Size, product
 from tecomp.schedules.structure.stages import is_own
 from tecomp.schedules.tiling.fold import fold
 from tecomp.schedules.tiling.tiles import core_of, lanes_of
-from tecomp.schedules.tiling.transposed import are_turned, number_of, turn_where_used, turned
+from tecomp.schedules.tiling.transposed import (
+    are_transposed,
+    number_of,
+    transpose_where_used,
+    transposed,
+)
 from tecomp.schedules.transpose import describe
 
 Operation = Literal["argmax", "argmin"]
@@ -62,9 +67,9 @@ def define(
         raise ValueError(
             f"argreduce.define: axis {axis} of {A.name} has no element; give it one at least"
         )
-    if axis == rank - 1 and are_turned(A):
+    if axis == rank - 1 and are_transposed(A):
         rows = A.shape[:-1]
-        place = _across(turned(A, A.dtype, f"{name}_turned"), 0, op, name)
+        place = _across(transposed(A, A.dtype, f"{name}_transposed"), 0, op, name)
         return te.compute(
             rows, lambda *i: te.cast(place(number_of(i, rows)), "int64"), name=name
         )
@@ -214,4 +219,4 @@ def _side_by_side(
     stage.set_scope("local")
     stage.reorder(*stage.op.reduce_axis, row)
     stage.vectorize(row)
-    turn_where_used(s, values, output, block, lanes)
+    transpose_where_used(s, values, output, block, lanes)

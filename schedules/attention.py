@@ -19,7 +19,7 @@ from tecomp.schedules.tiling.tiles import (
     core_of,
     fill_registers,
     register_tile,
-    walk_squares,
+    transpose_squares,
 )
 from tecomp.schedules.tiling.types import wide_type
 
@@ -162,7 +162,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     tile = register_tile(target, sums.dtype, vectors=max(_GROUP // lanes, 1))
     *batch, i, c = s[output].op.axis
     group, i = s[output].split(i, factor=_GROUP)
-    walk_squares(s[output], i, c, lanes)
+    transpose_squares(s[output], i, c, lanes)
     group = s[output].fuse(*batch, group)
     s[output].parallel(group)
     for x in (totals, most, scores, queries):
@@ -174,7 +174,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     for x in (most, weights):
         _down(s, x)
     _multiply_keys(s, products, scores, tile)
-    walk_squares(s[queries], *s[queries].op.axis[-2:], lanes)
+    transpose_squares(s[queries], *s[queries].op.axis[-2:], lanes)
     return s
 
 

@@ -16,6 +16,7 @@ from tecomp import ScheduleError, Target, accesses, te
 from tecomp.schedules import matmul
 from tecomp.schedules.conv2d import convolution_at_root
 from tecomp.schedules.pool import windows_at_root
+from tecomp.schedules.products.loops import product_at_root
 from tecomp.schedules.programs.groups import Group, are_rows, groups_of, program_of
 from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.reduce import reduce_at_root
@@ -147,7 +148,7 @@ def _walks(group: Group) -> list[Walk]:
 
 
 def _product(d: Product, s: te.Schedule, target: Target) -> None:
-    matmul.product_at_root(s, d, target)
+    product_at_root(s, d, target)
     _walk_operands(s, (d.rows.tensor, d.columns.tensor), target)
 
 

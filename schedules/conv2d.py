@@ -2,9 +2,9 @@
 
 A tile of registers holds the sums of some pixels by some channels. For each tap of the filter, the
 vectors of one operand are multiplied with single values of the other, as in a product of matrices.
-Images whose channels come first are turned on the way in and out, a block of rows at a time: rows
-of pixels seldom fill whole vectors, channels mostly do. Depthwise convolutions read each value too
-few times for that; their vectors lie along the rows.
+Images whose channels come first are transposed on the way in and out, a block of rows at a time:
+rows of pixels seldom fill whole vectors, channels mostly do. Depthwise convolutions read each value
+too few times for that; their vectors lie along the rows.
 
 Source:
     J. Zhang, F. Franchetti, T. M. Low, "High performance zero-memory overhead direct convolutions",
@@ -28,7 +28,7 @@ from tecomp.schedules.tiling.dots import add_dots, dot_types, sum_in_vectors
 from tecomp.schedules.tiling.epilogue import finished
 from tecomp.schedules.tiling.fold import one
 from tecomp.schedules.tiling.image_tiles import Plan
-from tecomp.schedules.tiling.tiles import keep_tile, walk_squares, walk_tiles
+from tecomp.schedules.tiling.tiles import keep_tile, transpose_squares, walk_tiles
 from tecomp.schedules.tiling.types import wide_type
 
 Layout = Literal["NHWC", "NCHW"]
@@ -182,7 +182,7 @@ def convolution_at_root(
     image = d.image
     copies = [x for x in dict.fromkeys((image, given)) if is_own(s, x, d.total, image)]
     if d.first and not d.depthwise:
-        sums, block = _turned(s, d, p)
+        sums, block = _transposed(s, d, p)
         if image is not given or not copies:
             image = s.cache_read(image, "global", [sums])
             copies.insert(0, image)
@@ -200,7 +200,7 @@ def convolution_at_root(
         s[copy].compute_at(s[d.output], block)
         *_, row, lane = s[copy].leaf_iter_vars
         if d.first and not d.depthwise and copy is image:
-            walk_squares(s[copy], row, lane, p.tile.lanes)
+            transpose_squares(s[copy], row, lane, p.tile.lanes)
         else:
             s[copy].vectorize(s[copy].split(lane, factor=p.tile.lanes)[1])
 
@@ -273,8 +273,8 @@ def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.It
     return sums, shared
 
 
-def _turned(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
-    """Tiles are written to a block of rows with its channels last, which is turned into the result.
+def _transposed(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
+    """Tiles go to a block of rows with its channels last, which is transposed into the result.
 
     Returns:
         The stage of the sums, and the loop over blocks of rows.
@@ -288,7 +288,7 @@ def _turned(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.Iter
     block, y = stage.split(y, factor=p.rows)
     pixel = stage.fuse(y, x)
     stage.reorder(n, block, channel, pixel)
-    walk_squares(stage, channel, pixel, p.tile.lanes)
+    transpose_squares(stage, channel, pixel, p.tile.lanes)
     shared = stage.fuse(n, block)
     stage.parallel(shared)
     s[rows].compute_at(stage, shared)

@@ -3,7 +3,7 @@
 Along the first axis of several, each row of sums follows from the one before, a scan. Strips
 of columns are so narrow that the row before is still in the first cache.
 
-Several short rows are turned, so that a vector has one element of each, and walked through so.
+Several short rows are transposed, so that a vector has one element of each, and walked through so.
 
 Elsewhere a sum that waits for the one before keeps one adder busy, and no vector. So the axis is
 cut into groups of a few elements. The sums of groups are made first, and of groups of those, until
@@ -13,8 +13,8 @@ few are left; what comes before a group then follows from what comes before the 
     b0      b1    | b2      b3           sums of groups: b1 = a2 + a3
     before a5  =  b0 + b1  +  a4
 
-Along rows, the groups of a row are turned, so that a vector has one element of each of several;
-their sums follow from one another, and are turned back.
+Along rows, the groups of a row are transposed, so that a vector has one element of each of several;
+their sums follow from one another, and are transposed back.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tecomp.schedules.tiling.tiles import (
     core_of,
     elements_at_hand,
     lanes_of,
-    walk_squares,
+    transpose_squares,
     width_of,
 )
 from tecomp.schedules.tiling.transposed import (
-    are_long_rows_turned,
+    are_long_rows_transposed,
     number_of,
-    turn_where_used,
-    turned,
+    transpose_where_used,
+    transposed,
 )
 from tecomp.schedules.tiling.types import wide_type
 
@@ -43,9 +43,9 @@ _ALONG, _ACROSS = 8, 4
 share few places in the first cache, once to be read and once to be written."""
 _SIDE = 16
 _MANY = 8
-"""Elements of a group that is turned, and what the count of groups is a multiple of."""
+"""Elements of a group that is transposed, and what the count of groups is a multiple of."""
 _STEPS = 8
-"""Steps through turned rows that are written out: a sum waits for memory once for all of them."""
+"""Steps through transposed rows that are written out: a sum waits for memory once for all."""
 _LINE_BYTES = 64
 _LEVELS = 4
 """Times that groups are made where the extent is known at the call only: few are left of 2000."""
@@ -84,7 +84,7 @@ def define(
     wide = wide_type(dtype)
     if axis == 0 and rank > 1 and dtype == wide:
         return _by_steps(A, exclusive, dtype, name)
-    if axis == rank - 1 and are_long_rows_turned(A):
+    if axis == rank - 1 and are_long_rows_transposed(A):
         return _by_rows(A, exclusive, dtype, wide, name)
     extent = A.shape[axis]
     if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _MANY:
@@ -101,7 +101,7 @@ def define(
 def _by_groups(
     A: te.Tensor, extent: int, exclusive: bool, dtype: str, wide: str, name: str
 ) -> te.Tensor:
-    """Sums inside of groups along rows, which are turned, and what comes before each group.
+    """Sums inside of groups along rows, which are transposed, and what comes before each group.
 
     Whole vectors of groups are made, with 0 in the place of what is missing; and in the place of
     the first element, where the rest moves on by one, if an element is left out of its own sum.
@@ -118,7 +118,7 @@ def _by_groups(
     padded = te.compute((*rows, whole), moved, name=f"{name}_padded") if is_copied else A
     columns = te.compute(
         (_SIDE, *rows, whole // _SIDE),
-        lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), wide), name=f"{name}_turned",
+        lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), wide), name=f"{name}_transposed",
     )
     sums = _by_steps(columns, False, wide, f"{name}_sums")
     totals = te.compute(
@@ -135,9 +135,9 @@ def _by_groups(
 
 
 def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
-    """Sums of rows that are turned, turned back."""
+    """Sums of rows that are transposed, transposed back."""
     *rows, _ = A.shape
-    sums = _by_steps(turned(A, wide, f"{name}_turned"), exclusive, wide, f"{name}_sums")
+    sums = _by_steps(transposed(A, wide, f"{name}_transposed"), exclusive, wide, f"{name}_sums")
     return te.compute(
         A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name
     )
@@ -233,7 +233,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     s = te.create_schedule(output)
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
     if scans:
-        # One that is the result, one that is turned, or one inside of groups and one before them.
+        # The result alone, one that is transposed, or one inside of groups and one before them.
         walks = (_walk_steps,) if scans[0] is output else (_walk_rows, _walk_groups)
         walks[len(scans) - 1](s, output, target)
         return s
@@ -284,7 +284,7 @@ def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
 
 
 def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """A row at a time: its groups turned, a vector of them after the other, and turned back."""
+    """A row at a time: its groups transposed, summed a vector after the other, transposed back."""
     before, sums = output.op.input_tensors
     columns, totals = scanned(sums), scanned(before)
     for x in (*sums.op.input_tensors, *before.op.input_tensors, totals):
@@ -293,7 +293,7 @@ def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     *rows, last = output.op.axis
     whole, last = stage.split(last, nparts=1)
     group, own = stage.split(last, factor=_SIDE)
-    walk_squares(stage, group, own, lanes)
+    transpose_squares(stage, group, own, lanes)
     row = stage.fuse(*rows, whole)
     stage.parallel(row)
     if int(str(last.extent)) * width_of(output) % _LINE_BYTES == 0:
@@ -330,14 +330,14 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     row = sums.op.axis[-1]
     lanes = lanes_of(sums, row, target)
     block, several = stage.split(stage.fuse(*rows), factor=lanes)
-    walk_squares(stage, several, column, lanes)
+    transpose_squares(stage, several, column, lanes)
     stage.parallel(block)
     s[sums].compute_at(stage, block)
     s[sums].set_scope("local")
     _, step = s[sums].split(sums.op.axis[0], factor=_STEPS)
     s[sums].unroll(step)
     s[sums].vectorize(row)
-    turn_where_used(s, scanned(sums), output, block, lanes)
+    transpose_where_used(s, scanned(sums), output, block, lanes)
 
 
 def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:
@@ -372,7 +372,7 @@ def _strip(output: te.Tensor, axis: int, target: Target) -> int:
 
 
 def _add_groups(s: te.Schedule, x: te.Tensor, is_last: bool, target: Target) -> None:
-    """A vector of sums; along memory their elements are read as squares, and turned.
+    """A vector of sums; along memory their elements are read as squares, and transposed.
 
     That takes whole squares: where it is open how many there are, sums are made one by one.
     """

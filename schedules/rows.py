@@ -1,7 +1,7 @@
 """Operators that make rows from rows: all that belongs to a row is computed inside its loop.
 
 A row stays in the first cache while it is walked through once for each of its stages. Rows that
-fill few vectors are turned: a vector then has one element of each of several rows.
+fill few vectors are transposed: a vector then has one element of each of several rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tecomp import Target, te
 from tecomp.schedules.scratchpads.placement import placement_of
 from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
 from tecomp.schedules.tiling.fold import fold
-from tecomp.schedules.tiling.tiles import core_of, lanes_of, walk_squares, width_of
+from tecomp.schedules.tiling.tiles import core_of, lanes_of, transpose_squares, width_of
 
 _SHORT = 4
 """Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
@@ -70,7 +70,7 @@ def _side_by_side(
     *outer, row, column = stage.op.axis
     lanes = lanes_of(output, row, target)
     block, row = stage.split(row, factor=lanes)
-    walk_squares(stage, row, column, lanes)
+    transpose_squares(stage, row, column, lanes)
     shared = stage.fuse(*outer, block)
     stage.parallel(shared)
     copies = _copied(s, output, made)
@@ -83,7 +83,7 @@ def _side_by_side(
             part.transform_layout(lambda *i: [*i[:-2], i[-1], i[-2]])
             *rest, lane = part.leaf_iter_vars
         if x in copies:
-            walk_squares(part, rest[-1], lane, lanes)
+            transpose_squares(part, rest[-1], lane, lanes)
             continue
         part.reorder(*rest, *x.op.reduce_axis, lane)
         part.vectorize(lane)

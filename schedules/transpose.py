@@ -1,7 +1,7 @@
 """Axes in another order, and elements at other places: copies that keep memory busy both ways.
 
 Where neighbours of the source are no neighbours of the result, a block reads whole cache lines of a
-row of each, and inside it squares of vectors are turned in registers.
+row of each, and inside it squares of vectors are transposed in registers.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def describe(output: te.Tensor) -> int | None:
     (1, None)
     """
     last = len(output.shape) - 1
-    turned = (read.dims[-1] for read in reads_of_chain(output) if last in read.used)
-    return next((axis for axis in turned if axis is not None and axis != last), None)
+    transposed = (read.dims[-1] for read in reads_of_chain(output) if last in read.used)
+    return next((axis for axis in transposed if axis is not None and axis != last), None)
 
 
 def schedule(output: te.Tensor, target: Target) -> te.Schedule:

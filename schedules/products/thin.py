@@ -67,7 +67,7 @@ def _rows(
 def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     """Products of a row of one operand with as many rows of the other as a vector has lanes.
 
-    Each product has a vector of sums; these are turned in registers, to add up their lanes.
+    Each product has a vector of sums; these are transposed in registers, to add up their lanes.
     """
     lanes = core_of(target).lanes(d.total.dtype)
     if d.rows.ends_in(d.row) and not is_one(d.m):

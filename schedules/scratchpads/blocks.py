@@ -94,7 +94,8 @@ class _Room:
         part = tuple(block[axis] for axis in self.c.axes)
         total: int = 2 * sum(factors) + self.bytes(self.c.total, part, 2)
         total += sum(
-            size for k, size in enumerate(factors) if is_turned_and_padded(self.c, k, self.product)
+            size for k, size in enumerate(factors)
+            if is_transposed_and_padded(self.c, k, self.product)
         )
         if self.output is not self.c.total:
             others = [x for x in self.output.op.input_tensors if x is not self.c.total]
@@ -205,7 +206,7 @@ def matrix_order(
     return [*(dim for dim in range(rank) if dim not in roles), *last]
 
 
-def is_turned_and_padded(c: Contraction, operand: int, product: TileProduct | None) -> bool:
+def is_transposed_and_padded(c: Contraction, operand: int, product: TileProduct | None) -> bool:
     """Whether a factor has zeros around it and another order in memory than it is given in.
 
     What a machine computes goes along the lanes; only a copy may change what lies there. So the

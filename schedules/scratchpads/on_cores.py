@@ -13,7 +13,7 @@ from tecomp import te
 from tecomp.schedules.scratchpads.blocks import (
     Plan,
     is_tiled,
-    is_turned_and_padded,
+    is_transposed_and_padded,
     matrix_order,
     plan,
 )
@@ -53,7 +53,7 @@ def _bring(
     """Bring a part of a factor into the scratchpad, for each iteration of a loop of the sums."""
     copy = x if x.op.input_tensors else s.cache_read(x, where.scratchpad, [reader])
     made = [copy]
-    if is_turned_and_padded(c, operand, p.product):
+    if is_transposed_and_padded(c, operand, p.product):
         made += [s.cache_read(each, where.scratchpad, [x]) for each in x.op.input_tensors]
     sums, part = site
     for near in made:

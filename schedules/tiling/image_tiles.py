@@ -41,8 +41,8 @@ def plan(d: Convolution, target: Target) -> Plan:
     core, total, depthwise = core_of(target), d.total, d.depthwise
     lanes = core.lanes(total.dtype)
     _, a, b, c = total.shape
-    turned = d.first and not depthwise
-    along, across = (c, a) if turned else (b, c)
+    transposed = d.first and not depthwise
+    along, across = (c, a) if transposed else (b, c)
     own = _channels_of_group(d)
     if own is not None:
         # A vector of channels of several groups would gather its inputs.
@@ -65,19 +65,19 @@ def plan(d: Convolution, target: Target) -> Plan:
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen
-    rows = _rows(d, target, turned)
+    rows = _rows(d, target, transposed)
     return Plan(RegisterTile(single, vectors * lanes, lanes), rows)
 
 
-def _rows(d: Convolution, target: Target, turned: bool) -> int:
+def _rows(d: Convolution, target: Target, transposed: bool) -> int:
     """Output rows whose input stays in the second cache, in as many blocks for each core.
 
-    Images that are turned are there twice. Of those that are not, a block has one channel, if that
-    comes first; then there are blocks enough.
+    Images that are transposed are there twice. Of those that are not, a block has one channel, if
+    that comes first; then there are blocks enough.
     """
     core, total, image, first = core_of(target), d.total, d.image, d.first
     images, height = total.shape[0], total.shape[2 if first else 1]
-    if first and not turned:
+    if first and not transposed:
         row_bytes, blocks = _bytes(image, [3]), product(total.shape[:2])
     elif first:
         row_bytes, blocks = _bytes(image, [1, 3]) + _bytes(total, [1, 3]), images

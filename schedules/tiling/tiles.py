@@ -132,8 +132,8 @@ def fill_registers(
     stage.reorder(*outer, *stage.op.reduce_axis, *keep_tile(stage, i, j))
 
 
-def walk_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lanes: int) -> None:
-    """Walk in squares: what is stored in rows and lies in columns is read so, and turned."""
+def transpose_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lanes: int) -> None:
+    """Walk in squares of vectors: what lies in columns is read so, and transposed in registers."""
     rows, row = stage.split(row, factor=lanes)
     columns, lane = stage.split(column, factor=lanes)
     stage.reorder(rows, columns, row, lane)

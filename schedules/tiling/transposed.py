@@ -1,4 +1,4 @@
-"""Short rows turned, so that a vector has one element of each of several."""
+"""Short rows transposed, so that a vector has one element of each of several."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tecomp import te
 from tecomp.schedules.structure.sizes import Size, product
-from tecomp.schedules.tiling.tiles import walk_squares
+from tecomp.schedules.tiling.tiles import transpose_squares
 
 _MOST = 256
-"""Elements of a row up to which a few rows, turned, stay in the first cache."""
+"""Elements of a row up to which a few rows, transposed, stay in the first cache."""
 _MANY = 8
 """Rows from which on they fill a vector."""
 _LONG, _MANY_LONG = 2048, 64
@@ -17,31 +17,31 @@ _LONG, _MANY_LONG = 2048, 64
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
 _TOGETHER = 16
-"""Rows that are turned together."""
+"""Rows that are transposed together."""
 
 
-def are_turned(A: te.Tensor) -> bool:
+def are_transposed(A: te.Tensor) -> bool:
     """Whether what runs along the rows of `A` is to walk through several of them at once."""
-    return _are_turned(A, _MOST, _MANY)
+    return _are_transposed(A, _MOST, _MANY)
 
 
-def are_long_rows_turned(A: te.Tensor) -> bool:
-    """The same where little is done with each element, and turned rows may be farther away.
+def are_long_rows_transposed(A: te.Tensor) -> bool:
+    """The same where little is done with each element, and transposed rows may be farther away.
 
     Rows that are some pages long, or nearly, share few sets of the first cache, and push each other
     out of it.
     """
-    if are_turned(A):
+    if are_transposed(A):
         return True
     is_counted = isinstance(product(A.shape[:-1]), int)
-    if not is_counted or not _are_turned(A, _LONG, _MANY_LONG):
+    if not is_counted or not _are_transposed(A, _LONG, _MANY_LONG):
         return False
     apart = A.shape[-1] * A.dtype.bytes
     sets = {row * apart % _PAGE_BYTES // _LINE_BYTES for row in range(_TOGETHER)}
     return 2 * len(sets) > _TOGETHER
 
 
-def _are_turned(A: te.Tensor, most: int, many: int) -> bool:
+def _are_transposed(A: te.Tensor, most: int, many: int) -> bool:
     *rows, columns = A.shape
     if not rows or not all(isinstance(extent, int) and extent > 0 for extent in rows[1:]):
         return False
@@ -50,10 +50,10 @@ def _are_turned(A: te.Tensor, most: int, many: int) -> bool:
     return fits and isinstance(columns, int) and columns < most
 
 
-def turned(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
+def transposed(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
     """A copy of `A` in which its last axis is the first, and the others are one after it.
 
-    >>> turned(te.placeholder((4, 5, 3), name="A"), "float32", "A_turned").shape
+    >>> transposed(te.placeholder((4, 5, 3), name="A"), "float32", "A_transposed").shape
     (3, 20)
     """
     *rows, columns = A.shape
@@ -80,10 +80,10 @@ def _index_of(number: te.Expr, shape: Sequence[Size]) -> list[te.Expr]:
     return [number, *reversed(index)]
 
 
-def turn_where_used(
+def transpose_where_used(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, block: te.IterVar, lanes: int
 ) -> None:
-    """Make what `turned` gives for a block of rows of `output`, in squares."""
+    """Make what `transposed` gives for a block of rows of `output`, in squares."""
     s[x].compute_at(s[output], block)
     s[x].set_scope("local")
-    walk_squares(s[x], *s[x].op.axis, lanes)
+    transpose_squares(s[x], *s[x].op.axis, lanes)

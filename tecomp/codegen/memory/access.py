@@ -237,10 +237,10 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
         raw = _side_by_side(code, access, place, align)
     else:
         name = f"llvm.masked.load.{suffix(kind)}.p0"
-        some = vector_of("i1", lanes), _turned(code, access, mask, "i1", stride)
+        some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
         raw = code.call(kind, name, [
             (f"ptr align {align}", place), some, (kind, "zeroinitializer")])
-    raw = _turned(code, access, raw, element, stride)
+    raw = _reversed(code, access, raw, element, stride)
     if not access.dtype.is_bool:
         return raw
     return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', lanes)}")
@@ -270,7 +270,7 @@ def _write(
         )
         return
     scalar = access.dtype.scalar
-    value = _turned(code, access, value, memory_type(scalar), stride)
+    value = _reversed(code, access, value, memory_type(scalar), stride)
 
     def write(part: str, operand: str, at: str, known: int, size: int) -> None:
         if is_streamed(access.buffer, size):
@@ -287,7 +287,7 @@ def _write(
         name = f"llvm.masked.store.{suffix(kind)}.p0"
         if scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD):
             mask = _unknown(code, mask, lanes)
-        some = vector_of("i1", lanes), _turned(code, access, mask, "i1", stride)
+        some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
         code.run(name, [(kind, value), (f"ptr align {align}", place), some])
     elif access.count == whole(lanes):
         write(kind, value, place, align, access.dtype.bytes)
@@ -366,7 +366,7 @@ def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
     return first_mask(access.count, lanes)
 
 
-def _turned(code: Code, access: _Access, value: str, scalar: str, stride: int | None) -> str:
+def _reversed(code: Code, access: _Access, value: str, scalar: str, stride: int | None) -> str:
     """The lanes that take part in reverse order where memory is walked backwards."""
     if stride is None or stride >= 0:
         return value

@@ -1,0 +1,214 @@
+"""The loops of a product of matrices on a processor: its blocks, and the copies that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tecomp import Target, te
+from tecomp.schedules.products.plan import Plan, plan_blocks
+from tecomp.schedules.products.thin import stream
+from tecomp.schedules.structure.products import Factor, Product, operand
+from tecomp.schedules.structure.stages import unconverted
+from tecomp.schedules.tiling.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.tiles import keep_tile, walk_tiles
+
+
+def product_at_root(
+    s: te.Schedule, d: Product, target: Target, plan: Plan | None = None
+) -> None:
+    """Schedule a product and what is made of it on a processor, with loops of their own."""
+    types = _dot_types(d, target)
+    p = plan or plan_blocks(d, target, lanes_of_dots(types))
+    if not p.pack_columns and not p.read_columns:
+        stream(s, d, target)
+        return
+    moved = None
+    if types is not None:
+        order = (types[1], types[0]) if d.is_swapped else types
+        total, factors, moved = add_dots(s, d.total, d.depth[-1], order)
+        d = d.with_factors(total, *factors)
+    driver, sums = _sums(s, d, p)
+    block, part, tile = _walk(s, driver, d, p)
+    depth = _fill(s, sums, d, p)
+    s[sums].compute_at(s[driver], tile)
+    packed = None
+    if p.pack_columns:
+        packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
+    if moved is not None:
+        # It needs all columns before the first block.
+        sum_in_vectors(s, moved, p.tile.columns)
+    elif packed is not None and any(d.columns.has(axis) for axis in d.batch):
+        s[packed].compute_at(s[driver], block)
+    if p.pack_rows and d.rows.tensor != d.columns.tensor:
+        packed = _pack_rows(s, sums, d, p, depth)
+        s[packed].compute_at(s[driver], block if part is None else part)
+    if driver is not d.output:
+        _finish(s, driver, d, p)
+
+
+def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:
+    """The stage that the walk is that of, and the stage of the sums in registers."""
+    if p.is_split:
+        return d.total, _in_parts(s, d, p)
+    if d.total is d.output:
+        return d.total, one(s.cache_write(d.total, "local"))
+    s[d.total].set_scope("local")
+    return d.output, d.total
+
+
+def _in_parts(s: te.Schedule, d: Product, p: Plan) -> te.Tensor:
+    """Cut the sum: a part of the depth is added up in registers, and then to the result."""
+    first, *others = d.depth_of(d.total)
+    outer, inner = s[d.total].split(first, factor=p.depth)
+    if others:
+        s[d.total].reorder(outer, inner, *others)
+    sums: te.Tensor = one(s.rfactor(d.total, outer))
+    s[sums].set_scope("local")
+    return sums
+
+
+def _walk(
+    s: te.Schedule, driver: te.Tensor, d: Product, p: Plan
+) -> tuple[te.IterVar, te.IterVar | None, te.IterVar]:
+    """Loops over blocks of rows, parts of the depth, column tiles, row tiles, and inside a tile.
+
+    Returns:
+        The loop over blocks, that over the depth if it is cut, and that over row tiles.
+    """
+    stage = s[driver]
+    batch, i, across, j = d.axes_of(driver)
+    depth = stage.op.reduce_axis
+    block, i = stage.split(i, factor=p.block_rows)
+    parts: list[te.IterVar] = []
+    if p.part_columns is not None:
+        part, j = stage.split(j, factor=p.part_columns)
+        parts = [part]
+    tile, column, inside = walk_tiles(stage, i, j, p.tile)
+    stage.reorder(*batch, *parts, block, *depth, *across, column, tile, *inside)
+    for axis in reversed([*batch, *parts]):
+        block = stage.fuse(axis, block)
+    stage.parallel(block)
+    return block, depth[0] if depth else None, tile
+
+
+def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterVar]:
+    """Each step of the depth adds the product of one column and one row to the tile.
+
+    Returns:
+        The loops of the depth, the innermost last.
+    """
+    stage = s[sums]
+    batch, i, across, j = d.axes_of(sums)
+    depth = list(sums.op.reduce_axis) if p.is_split else d.depth_of(sums)
+    stage.reorder(*batch, *across, *depth, *keep_tile(stage, i, j))
+    return depth
+
+
+def _pack_columns(
+    s: te.Schedule, readers: Sequence[te.Tensor], d: Product, p: Plan
+) -> te.Tensor:
+    """A copy of the columns in tiles."""
+    packed: te.Tensor = operand(s, d.columns.tensor, *readers)
+    s[packed].transform_layout(_place(d, d.columns, d.column, p.tile.columns))
+    if d.dots_rows:
+        _copy_transposed(s, packed, d, p.tile.lanes)
+    else:
+        _copy_in_order(s, packed, d)
+    return packed
+
+
+def _pack_rows(
+    s: te.Schedule, sums: te.Tensor, d: Product, p: Plan, depth: Sequence[te.IterVar]
+) -> te.Tensor:
+    """A copy of the rows in tiles.
+
+    Where the depth is contiguous, a tile finds a vector of steps of each of its rows side by side.
+    So what lies along the depth is copied in whole vectors, and each of its cache lines serves as
+    many steps as in the order of the steps.
+    """
+    packed: te.Tensor = operand(s, d.rows.tensor, sums)
+    s[packed].transform_layout(_place(d, d.rows, d.row, p.tile.rows, p.steps))
+    if p.steps > 1:
+        s[sums].split(depth[-1], factor=p.steps)
+    s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+    return packed
+
+
+def _place(
+    d: Product, factor: Factor, along: te.IterVar, width: int, steps: int = 1
+) -> Callable[..., list[te.Expr]]:
+    """Where an operand lies: a tile finds `width` values of each step of the depth side by side.
+
+    Args:
+        d: the product.
+        factor: the operand.
+        along: its axis of rows or of columns.
+        width: rows or columns of a tile.
+        steps: steps of the depth that lie side by side for each of them.
+    """
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        at = dict(zip(factor.axes, axes, strict=True))
+        *taps, k = (at.pop(axis) for axis in d.depth)
+        x = at.pop(along)
+        inside = [k, x % width] if steps == 1 else [k // steps, x % width, k % steps]
+        return [*at.values(), x // width, *taps, *inside]
+
+    return place
+
+
+def _copy_in_order(s: te.Schedule, packed: te.Tensor, d: Product) -> None:
+    """Copy a few steps of the depth at a time: their tiles lie side by side in both orders."""
+    stage = s[packed]
+    *outer, k, lane = stage.leaf_iter_vars
+    lead, (tile, *taps) = outer[: -len(d.depth)], outer[-len(d.depth) :]
+    steps, k = stage.split(k, factor=8)
+    stage.reorder(*lead, *taps, steps, tile, k, lane)
+    stage.vectorize(lane)
+    _share(stage, d, [*lead, *taps, steps])
+
+
+def _copy_transposed(s: te.Schedule, packed: te.Tensor, d: Product, lanes: int) -> None:
+    """Copy a tile at a time, in squares: its steps follow each other in both orders."""
+    stage = s[packed]
+    *outer, k, lane = stage.leaf_iter_vars
+    vector, lane = stage.split(lane, factor=lanes)
+    steps, k = stage.split(k, factor=lanes)
+    stage.reorder(*outer, steps, vector, k, lane)
+    stage.unroll(k)
+    stage.vectorize(lane)
+    _share(stage, d, outer)
+
+
+def _share(stage: te.Stage, d: Product, loops: Sequence[te.IterVar]) -> None:
+    """Share a copy of all columns among cores; one for a batch is made by the core that has it."""
+    if not any(d.columns.has(axis) for axis in d.batch):
+        stage.parallel(loops[0])
+
+
+def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
+    """Apply what follows the sum to a block of rows while it is in the cache."""
+    stage = s[d.output]
+    batch, i, across, j = d.axes_of(d.output)
+    block, i = stage.split(i, factor=p.block_rows)
+    columns, lane = stage.split(j, factor=p.tile.columns)
+    if d.outer:
+        stage.reorder(*batch, block, i, *across, columns, lane)
+    for axis in reversed(batch):
+        block = stage.fuse(axis, block)
+    stage.parallel(block)
+    stage.vectorize(lane)
+    s[driver].compute_at(stage, block)
+
+
+def _dot_types(d: Product, target: Target) -> tuple[str, str] | None:
+    """Types of short vectors to multiply, if the product may and the machine does so.
+
+    That it may not is what `define` was told: no relation says so.
+    """
+    if not d.is_sum or not d.total.op.attrs.get("pairs", True):
+        return None
+    rows, columns = (str(unconverted(x.tensor).dtype) for x in (d.rows, d.columns))
+    types: tuple[str, str] | None = dot_types(rows, columns, str(d.total.dtype), target)
+    return types
