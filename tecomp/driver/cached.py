@@ -40,10 +40,11 @@ from tecomp.machine.descriptor import Target
 from tecomp.poly.sets.context import isl_version
 from tecomp.scheduling.schedule import Schedule
 
-# What parameters and their extents are made of.
-_KINDS = (
+FACES = (
     PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
+    Interface,
 )  # fmt: skip
+"""What functions without statements, parameters and their extents are made of."""
 
 Signature = tuple[Buffer | Var, ...]
 Shapes = tuple[tuple[Extent, ...] | None, ...]
@@ -129,20 +130,30 @@ def make(build: Build) -> tuple[Made, Lowered | None]:
 
 def program_keys(build: Build) -> Iterator[str]:
     """Names of the program: without, and with the places where it was written; or none."""
+    if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
+        return
+    yield from keys_of((
+        build.schedule.state, tuple(build.args), build.name, build.target, build.options
+    ))
+
+
+def keys_of(asked: object, *makers: str) -> Iterator[str]:
+    """Names of what is made of something: without, and with the places where it was written.
+
+    There are none where it is not made of plain parts. `makers` say who makes it, besides the
+    compiler itself.
+    """
     places: list[Location] = []
 
     def place(location: Location) -> Word:
         places.append(location)
         return "place"
 
-    if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
-        return
-    program = (build.schedule.state, tuple(build.args), build.name, build.target, build.options)
     try:
-        words = encode(program, {Location: place})
+        words = encode(asked, {Location: place})
     except NotPlainError:
         return
-    compiler = [SOURCES, isl_version(), sys.implementation.cache_tag, *made_by()]
+    compiler = [SOURCES, isl_version(), sys.implementation.cache_tag, *made_by(), *makers]
     first = digest(words, compiler)
     yield first
     if places:
@@ -190,4 +201,4 @@ def _load(store: Store, key: str, build: Build) -> Made | None:
 
 
 def _values(content: bytes) -> Any:
-    return decode(json.loads(content), _KINDS)
+    return decode(json.loads(content), FACES)

@@ -1,76 +1,14 @@
-"""Kernels that run one after another as one: each compiled once, all linked together."""
+"""Machine code of kernels that run one after another as one function."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.functions.compile import Compiled, Interface, interface_of
-from tecomp.codegen.functions.function import ModuleText, module_text
-from tecomp.codegen.functions.sequence import Given, Held, Step, sequence_text
-from tecomp.codegen.llvm.cached import cached_object
+from tecomp.codegen.functions.compile import Compiled, Interface
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import link
-from tecomp.driver.cached import Build
-from tecomp.driver.codes import Codes
-from tecomp.driver.reporting import report_of
-from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
-from tecomp.lowering.pipeline import Lowered
-from tecomp.lowering.storage.flatten import flattened
-from tecomp.model.report import Report
-
-_MOMENT = 0.05
-"""Seconds that a kernel is measured for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One kernel of a sequence.
-
-    Attributes:
-        build: what it is built from.
-        lowered: the function after each pass.
-        module: its LLVM IR.
-    """
-
-    build: Build
-    lowered: Lowered
-    module: ModuleText
-
-    @property
-    def is_parallel(self) -> bool:
-        """Whether it can use more than one thread."""
-        return self.module.is_parallel
-
-    def report(self) -> Report:
-        """What a call costs on the target.
-
-        Raises:
-            LowerError: there is too much to count.
-        """
-        assert self.build.target is not None
-        return report_of(
-            self.build.name, self.build.schedule.state, self.lowered, self.build.target, {}
-        )
-
-    def measured(self) -> float:
-        """Seconds of a call on arrays of zeros, the least of many."""
-        image = cached_object(self.module.source)
-        linked = link([image], self.module.entry)
-        face = interface_of(self.lowered.final, self.module)
-        kernel = Kernel(Compiled(face, linked, self.build.options, lambda: self.lowered.final))
-        params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
-        arrays = [np.zeros([int(n) for n in p.shape], p.dtype.numpy) for p in params]
-        return kernel.timeit(*arrays, seconds=_MOMENT).min
-
-
-def part_of(build: Build) -> Part:
-    """A kernel up to its LLVM IR."""
-    lowered = build.lowered()
-    return Part(build, lowered, module_text(lowered.final, build.options))
+from tecomp.ir.language.stmt import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,46 +19,16 @@ class Code:
         face: what a caller has to know.
         params: arrays that a caller passes, as they are seen in a program.
         images: the code of the kernels, each once, and of what calls them.
+        has_places: whether an error at run time says where the user wrote what fails.
     """
 
     face: Interface
     params: tuple[Buffer, ...]
     images: tuple[bytes, ...]
+    has_places: bool
 
     def linked(self) -> Kernel:
         """It, ready to be called."""
         head = self.face.head
         code = link(self.images, self.face.entry)
         return Kernel(Compiled(self.face, code, Options(), lambda: head), self.params)
-
-
-def sequence_of(
-    name: str,
-    calls: Sequence[tuple[Part, Sequence[Given | Held]]],
-    params: Sequence[Buffer],
-    outputs: Container[Buffer],
-    bytes_held: int,
-    codes: Codes,
-) -> Code:
-    """The kernel that calls others in order.
-
-    Args:
-        name: of it.
-        calls: in order, each with the kernel's arguments.
-        params: arrays that a caller passes.
-        outputs: those of them that are written to.
-        bytes_held: of the memory between kernels.
-        codes: where the machine code of the kernels is made.
-
-    Raises:
-        InternalError: LLVM refuses a module.
-    """
-    parts = list({id(part): part for part, _ in calls}.values())
-    steps = [Step(p.module.entry, tuple(given), p.module.sites) for p, given in calls]
-    is_parallel = any(part.is_parallel for part in parts)
-    text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
-    images = (*(codes.image(part.module) for part in parts), cached_object(text.source))
-    head = PrimFunc(name, tuple(map(flattened, params)), SeqStmt(()), ())
-    written = tuple(buffer.data for buffer in params if buffer in outputs)
-    face = Interface(head, written, text.entry, text.sites, is_parallel)
-    return Code(face, tuple(params), images)

@@ -1,23 +1,19 @@
-"""`compile`: operations to kernels, their memory, and the one function that runs them all."""
+"""`compile`: a program that was compiled before is found, another one is compiled and kept.
+
+What only compiling needs is imported then: that takes longer than all the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.codes import codes
-from tecomp.driver.progress import progress
-from tecomp.graph.asked import Asked, asked_for
-from tecomp.graph.constants import known_once
-from tecomp.graph.dag import graph_of
-from tecomp.graph.groups import groups_of
-from tecomp.graph.kernels import Kernels
-from tecomp.graph.memory import lifetimes_of, plan_memory
-from tecomp.graph.native import native_of
-from tecomp.graph.program import Call, Program
+from tecomp.graph.asked import asked_for
+from tecomp.graph.kept import keep, kept
+from tecomp.graph.program import Program
 from tecomp.machine.descriptor import Target
 
 
@@ -30,21 +26,14 @@ def compile_program(
     name: str,
 ) -> Program:
     """What `tecomp.compile` gives; its arguments and errors are described there."""
-    return _compiled(asked_for(outputs, inputs, target, constants, name))
+    asked = asked_for(outputs, inputs, target, constants, name)
+    found = kept(asked)
+    if found is not None:
+        return Program(asked, found, lambda: _steps().details_of(asked))
+    native, details = _steps().compiled(asked)
+    keep(asked, native)
+    return Program(asked, native, lambda: details)
 
 
-def _compiled(asked: Asked) -> Program:
-    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
-    groups = groups_of(graph)
-    known = known_once(graph, groups)
-    each = [group for group in groups if not known.issuperset(group.result.outputs)]
-    plan = plan_memory(lifetimes_of(graph, each), ALIGNMENT)
-    with progress(f"compile {asked.name}", len(groups)) as shown, codes() as made:
-        kernels = Kernels(asked.target, made)
-        found = []
-        for group in groups:
-            found.append((group, kernels.of(group, known)))
-            shown.step()
-        native = native_of(asked.name, graph, found, known, plan, made)
-    calls = [Call(group, kernel.part) for group, kernel in found if group in each]
-    return Program(asked, native, calls, plan)
+def _steps() -> Any:
+    return import_module("tecomp.graph.steps")

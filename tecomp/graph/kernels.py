@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from tecomp.codegen.functions.function import ModuleText
 from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.define import placeholder
 from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build
-from tecomp.driver.codes import Codes
+from tecomp.driver.parts import Part, part_of
 from tecomp.driver.scheduler import scheduled
-from tecomp.driver.sequence import Part, part_of
 from tecomp.graph.constants import fold
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.keys import definition_key
+from tecomp.ir.language.text import identifier
 from tecomp.machine.descriptor import Target
 
 
@@ -55,11 +55,11 @@ class Kernels:
 
     Attributes:
         target: the machine.
-        codes: where their machine code is made.
+        begin: called with each module as soon as there is one.
     """
 
     target: Target
-    codes: Codes
+    begin: Callable[[ModuleText], None]
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
@@ -73,7 +73,7 @@ class Kernels:
         border = border_of(group)
         folding = "".join(str(int(x in constants)) for x in border)
         key = folding + definition_key(group.operations, border)
-        if key in self._known and self._known[key].part.module.sites:
+        if key in self._known and self._known[key].part.has_places:
             # An error at run time says where the user wrote what fails.
             key = folding + definition_key(group.operations, border, with_places=True)
         if key not in self._known:
@@ -96,7 +96,7 @@ class Kernels:
 
     def _part(self, build: Build) -> Part:
         # The names of the functions of one program differ; those of tensors are any text.
-        name = re.sub(r"\W|^(?=\d)", "_", f"{build.name}_{next(self._number)}")
+        name = identifier(f"{build.name}_{next(self._number)}")
         part = part_of(replace(build, name=name))
-        self.codes.add(part.module)
+        self.begin(part.module)
         return part

@@ -1,30 +1,18 @@
-"""Kernels put together to what is called: one function for calls, one that lays out constants."""
+"""A program in machine code: one function for calls, one that lays out constants."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.functions.sequence import Given, Held
 from tecomp.codegen.runtime.structures import ALIGNMENT
-from tecomp.compute.tensor import Tensor
-from tecomp.driver.codes import Codes
-from tecomp.driver.sequence import Code, Part, sequence_of
+from tecomp.driver.sequence import Code
 from tecomp.graph.asked import Array
-from tecomp.graph.constants import Room
-from tecomp.graph.dag import Graph
-from tecomp.graph.groups import Group, border_of
-from tecomp.graph.kernels import GroupKernel
-from tecomp.graph.memory import Plan, bytes_of
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.stmt import Buffer
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Step = tuple[Part, Sequence[Given | Held]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +25,7 @@ class Native:
         packed: the positions of the constants that `pack` takes.
         copied: the positions of those that kernels read as they are, with their places.
         constant_bytes: of the memory of constants.
+        calls: how many kernels `run` calls.
     """
 
     run: Code
@@ -44,6 +33,12 @@ class Native:
     packed: tuple[int, ...]
     copied: tuple[tuple[int, int], ...]
     constant_bytes: int
+    calls: int
+
+    @property
+    def codes(self) -> tuple[Code, ...]:
+        """`run`, and `pack` if there is one."""
+        return (self.run,) if self.pack is None else (self.run, self.pack)
 
     def constants(self, values: Sequence[Array]) -> Bytes:
         """The memory of constants.
@@ -61,118 +56,3 @@ class Native:
         if self.pack is not None:
             self.pack.linked()(data, *(values[k] for k in self.packed))
         return data
-
-
-def native_of(
-    name: str,
-    graph: Graph,
-    kernels: Sequence[tuple[Group, GroupKernel]],
-    known: frozenset[Tensor],
-    plan: Plan,
-    codes: Codes,
-) -> Native:
-    """The machine code of a program.
-
-    Args:
-        name: of the program.
-        graph: its operations.
-        kernels: in the order in which they run, with what they compute.
-        known: what follows from constants alone, and is computed once.
-        plan: where the values between kernels are.
-        codes: where the machine code of the kernels is made.
-    """
-    passed = (*graph.inputs, *graph.outputs)
-    where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(passed)}
-    where |= {value.tensor: Held(value.offset) for value in plan.values}
-    steps = _Steps(frozenset(graph.constants), known, where, len(passed))
-    for group, kernel in kernels:
-        steps.add(group, kernel)
-    params = [_buffer(tensor) for tensor in passed]
-    data = Buffer("constants", (max(steps.room.end, 1),), DType("uint8"))
-    results = params[len(graph.inputs) :]
-    run = sequence_of(name, steps.each, [*params, data], results, plan.bytes, codes)
-    packed = [_buffer(tensor) for tensor in steps.sources]
-    pack = sequence_of(
-        f"{name}_constants", steps.once, [data, *packed], [data], 0, codes
-    ) if steps.once else None
-    positions = {tensor: k for k, tensor in enumerate(graph.constants)}
-    return Native(
-        run, pack, tuple(positions[x] for x in steps.sources),
-        tuple((positions[x], offset) for x, offset in steps.copied.items()), steps.room.end,
-    )
-
-
-@dataclass(slots=True)
-class _Steps:
-    """What runs once and in each call, with where everything is.
-
-    Attributes:
-        constants: what is given once.
-        known: what follows from it alone, and that itself.
-        where: what the caller passes to calls, and the values between kernels.
-        last: position of the argument of calls that is the memory of constants.
-        room: the places in that memory.
-        once: what runs when constants are laid out: its first argument is that memory.
-        each: what runs in each call.
-        sources: positions of the constants among the arguments of what runs once.
-        copied: the constants that calls read as they are, with their places.
-    """
-
-    constants: frozenset[Tensor]
-    known: frozenset[Tensor]
-    where: Mapping[Tensor, Given | Held]
-    last: int
-    room: Room = field(default_factory=lambda: Room(ALIGNMENT))
-    once: list[Step] = field(default_factory=list)
-    each: list[Step] = field(default_factory=list)
-    sources: dict[Tensor, int] = field(default_factory=dict)
-    copied: dict[Tensor, int] = field(default_factory=dict)
-
-    def add(self, group: Group, kernel: GroupKernel) -> None:
-        """One more kernel, after those that it reads from."""
-        border = border_of(group)
-        results = group.result.outputs
-        folded = [self._folded(kernel, number, border) for number in range(len(kernel.folded))]
-        is_once = self.known.issuperset(results)
-        place = self._once if is_once else self._each
-        reads = [place(border[k]) for k in kernel.reads]
-        made = [Given(0 if is_once else self.last, offset) for offset in folded]
-        step = kernel.part, [*reads, *made, *map(place, results)]
-        (self.once if is_once else self.each).append(step)
-
-    def _folded(self, kernel: GroupKernel, number: int, border: Sequence[Tensor]) -> int:
-        """Where a folded stage is, which is computed if it was not yet."""
-        folded = kernel.folded[number]
-        sources = [border[k] for k in folded.sources]
-        key = (id(kernel), number, *sources)
-        is_new = key not in self.room.places
-        offset = self.room.offset(key, _result_bytes(folded.part))
-        if is_new:
-            self.once.append((folded.part, [*map(self._once, sources), Given(0, offset)]))
-        return offset
-
-    def _once(self, tensor: Tensor) -> Given | Held:
-        """Where a value is when constants are laid out."""
-        if tensor in self.constants:
-            return Given(self.sources.setdefault(tensor, len(self.sources) + 1))
-        return Given(0, self.room.offset(tensor, bytes_of(tensor)))
-
-    def _each(self, tensor: Tensor) -> Given | Held:
-        """Where a value is in a call."""
-        if tensor not in self.known:
-            return self.where[tensor]
-        offset = self.room.offset(tensor, bytes_of(tensor))
-        if tensor in self.constants:
-            self.copied[tensor] = offset
-        return Given(self.last, offset)
-
-
-def _result_bytes(part: Part) -> int:
-    """Bytes of the last parameter of a kernel, in its layout."""
-    result = part.lowered.final.params[-1]
-    assert isinstance(result, Buffer)
-    return prod(n for n in result.shape if isinstance(n, int)) * result.dtype.bytes
-
-
-def _buffer(tensor: Tensor) -> Buffer:
-    return Buffer(tensor.name, tensor.shape, tensor.dtype)

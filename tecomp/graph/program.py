@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.programs import compile
-from tecomp.driver.sequence import Part
 from tecomp.errors import CallError
 from tecomp.graph.asked import Asked
-from tecomp.graph.groups import Group, border_of
-from tecomp.graph.memory import Plan, bytes_of
 from tecomp.graph.native import Native
-from tecomp.graph.report import KernelReport, ProgramReport, counted
-from tecomp.model.report import Report
+from tecomp.ir.language.text import counted
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One kernel of a program, in the order in which they run.
-
-    Attributes:
-        group: the operations that it computes.
-        part: its code; equal groups have the same.
-    """
-
-    group: Group
-    part: Part
+if TYPE_CHECKING:
+    # What a program is made of is loaded by those who look at it.
+    from tecomp.graph.details import Call, Details
+    from tecomp.graph.memory import Plan
+    from tecomp.graph.report import ProgramReport
 
 
 def _again(asked: Asked) -> Program:
@@ -48,32 +36,42 @@ class Program:
     Attributes:
         inputs: what it is called with, in order.
         outputs: what it gives, in order.
-        kernels: the calls of kernels, in order.
-        memory: where the values between kernels lie.
         target: the machine.
     """
 
     __slots__ = (
-        "_asked", "_constants", "_kernel", "_native", "inputs", "kernels", "memory", "outputs",
+        "_asked", "_constants", "_details", "_kernel", "_make", "_native", "inputs", "outputs",
         "target",
     )
 
-    def __init__(
-        self,
-        asked: Asked,
-        native: Native,
-        kernels: Sequence[Call],
-        memory: Plan,
-    ) -> None:
+    def __init__(self, asked: Asked, native: Native, details: Callable[[], Details]) -> None:
+        """`details` makes what only those need who look at the program."""
         self._asked = asked
         self._native = native
         self._kernel = native.run.linked()
         self._constants = native.constants([*asked.constants.values()])
         self.inputs = asked.inputs
         self.outputs = asked.outputs
-        self.kernels = tuple(kernels)
-        self.memory = memory
+        self._make = details
+        self._details: Details | None = None
         self.target = asked.target
+
+    @property
+    def details(self) -> Details:
+        """What it is made of; made again where the program was not compiled in this process."""
+        if self._details is None:
+            self._details = self._make()
+        return self._details
+
+    @property
+    def kernels(self) -> tuple[Call, ...]:
+        """The calls of kernels, in order."""
+        return self.details.kernels
+
+    @property
+    def memory(self) -> Plan:
+        """Where the values between kernels lie."""
+        return self.details.memory
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As what was asked for: it is compiled where it is loaded."""
@@ -132,30 +130,14 @@ class Program:
         Raises:
             LowerError: there is too much to count.
         """
-        costs: dict[int, tuple[Report, float | None]] = {}
-        for call in self.kernels:
-            if id(call.part) not in costs:
-                seconds = call.part.measured() if measure else None
-                costs[id(call.part)] = call.part.report(), seconds
-        kernels = tuple(_kernel_report(call, *costs[id(call.part)]) for call in self.kernels)
-        return ProgramReport(
-            self._kernel.name, self.target.name, kernels, len(costs), self.memory.bytes,
-            self.memory.lower_bound, self._native.constant_bytes,
-        )
+        head = self._kernel.name, self.target.name, self._native.constant_bytes
+        return self.details.report(*head, measure=measure)
 
     def __repr__(self) -> str:
         inputs = ", ".join(tensor.name for tensor in self.inputs)
         outputs = ", ".join(tensor.name for tensor in self.outputs)
-        return f"<Program {self._kernel.name}({inputs}) -> {outputs}: {len(self.kernels)} kernels>"
-
-
-def _kernel_report(call: Call, report: Report, seconds: float | None) -> KernelReport:
-    group = call.group
-    reads = sum(map(bytes_of, border_of(group)))
-    return KernelReport(
-        group.result.name, tuple(op.name for op in group.operations), reads,
-        sum(map(bytes_of, group.result.outputs)), report.seconds, report.bound_by, seconds,
-    )
+        kernels = counted(self._native.calls, "kernel")
+        return f"<Program {self._kernel.name}({inputs}) -> {outputs}: {kernels}>"
 
 
 def _empty(tensor: Tensor) -> np.ndarray[Any, Any]:

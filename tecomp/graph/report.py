@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tecomp.ir.language.text import counted
+
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
@@ -97,11 +99,6 @@ class ProgramReport:
                 row += [_time(each.seconds), achieved]
             rows.append(row)
         return rows
-
-
-def counted(count: int, word: str) -> str:
-    """So many of something: `1 call`, `2 calls`."""
-    return f"{count} {word}{'s' * (count != 1)}"
 
 
 def _time(seconds: float) -> str:

@@ -73,6 +73,18 @@ def test_layers_that_are_alike_are_one_kernel() -> None:
     np.testing.assert_allclose(program(x), by_numpy(x), rtol=1e-4)
 
 
+def test_where_kernels_are_written_is_no_difference() -> None:
+    X = te.placeholder((200, 200), name="X")
+    first = product_of(X, X, "first")
+    k = te.reduce_axis((0, 200), name="k")
+    last = te.compute((200, 200), lambda i, j: te.sum(first[i, k] * first[k, j], axis=k), name="last")
+    calls = tecomp.compile(last, [X]).kernels
+
+    # They take memory of their own while they run, which is no place in the program.
+    assert [bool(call.part.module.sites) for call in calls] == [True] * 2
+    assert calls[0].part is calls[1].part
+
+
 def test_values_take_turns_in_memory() -> None:
     program, _ = perceptron(9)
 

@@ -49,6 +49,13 @@ def test_nan_comes_back() -> None:
     assert math.isnan(back(math.nan))
 
 
+def test_lists_and_mappings_come_back() -> None:
+    found = back(([1, (2, [])], MappingProxyType({"a": [3], 0.5: None})))
+
+    assert found == ([1, (2, [])], {"a": [3], 0.5: None})
+    assert isinstance(found[1], MappingProxyType)
+
+
 def test_shared_parts_stay_shared() -> None:
     n = Var("n")
     first, second = Buffer("A", (n, n + 1)), Buffer("A", (n,))
@@ -108,7 +115,8 @@ def test_what_contains_itself_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.language.statements.For"], ["#0"], ["'os", "@posix.system"], ["[0"]],
+    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.language.statements.For"], ["#0"], ["'os", "@posix.system"], ["[1"],
+     ["{1", 3]],
 )
 def test_words_without_meaning_are_refused(words: list[Any]) -> None:
     with pytest.raises((ValueError, IndexError)):

@@ -354,3 +354,12 @@ class _Names:
 
     def _unique(self, name: str) -> str:
         return take_name(identifier(name), self._taken)
+
+
+def counted(count: int, word: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "call"), counted(2, "call")
+    ('1 call', '2 calls')
+    """
+    return f"{count} {word}{'s' * (count != 1)}"

@@ -129,7 +129,7 @@ def _plain(value: Any, kind: Any) -> Word:
 
 
 def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
-    """The value that `encode` had; only objects of `kinds` are made.
+    """The value that `encode` had; only objects of `kinds` are made, and mappings are read-only.
 
     Raises:
         ValueError: the words are no value, or one of other kinds.
@@ -150,6 +150,11 @@ def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
         mark, rest = (word[:1], word[1:]) if isinstance(word, str) else ("", word)
         if mark == "(":
             stack.append(tuple(take(int(rest))))
+        elif mark == "[":
+            stack.append(take(int(rest)))
+        elif mark == "{":
+            items = take(2 * int(rest))
+            stack.append(MappingProxyType(dict(zip(items[::2], items[1::2], strict=True))))
         elif mark == "#":
             stack.append(made[int(rest)])
         elif mark == "@" and rest in known:

@@ -1,0 +1,68 @@
+"""What a program is made of, besides the machine code that is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.driver.parts import Part
+from tecomp.graph.groups import Group, border_of
+from tecomp.graph.memory import Plan, bytes_of
+from tecomp.graph.report import KernelReport, ProgramReport
+from tecomp.model.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel of a program, in the order in which they run.
+
+    Attributes:
+        group: the operations that it computes.
+        part: its code; equal groups have the same.
+    """
+
+    group: Group
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a program is made of, besides the code that is called.
+
+    Attributes:
+        kernels: the calls of kernels, in order.
+        memory: where the values between kernels lie.
+    """
+
+    kernels: tuple[Call, ...]
+    memory: Plan
+
+    def report(self, name: str, target: str, constants: int, *, measure: bool) -> ProgramReport:
+        """What the program costs.
+
+        Args:
+            name: of the program.
+            target: the machine.
+            constants: bytes.
+            measure: whether to run each kernel for a moment.
+
+        Raises:
+            LowerError: there is too much to count.
+        """
+        costs: dict[int, tuple[Report, float | None]] = {}
+        for call in self.kernels:
+            if id(call.part) not in costs:
+                seconds = call.part.measured() if measure else None
+                costs[id(call.part)] = call.part.report(), seconds
+        kernels = tuple(_kernel_report(call, *costs[id(call.part)]) for call in self.kernels)
+        return ProgramReport(
+            name, target, kernels, len(costs), self.memory.bytes, self.memory.lower_bound, constants
+        )
+
+
+def _kernel_report(call: Call, report: Report, seconds: float | None) -> KernelReport:
+    group = call.group
+    reads = sum(map(bytes_of, border_of(group)))
+    return KernelReport(
+        group.result.name, tuple(op.name for op in group.operations), reads,
+        sum(map(bytes_of, group.result.outputs)), report.seconds, report.bound_by, seconds,
+    )

@@ -1,0 +1,168 @@
+"""Programs that were compiled before: found where all but constants is the same, else made again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.codegen.llvm.store import Store, current_store
+from tecomp.errors import CallError
+from tecomp.graph import kept, steps
+from tecomp.graph.program import Program
+
+SIZE = 12
+
+
+@pytest.fixture(autouse=True)
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
+    monkeypatch.setenv("TECOMP_CACHE", "on")
+    monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
+    found = current_store()
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The programs that were compiled, by name."""
+    names: list[str] = []
+    make = steps.compiled
+
+    def noted(asked: Any) -> Any:
+        names.append(asked.name)
+        return make(asked)
+
+    monkeypatch.setattr(steps, "compiled", noted)
+    return names
+
+
+def network(
+    factor: float = 0.5, name: str = "net", weight: float = 1.0, known: str = "W"
+) -> tuple[Program, np.ndarray[Any, Any]]:
+    """A program, and what it makes of ones."""
+    X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
+    k = te.reduce_axis((0, SIZE), name="k")
+    P = te.compute((SIZE, SIZE), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="P")
+    V = te.compute((SIZE, SIZE), lambda i, j: te.exp(W[j, i]), name="V")
+    Y = te.compute((SIZE, SIZE), lambda i, j: P[i, j] * factor + V[i, j], name="Y")
+    ones = np.ones((SIZE, SIZE), "float32")
+    given, constant = (X, W) if known == "W" else (W, X)
+    program = tecomp.compile(Y, [given], constants={constant: ones * weight}, name=name)
+    return program, program(ones)
+
+
+def expected(factor: float, weight: float) -> Any:
+    return np.full((SIZE, SIZE), SIZE * weight * factor + np.exp(weight), "float32")
+
+
+def test_a_program_is_compiled_once(compiled: list[str]) -> None:
+    for _ in range(3):
+        program, found = network()
+        np.testing.assert_allclose(found, expected(0.5, 1.0), rtol=1e-5)
+
+    assert compiled == ["net"]
+    assert [call.group.result.name for call in program.kernels] == ["Y"]
+    assert (program.memory.bytes, repr(program)) == (0, "<Program net(X) -> Y: 1 kernel>")
+    assert str(program.report()).startswith("net on cpu: 1 call of 1 kernel")
+
+
+def test_constants_are_laid_out_anew(compiled: list[str]) -> None:
+    for weight in (1.0, 2.0, 3.0):
+        np.testing.assert_allclose(network(weight=weight)[1], expected(0.5, weight), rtol=1e-5)
+
+    assert compiled == ["net"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: network(factor=0.25),
+        lambda: network(name="other"),
+        lambda: network(known="X"),
+    ],
+)
+def test_what_differs_is_compiled(
+    compiled: list[str], other: Callable[[], tuple[Program, Any]]
+) -> None:
+    network()
+    other()
+
+    assert len(compiled) == 2
+
+
+def test_another_library_of_schedules_compiles_again(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network()
+    monkeypatch.setattr(kept, "schedules", lambda: "of another day")
+    network()
+
+    assert compiled == ["net", "net"]
+
+
+def _rows(offset: int) -> Program:
+    """A program that reads rows by number; the two differ in where they are written alone."""
+    X, R = te.placeholder((4, 4), name="X"), te.placeholder((4,), "int32", name="R")
+    Y = te.compute((4, 4), lambda i, j: X[R[i], j], name="Y")
+    if offset:
+        Y = te.compute((4, 4), lambda i, j: X[R[i], j], name="Y")
+    program: Program = tecomp.compile(Y, [X, R])
+    return program
+
+
+def test_errors_at_run_time_say_where_the_program_is_written(compiled: list[str]) -> None:
+    x, rows = np.zeros((4, 4), "float32"), np.full(4, 9, "int32")
+    lines = []
+    for offset in (0, 1, 0, 1):
+        with pytest.raises(CallError) as error:
+            _rows(offset)(x, rows)
+        lines.append(int(error.value.message.split(f"{__file__}:")[1].split(":")[0]))
+
+    first = _rows.__code__.co_firstlineno
+    assert lines == [first + 3, first + 5] * 2
+    assert compiled == ["program"] * 2
+
+
+def test_damaged_entries_are_made_again(compiled: list[str], store: Store) -> None:
+    program, _ = network()
+    for entry in store.folder.iterdir():
+        entry.write_bytes(entry.read_bytes()[:-9])
+    np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
+    (key,) = list(kept._keys(program._asked))[:1]
+    store.put(key, b"\x01\x00\x00\x00\x00\x00\x00\x00 of another form")
+    np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
+
+    assert len(compiled) == 3
+
+
+def test_nothing_is_kept_where_the_cache_is_off(
+    compiled: list[str], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TECOMP_CACHE", "off")
+    network()
+    network()
+
+    assert len(compiled) == 2
+    assert not list(store.folder.parent.iterdir())
+
+
+def test_another_process_finds_the_program() -> None:
+    network()
+    code = (
+        "import tecomp.graph.compile as c; c._steps = None; "
+        "from tests.graph.test_kept import network; print(network()[1][0, 0])"
+    )
+    root = Path(__file__).parents[2]
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
+    )
+
+    assert float(run.stdout) == pytest.approx(expected(0.5, 1.0)[0, 0])
