@@ -77,7 +77,7 @@ def _from(frame: Frame, value: Expr, dtype: DType) -> Expr:
 def _exceeded(relation: Relation, frames: Frames) -> Sequence[IterVar]:
     """The axes that get values beyond their extents from what a relation made of them."""
     match relation:
-        case Split(parent, outer):
+        case Split(parent, outer) if not relation.is_shifted:
             factor = split_factor(relation, frames[parent].extent)
             whole = product((frames[outer].extent, factor))
             return () if are_equal(whole, frames[parent].extent) else (parent,)

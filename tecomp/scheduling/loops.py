@@ -18,13 +18,19 @@ from tecomp.scheduling.relations import split_extents
 from tecomp.scheduling.state import (
     Fuse,
     Split,
+    StageState,
     State,
+    Transform,
+    is_map,
     is_reduction,
     is_scan,
     leaf_position,
     unmarked,
 )
 from tecomp.scheduling.threads import BLOCKS, THREADS, is_grid_axis, is_parallel
+
+TAILS = ("guard", "shift_inwards")
+"""What becomes of the last part of a loop that is shorter than the others."""
 
 
 def split(
@@ -34,6 +40,7 @@ def split(
     factor: Extent | None = None,
     nparts: Extent | None = None,
     disable_predication: bool = False,
+    tail: str = "guard",
 ) -> tuple[State, tuple[IterVar, IterVar]]:
     """Cut a loop into two.
 
@@ -48,12 +55,20 @@ def split(
 
     With `disable_predication` the parts have to be equally long, which is proved and not believed.
 
+    With `tail="shift_inwards"` all parts have `factor` iterations: the last one begins earlier, at
+    `E - factor`, and computes some elements once more. So the stage has to compute each element by
+    itself, and the loop has to have `factor` iterations at least.
+
     Returns:
         The new state; the outer and the inner loop.
 
     Raises:
-        ScheduleError: both or none of factor and nparts, one below 1, `axis` is no loop here, or
-            the parts are not known to be equally long where they have to be.
+        ScheduleError: both or none of factor and nparts, one below 1, `axis` is no loop here, the
+            parts are not known to be equally long where they have to be, or the last of them
+            cannot be shifted.
+
+    Source:
+        TailStrategy::ShiftInwards of Halide.
     """
     stage = state.stage(key)
     call = "split"
@@ -78,9 +93,43 @@ def split(
     outer = _derived(f"{axis.name}.outer", outer_extent, axis.kind)
     inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
-    relation = Split(axis, outer, inner, factor, nparts)
+    if not is_one_of(tail, TAILS):
+        raise ScheduleError(f"{where}: tail is 'guard' or 'shift_inwards', not {tail!r}")
+    if tail == "shift_inwards":
+        _check_shifted(stage, axis, factor, where)
+    relation = Split(axis, outer, inner, factor, nparts, tail == "shift_inwards")
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
     return state.update(unmarked(changed, axis)), (outer, inner)
+
+
+def _check_shifted(stage: StageState, axis: IterVar, factor: Extent | None, where: str) -> None:
+    """The last part of a split may begin earlier: nothing is wrong with computing elements twice.
+
+    Raises:
+        ScheduleError: there is.
+    """
+    if not is_map(stage.op):
+        raise ScheduleError(
+            f"{where}: tail='shift_inwards' computes some elements twice, which {stage.name} does "
+            "not allow: it adds to elements, or reads those before; leave it out, and the last "
+            "part is guarded"
+        )
+    if any(isinstance(relation, Transform) for relation in stage.relations):
+        raise ScheduleError(
+            f"{where}: tail='shift_inwards' is for axes of the tensor, but transform_layout made "
+            f"new loops; give it loops='logical', or leave out tail="
+        )
+    if factor is None:
+        raise ScheduleError(
+            f"{where}: tail='shift_inwards' makes parts of one length; give that as factor="
+        )
+    extent = axis.extent
+    if not (isinstance(factor, int) and isinstance(extent, int) and factor <= extent):
+        raise ScheduleError(
+            f"{where}: tail='shift_inwards' takes a part of {factor} iterations, but {axis.name} "
+            f"runs {extent} times, which is not known to be as many; take a smaller factor, or "
+            "leave out tail="
+        )
 
 
 def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:

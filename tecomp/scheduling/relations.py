@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import ceil_div, divisor
-from tecomp.ir.language.expr import Const, Expr, index_value
+from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
@@ -48,7 +48,10 @@ def derive_frames(
                 ):
                     frames[part] = Frame(Const(0), count)
                 values[outer] = values[parent] // factor
-                values[inner] = values[parent] % factor
+                values[inner] = (
+                    values[parent] - part_start(relation, extent, values[outer])
+                    if is_shifted(relation, extent) else values[parent] % factor
+                )
             case Fuse(parts, fused):
                 extent = 1
                 value: Expr = index_value(0)
@@ -82,8 +85,8 @@ def recover(
     for relation in reversed(relations):
         match relation:
             case Split(parent, outer, inner) if outer in values and inner in values:
-                factor = split_factor(relation, frames[parent].extent)
-                values[parent] = values[outer] * factor + values[inner]
+                start = part_start(relation, frames[parent].extent, values[outer])
+                values[parent] = start + values[inner]
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
                 rest = values[fused]
                 for part in reversed(parts[1:]):
@@ -137,7 +140,10 @@ def add_up(
                 if not isinstance(factor, int) or not isinstance(width, int):
                     return None
                 ranges.append((values[inner], width))
-                values[parent] = values[outer] * factor + values[inner]
+                extent, count = frames[parent].extent, frames[outer].extent
+                if is_shifted(relation, extent) and isinstance(count, int):
+                    ranges.append((values[outer], count))
+                values[parent] = part_start(relation, extent, values[outer]) + values[inner]
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
                 total, count = values[fused], 1
                 for part in reversed(parts):
@@ -162,6 +168,35 @@ def split_factor(relation: Split, extent: Extent) -> Extent:
         return relation.factor
     assert relation.nparts is not None
     return divisor(ceil_div(extent, relation.nparts))
+
+
+def part_start(relation: Split, extent: Extent, part: Expr) -> Expr:
+    """Where part number `part` of a loop of some extent begins.
+
+    >>> from tecomp.compute.axis import IterKind, make_axis
+    >>> from tecomp.ir.language.expr import Var
+    >>> axis = make_axis("i", 0, 10, IterKind.DATA)
+    >>> print(part_start(Split(axis, axis, axis, 4, None, is_shifted=True), 10, Var("n")))
+    min(6, n * 4)
+    """
+    factor = split_factor(relation, extent)
+    if not is_shifted(relation, extent):
+        return part * factor
+    # In the order of isl's own case distinctions, so that differences to these vanish.
+    return binary(BinOp.MIN, index_value(extent) - factor, part * factor)
+
+
+def is_shifted(relation: Relation, extent: Extent) -> bool:
+    """Whether a relation is a split whose last part begins before the end of the one before.
+
+    Of a part of a tensor, as others need it, fewer elements may be computed than a part has.
+    """
+    if not isinstance(relation, Split) or not relation.is_shifted:
+        return False
+    factor = relation.factor
+    if not isinstance(extent, int) or not isinstance(factor, int):
+        return False
+    return extent > factor and extent % factor != 0
 
 
 def split_extents(

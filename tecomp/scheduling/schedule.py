@@ -271,6 +271,7 @@ class Stage:
         factor: Extent | None = None,
         nparts: Extent | None = None,
         disable_predication: bool = False,
+        tail: str = "guard",
     ) -> tuple[IterVar, IterVar]:
         """Cut a loop into an outer and an inner one; see `loops.split`."""
         kwargs: dict[str, Any] = {
@@ -279,6 +280,8 @@ class Stage:
         }
         if disable_predication is not False:
             kwargs["disable_predication"] = disable_predication
+        if tail != "guard":
+            kwargs["tail"] = tail
         made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
         return made
 

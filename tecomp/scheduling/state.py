@@ -20,13 +20,17 @@ from tecomp.poly.maps.index_map import IndexMap
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`parent` is `outer * factor + inner`; one of `factor` and `nparts` is given."""
+    """`parent` is `outer * factor + inner`; one of `factor` and `nparts` is given.
+
+    If it `is_shifted`, the last part begins so early that it is as long as the others.
+    """
 
     parent: IterVar
     outer: IterVar
     inner: IterVar
     factor: Extent | None
     nparts: Extent | None
+    is_shifted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +276,11 @@ def is_reduction(axis: IterVar) -> bool:
 def is_scan(axis: IterVar) -> bool:
     """Whether the loop runs over the steps of a scan."""
     return axis.kind is IterKind.SCAN
+
+
+def is_map(op: Operation) -> bool:
+    """Whether each element follows from inputs alone, so that it may be computed twice."""
+    return type(op) is ComputeOp and not op.reduce_axis
 
 
 def is_data(axis: IterVar) -> bool:

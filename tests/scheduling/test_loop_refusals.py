@@ -50,6 +50,34 @@ REFUSED: dict[str, Case] = {
         lambda s: s[C].split(y, factor=0),
         "s[C].split(y): factor must be a positive integer, got 0",
     ),
+    "a tail of another name": (
+        nothing,
+        lambda s: s[C].split(y, factor=4, tail="shift"),
+        "s[C].split(y): tail is 'guard' or 'shift_inwards', not 'shift'",
+    ),
+    "a shifted tail of a reduction": (
+        nothing,
+        lambda s: s[R].split(R.op.axis[0], factor=4, tail="shift_inwards"),
+        "s[R].split(i): tail='shift_inwards' computes some elements twice, which R does not allow: it "
+        "adds to elements, or reads those before; leave it out, and the last part is guarded",
+    ),
+    "a shifted tail of places": (
+        one_layout,
+        lambda s: s[C].split(s[C].leaf_iter_vars[0], factor=4, tail="shift_inwards"),
+        "s[C].split(y): tail='shift_inwards' is for axes of the tensor, but transform_layout made "
+        "new loops; give it loops='logical', or leave out tail=",
+    ),
+    "a shifted tail of parts": (
+        nothing,
+        lambda s: s[C].split(y, nparts=5, tail="shift_inwards"),
+        "s[C].split(y): tail='shift_inwards' makes parts of one length; give that as factor=",
+    ),
+    "a shifted tail longer than the loop": (
+        nothing,
+        lambda s: s[C].split(x, factor=11, tail="shift_inwards"),
+        "s[C].split(x): tail='shift_inwards' takes a part of 11 iterations, but x runs 10 times, "
+        "which is not known to be as many; take a smaller factor, or leave out tail=",
+    ),
     "negative factor": (
         nothing,
         lambda s: s[C].split(y, factor=-4),

@@ -55,6 +55,20 @@ def test_split_by_factor() -> None:
     assert s[C].all_iter_vars == (i, j, outer, inner)
 
 
+def test_a_tail_shifted_inwards_is_as_long_as_the_other_parts() -> None:
+    s, C = elementwise()
+
+    outer, inner = s[C].split(C.op.axis[0], factor=4, tail="shift_inwards")
+
+    assert (outer.extent, inner.extent) == (3, 4)
+    assert 's[C].split(i, factor=4, tail="shift_inwards")' in s.trace.to_python().replace("'", '"')
+    again = tecomp.replay(s.trace.to_json(), C)
+    assert again.trace.to_json() == s.trace.to_json()
+    loops = str(tecomp.lower(s, [A, C], stop_after="nest").body)
+    assert str(tecomp.lower(again, [A, C], stop_after="nest").body) == loops
+    assert loops.count("min(6, i_outer * 4)") == 2
+
+
 def test_split_by_parts() -> None:
     s, C = elementwise()
 

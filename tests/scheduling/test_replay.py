@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], str]] = {
         "same form",
     ),
     "too many arguments": (
-        lambda: changed(args=[{"axis": "i"}, 1, 2, 3, 4], kwargs={}), ParseError,
+        lambda: changed(args=[{"axis": "i"}, 1, 2, 3, 4, 5], kwargs={}), ParseError,
         "replay: the trace is malformed: split: too many positional arguments",
     ),
     "a method of the schedule called on a stage": (

@@ -44,6 +44,7 @@ REFUSED_CALLS = (
     r"rolling_buffer: \S+ is an output",
     r"\S+ is a scan",
     r"\S+ counts the steps of a scan",
+    r"tail='shift_inwards' (computes some elements twice|is for axes of the tensor|takes a part)",
 )
 REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ reads \S+ too but is not computed inside",
@@ -215,7 +216,10 @@ class _Scheduler(Draws):
     def split(self, stage: Stage) -> None:
         if (leaf := self.leaf(stage)) is not None:
             word = self.pick(("factor", "factor", "nparts"))
-            self.attempt("split", stage.split, leaf, **{word: self.pick((2, 4, 3, 1, 5, 8, 16))})
+            given: dict[str, Any] = {word: self.pick((2, 4, 3, 1, 5, 8, 16))}
+            if word == "factor" and self.chance(25):
+                given["tail"] = "shift_inwards"
+            self.attempt("split", stage.split, leaf, **given)
 
     def tile(self, stage: Stage) -> None:
         if len(stage.leaf_iter_vars) >= 2:

@@ -16,8 +16,8 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.loops.hulls import box_around
-from tecomp.poly.loops.regions import image, preimage, where_equal
-from tecomp.poly.loops.scopes import Scope, first_dims
+from tecomp.poly.loops.regions import image, is_box, preimage, where_equal
+from tecomp.poly.loops.scopes import Scope, first_dims, without
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine, Space
 from tecomp.poly.sets.point_sets import Points
@@ -26,6 +26,7 @@ from tecomp.scheduling.relations import (
     Frames,
     add_up,
     derive_frames,
+    is_shifted,
     made_from,
     recover,
 )
@@ -52,6 +53,8 @@ class StageFrame:
         roots: the root axes, data first.
         data_loops_suffice: whether the data loops alone say which element is meant.
         inverse_of: the inverse of a layout map of some extents, in the function's sizes.
+        shifted: root axes that are split into parts of which the last begins earlier, and of which
+            all values are meant, whatever those of the other axes.
     """
 
     frames: Frames
@@ -60,6 +63,7 @@ class StageFrame:
     roots: tuple[IterVar, ...]
     data_loops_suffice: bool
     inverse_of: Callable[[IndexMap, Sequence[Extent]], IndexMap]
+    shifted: frozenset[IterVar] = frozenset()
 
     def leaf_values(self, leaves: Sequence[IterVar]) -> list[Expr]:
         """Loops as functions of the root axes."""
@@ -115,8 +119,20 @@ class StageFrame:
             found = self._solutions(points, axes, leaves, values, scope)
             if found is not None:
                 return image(found.points, found.axes, found.space)
-        pairs = [(self.values[leaf], value) for leaf, value in values.items()]
+        # Elements of shifted parts are met in several iterations, of which values name one.
+        pairs = [
+            (self.values[leaf], value) for leaf, value in values.items()
+            if not self._is_met_again(leaf)
+        ]
         return where_equal(points, scope.space(axes), pairs)
+
+    def _is_met_again(self, leaf: IterVar) -> bool:
+        made = made_from([leaf], self.relations)
+        return any(
+            isinstance(r, Split) and {r.outer, r.inner} & made
+            and is_shifted(r, self.frames[r.parent].extent)
+            for r in self.relations
+        )
 
     def _solutions(
         self,
@@ -138,7 +154,11 @@ class StageFrame:
         held = scope.space([Var("held") for _ in sums.ranges]).box([
             (0, count) for _, count in sums.ranges
         ])
-        places = [*roots, *(value for value, _ in sums.ranges)]
+        # Shifted parts are all of their axes, so only the ranges of their loops say anything.
+        asked = [k for k, axis in enumerate(axes) if axis not in self.shifted]
+        for k in reversed(range(len(axes))):
+            points = points if k in asked else without(points, k, 1)
+        places = [*(roots[k] for k in asked), *(value for value, _ in sums.ranges)]
         return _Solutions(preimage(points.flat_product(held), places, space), roots, space)
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
@@ -193,7 +213,13 @@ def frame_of(
     frames, values = derive_frames(relations, roots, box_of)
     mixed = any(is_reduction(leaf) and _touches_data(leaf, relations) for leaf in stage.leaves)
     inverse_of = partial(_inverse, program)
-    return StageFrame(frames, values, relations, tuple(roots), not mixed, inverse_of)
+    shifted = frozenset(
+        r.parent for r in relations
+        if isinstance(r, Split) and r.parent in roots and is_shifted(r, roots[r.parent].extent)
+    )
+    if shifted and not is_box(region, [roots[axis] for axis in definition.axis], scope):
+        shifted = frozenset()
+    return StageFrame(frames, values, relations, tuple(roots), not mixed, inverse_of, shifted)
 
 
 def _in_sizes(program: Program, relation: Relation) -> Relation:
