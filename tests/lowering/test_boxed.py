@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 
 Agrees = Callable[..., Any]
@@ -47,3 +49,21 @@ def test_a_part_is_computed_and_no_more(
     s[C].parallel(C.op.axis[0])
 
     agrees(s, [A, C], {A: a, C: c})
+
+
+def test_loops_that_isl_would_take_minutes_for_are_boxes() -> None:
+    """Two places of an element and a reduction in one loop, which is cut in three."""
+    A = te.placeholder((5, 17), "int32", name="A")
+    k = te.reduce_axis((0, 2), name="k")
+    T = te.compute((5, 17), lambda i, j: te.sum(A[i, j] * (k + 1), axis=k), name="T")
+    s = te.create_schedule(T)
+    x, y = s[T].transform_layout(lambda i, j: [i * 17 + j, i * 17 + j])
+    s[T].split(s[T].fuse(x, y, k), factor=3)
+    begin = time.thread_time()
+
+    kernel = tecomp.build(s, [A, T])
+
+    assert time.thread_time() - begin < 10
+    a, t = np.arange(85, dtype=np.int32).reshape(5, 17), np.zeros((85, 85), np.int32)
+    kernel(a, t)
+    np.testing.assert_array_equal(np.diag(t).reshape(5, 17), a * 3)

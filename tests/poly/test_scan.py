@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import islpy
@@ -9,14 +10,14 @@ import numpy as np
 import pytest
 
 import tecomp.poly.loops.scan as scan_module
-from tecomp.errors import InternalError
+from tecomp.errors import InternalError, LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.dtype import INT32
 from tecomp.ir.language.expr import Const, Var
 from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import CONTEXT
+from tecomp.poly.sets.context import CONTEXT, Undecided, isl_work
 
 
 def test_ctrl_c_while_isl_makes_loops_arrives_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,16 +102,44 @@ def test_points_that_isl_makes_no_loops_for_are_found_in_a_hull(p0: int, p1: int
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_loops_that_take_isl_too_long_are_tested_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_that_isl_does_not_make_are_tested_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     i, j = Var("i"), Var("j")
     points = islpy.Set.read_from_str(
         CONTEXT, "{ [d0, d1] : 0 <= d0 <= 5 and 0 <= d1 <= d0 and (d0 + 2d1) % 3 = 1 }"
     )
-    monkeypatch.setattr(scan_module, "within_share", lambda work: None)
+    made = scan_module._visiting
+    monkeypatch.setattr(
+        scan_module, "_visiting",
+        lambda points, *others: None if points.involves_locals() else made(points, *others),
+    )
 
     loops = scan(points, Space((i, j)), lambda at, _: SeqStmt(()))
 
     assert str(loops) == (
         "for i in range(6):\n    for j in range(i + 1):\n        if (j - i + 1) % 3 == 0:\n"
         "            pass"
+    )
+
+
+SLOW = (
+    "{ [d0, d1] : exists (e0, e1, e2: 0 <= d1 <= 2 and 0 <= e0 <= 16 and -3 <= e1 <= -2 and "
+    "d1 - e0 - e1 <= 3e2 <= 4 + d1 - e0 - e1 and -3 + 3d0 + 2924d1 - 3096e0 - 2925e1 <= 8772e2 < "
+    "3d0 + 2924d1 - 3096e0 - 2925e1) }"
+)
+
+
+def test_loops_that_take_isl_minutes_are_undecided() -> None:
+    """An operation on large numbers takes a hundred times as long as one on small ones."""
+    i, j = Var("i"), Var("j")
+    points = islpy.Set.read_from_str(CONTEXT, SLOW)
+    begin = time.thread_time()
+
+    with pytest.raises(LowerError) as error, isl_work("here"):
+        scan(points, Space((i, j)), lambda at, _: SeqStmt(()))
+
+    assert time.thread_time() - begin < 10
+    assert isinstance(error.value.__cause__, Undecided)
+    assert error.value.message == (
+        "here: the index sets take too long to decide; use simpler index expressions, fewer "
+        "divisions or constant extents"
     )

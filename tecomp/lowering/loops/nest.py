@@ -10,7 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,13 +67,14 @@ from tecomp.lowering.stages.whole_tiles import (
 )
 from tecomp.lowering.storage.doubled import check_doubled, loop_ahead
 from tecomp.lowering.storage.rolling import check_kept, check_rolling
-from tecomp.lowering.tensor_ops.tensorize import tensorizer
+from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
 from tecomp.lowering.vectors.unroll import unrolled_within
 from tecomp.poly.loops.hulls import box_around
 from tecomp.poly.loops.regions import is_box
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
 from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.context import Undecided
 from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import StageState, is_data
 
@@ -153,23 +154,15 @@ class _Nests:
             first_reduction = len(stage.leaves)
         frame, looped, start = self._frame(definition, region, scope)
         operation = tensorizer(self.program, definition)
-        # A loop over cores stays one loop: tails are inside of it.
-        bound = grid_axes(stage)
-        cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
-        open_from = {stage.leaves.index(group.parts[0]): group for group in groups}
-        ends = {k + len(group.parts) for k, group in open_from.items()}
-        cuts = sorted({len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
-                       *(k for k in open_from if k), *ends, *around_symbolic_tiles(stage, frame),
-                       *([] if operation is None else [operation.position]),
-                       *([] if first_reduction is None else [first_reduction])})
+        cuts = self._cuts(stage, frame, attached, operation, first_reduction)
         if groups and all(is_plain(group, frame) for group in groups):
             return self._as_scheduled(definition, region, memory, scope)
         body = StageBody(self.program, definition, self.checker.checks)
         work = StageWork(
-            definition, frame, body, region.points, first_reduction, tuple(cuts), attached, memory,
+            definition, frame, body, region.points, first_reduction, cuts, attached, memory,
             scope.params, operation is None and frame.data_loops_suffice
             and first_step_stores(self.program, definition, attached),
-            operation, open_from,
+            operation, {stage.leaves.index(group.parts[0]): group for group in groups},
         )
         points, _ = with_reduction(self.program, definition, looped, scope)
         axes = (*definition.axis, *definition.reduce_axis)
@@ -180,16 +173,41 @@ class _Nests:
         except NotAffine:
             if operation is not None:
                 raise operation.not_affine() from None
-            if groups:
-                return self._as_scheduled(definition, region, memory, scope)
-            return self._boxed(work, (looped, definition.axis), start, scope)
+            return self._without_sets(work, region, (looped, definition.axis), start, scope)
         if not (are_boxes(groups, frame, stage.leaves, all_leaves, scope)
                 and are_boxes(groups, frame, data, data_leaves, scope)):
             return self._as_scheduled(definition, region, memory, scope)
         if operation is not None:
             measured = self._attached.measured(work, operation, all_leaves, scope)
             work = replace(work, operation=measured)
-        return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+        try:
+            return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+        except Undecided:
+            if operation is not None:
+                raise
+            return self._without_sets(work, region, (looped, definition.axis), start, scope)
+
+    def _cuts(
+        self,
+        stage: StageState,
+        frame: StageFrame,
+        attached: Collection[int],
+        operation: Tensorizer | None,
+        first_reduction: int | None,
+    ) -> tuple[int, ...]:
+        """Where bands of loops end."""
+        # A loop over cores stays one loop: tails are inside of it.
+        bound = grid_axes(stage)
+        cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        opened = [(stage.leaves.index(group.parts[0]), len(group.parts))
+                  for group in self.groups.get(stage.key, ())]
+        return tuple(sorted({
+            len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
+            *(start for start, _ in opened if start), *(start + count for start, count in opened),
+            *around_symbolic_tiles(stage, frame),
+            *([] if operation is None else [operation.position]),
+            *([] if first_reduction is None else [first_reduction]),
+        }))
 
     def _as_scheduled(
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
@@ -220,6 +238,19 @@ class _Nests:
         frame = frame_of(self.program, definition, bounds, later, scope)
         check_order(self.program, definition, frame, later, scope)
         return frame, later, (without_first(points), axes[1:])
+
+    def _without_sets(
+        self,
+        work: StageWork,
+        region: Region,
+        looped: tuple[Points, tuple[IterVar, ...]],
+        start: tuple[Points, tuple[IterVar, ...]],
+        scope: Scope,
+    ) -> Stmt:
+        """The loops of a stage of which no set says which values they have."""
+        if work.groups:
+            return self._as_scheduled(work.definition, region, work.memory, scope)
+        return self._boxed(work, looped, start, scope)
 
     def _boxed(
         self,

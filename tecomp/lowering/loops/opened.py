@@ -25,7 +25,7 @@ from tecomp.lowering.loops.frame import StageFrame
 from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
 from tecomp.poly.loops.full_tiles import full_tiles
-from tecomp.poly.loops.regions import image
+from tecomp.poly.loops.regions import image, is_same
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.loops.scopes import Scope, first_dims, fix
 from tecomp.poly.sets.point_sets import Points
@@ -224,8 +224,7 @@ def are_boxes(
         sides = [(Const(0), frame.frames[part].extent) for part in group.parts]
         box = scope.space(group.parts).box(sides)
         around, both = first_dims(points, at), first_dims(points, at + len(group.parts))
-        expected = around.flat_product(box).intersect_params(scope.context)
-        if not expected.is_equal(both.intersect_params(scope.context)):
+        if not is_same(around.flat_product(box), both, scope):
             return False
     return True
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import islpy as isl
 
 from tecomp.poly.loops.scopes import first_dims
+from tecomp.poly.sets.context import within_share
 
 _DIM = isl.dim_type.set
 
@@ -20,10 +22,13 @@ def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | N
         tiled: dimension and full extent of each tile loop.
 
     Returns:
-        The part, or None if it is everything, nothing, or no simple range of the other loops.
+        The part, or None if it is everything, nothing, or no simple range of the other loops; or
+        if isl takes too long to say.
     """
-    if not tiled:
-        return None
+    return within_share(partial(_full_tiles, points, tiled)) if tiled else None
+
+
+def _full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | None:
     last = max(dim for dim, _ in tiled) + 1
     inside = first_dims(points, last)
     if _all_tiles(inside, tiled).is_subset(inside):

@@ -174,14 +174,22 @@ class Side(Protocol):
 
 
 def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
-    """Whether `region` is everything that `sides` enclose."""
+    """Whether `region` is all that `sides` enclose; False where isl takes too long to say."""
     axes = tuple(Var("axis") for _ in sides)
     try:
         box = scope.space(axes).box([(side.base, side.extent) for side in sides])
     except NotAffine:
         return False
+    return is_same(box, region, scope)
+
+
+def is_same(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
+    """Whether both are the same, as far as is known; False where isl takes too long to say."""
     known = scope.context
-    return bool(box.intersect_params(known).is_equal(region.intersect_params(known)))
+    same = within_share(
+        lambda: points.intersect_params(known).is_equal(others.intersect_params(known))
+    )
+    return bool(same)
 
 
 def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:

@@ -6,7 +6,6 @@ Where part of the points is isolated (the full tiles, say), it gets loops of its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
 import islpy as isl
@@ -15,11 +14,14 @@ from tecomp.errors import InternalError
 from tecomp.ir.language.expr import Binary, BinOp, CmpOp, Compare, Const, Expr, Var, binary
 from tecomp.ir.language.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, seq
 from tecomp.ir.traversal.rewrite import conjuncts
-from tecomp.poly.loops.box_loops import Body, box_loops, ends_of
-from tecomp.poly.loops.tile_loops import tile_loops, tiles_of
+from tecomp.poly.loops.box_loops import Body, Ends, box_loops, ends_of
+from tecomp.poly.loops.tile_loops import Tiles, tile_loops, tiles_of
 from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import CONTEXT, within_share
+from tecomp.poly.sets.context import CONTEXT, Undecided, within_share
 from tecomp.poly.sets.express import ast_expr, set_to_condition
+
+MOST_PIECES = 16
+"""Pieces of a set which is asked for inside of loops over its hull."""
 
 # The type stubs lack the names that are keywords.
 _BLOCK, _IF, _FOR = (getattr(isl.ast_node_type, name) for name in ("block", "if_", "for_"))
@@ -46,30 +48,43 @@ def scan(
         threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
         isolated: points that are to have loops of their own.
         context: what is known about the parameters; a set of the parameters alone.
+
+    Raises:
+        Undecided: isl takes too long to say what loops there are.
     """
     if not space.dims:
         return _guarded(points, space, body, context)
     if isolated is not None and _depends_on_parameters_alone(isolated, points):
         return _chosen(points, space, body, kinds, threads, isolated, context)
-    if isolated is None and (box := ends_of(points, space, context)) is not None:
-        return box_loops(box, points, space, body, kinds or {}, threads or {})
-    if (tiles := tiles_of(points, isolated, context)) is not None:
-        return tile_loops(tiles, space, body, kinds or {}, threads or {}, context)
-    visiting = partial(_visiting, points, isolated, context)
-    tried = within_share(lambda: [visiting()])
-    made = tried[0] if tried is not None else None
-    if made is None and (hull := _hull(points)) is not None:
+    tried = within_share(lambda: [_found(points, space, isolated, context)])
+    found = tried[0] if tried is not None else None
+    if isinstance(found, list):
+        return box_loops(found, points, space, body, kinds or {}, threads or {})
+    if isinstance(found, Tiles):
+        return tile_loops(found, space, body, kinds or {}, threads or {}, context)
+    if found is None and (hull := _hull(points)) is not None:
         return _tested(points, hull, space, body, kinds, threads, context)
     if tried is None:
-        made = visiting()
-    if made is None:
+        raise Undecided
+    if found is None:
         raise InternalError(f"the loops that isl makes for {points} leave out some of them")
-    tree, copies = made
+    tree, copies = found
     return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
 
 
 Ast: TypeAlias = tuple[isl.AstNode, list[isl.Set]]
 """What isl makes, and the points that each copy of the statement in it is for."""
+
+
+def _found(
+    points: isl.Set, space: Space, isolated: isl.Set | None, context: isl.Set | None
+) -> Ends | Tiles | Ast | None:
+    """How loops visit all points; None where nothing says it."""
+    if isolated is None and (box := ends_of(points, space, context)) is not None:
+        return box
+    if (tiles := tiles_of(points, isolated, context)) is not None:
+        return tiles
+    return _visiting(points, isolated, context)
 
 
 def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
@@ -105,11 +120,14 @@ def _tested(
     context: isl.Set | None,
 ) -> Stmt:
     """Loops over a hull, and a condition inside for those in `points`."""
+    known = within_share(lambda: points.gist(hull).compute_divs())
+    if known is None or known.n_basic_set() > MOST_PIECES:
+        raise Undecided
 
     def tested(values: Mapping[Var, Expr], copy: isl.Set) -> Stmt:
         del copy
         here = {f"d{k}": values[dim] for k, dim in enumerate(space.dims)}
-        condition = set_to_condition(points.gist(hull), {**space.names, **here})
+        condition = set_to_condition(known, {**space.names, **here})
         return IfThenElse(condition, body(values, points))
 
     return scan(hull, space, tested, kinds=kinds, threads=threads, context=context)
@@ -167,7 +185,8 @@ def _isolate_option(isolated: isl.Set) -> isl.UnionSet:
 
 
 def _depends_on_parameters_alone(isolated: isl.Set, points: isl.Set) -> bool:
-    return bool(points.intersect_params(isolated.params()).is_subset(isolated))
+    alone = within_share(lambda: points.intersect_params(isolated.params()).is_subset(isolated))
+    return bool(alone)
 
 
 def _chosen(

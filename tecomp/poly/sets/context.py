@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from threading import RLock
 from types import TracebackType
@@ -14,7 +15,11 @@ from tecomp.poly.sets.functions import NotAffine
 
 BUDGET = 20_000_000
 SHARE = 250_000
+_PARTS = (16, 4, 1)
+_PATIENCE = 0.1
+"""Seconds of this thread, in which common operations do two thirds of a share."""
 CONTEXT = isl.Context()
+_SIMPLER = "use simpler index expressions, fewer divisions or constant extents"
 T = TypeVar("T")
 _ENTERED = RLock()
 
@@ -24,12 +29,17 @@ def isl_version() -> str:
     return str(isl.version.VERSION_TEXT)
 
 
+class Undecided(Exception):  # noqa: N818  (an answer, as `NotAffine`)
+    """A question takes isl more steps or time than its answer is worth."""
+
+
 # A class, because the frames of contextlib would pass for the user's own in an error.
 class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
     """Bound the isl operations of a block, and turn isl's errors into ours.
 
-    That something is not affine is an answer inside of the outermost block, and an error of ours
-    outside of it. The outermost of nested blocks sets the budget. One thread is inside at a time.
+    That something is not affine, or undecided, is an answer inside of the outermost block, and an
+    error of ours outside of it. The outermost of nested blocks sets the budget. One thread is
+    inside at a time.
 
     >>> with isl_work("lower"):
     ...     isl.Set.read_from_str(CONTEXT, "{ [i] : 0 <= i < 3 }").is_empty()
@@ -58,7 +68,7 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         self._outermost = CONTEXT.get_max_operations() == 0
         if self._outermost:
             CONTEXT.reset_operations()
-            _METER.least = 0
+            _METER.least, _METER.budget = 0, self._budget
             CONTEXT.set_max_operations(self._budget)
 
     def __exit__(
@@ -67,13 +77,16 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         failure: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        limit = CONTEXT.get_max_operations()
         if self._outermost:
             CONTEXT.set_max_operations(0)
             CONTEXT.reset_operations()
         _ENTERED.release()
         if isinstance(failure, isl.Error):
-            raise self._error(f"{self._who}: {_reason(failure, limit)}") from failure
+            raise self._error(f"{self._who}: {_reason(failure)}") from failure
+        if self._outermost and isinstance(failure, Undecided):
+            raise self._error(
+                f"{self._who}: the index sets take too long to decide; {_SIMPLER}"
+            ) from failure
         if self._outermost and isinstance(failure, NotAffine):
             raise self._error(
                 f"{self._who}: `{failure.expr}` is more than index sets can decide, and they have "
@@ -81,12 +94,9 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
             ) from failure
 
 
-def _reason(failure: isl.Error, limit: int) -> str:
+def _reason(failure: isl.Error) -> str:
     if "operations exceeded" in str(failure):
-        return (
-            f"the index sets take more than {limit} steps to decide; use simpler index "
-            "expressions, fewer divisions or constant extents"
-        )
+        return f"the index sets take more than {_METER.budget} steps to decide; {_SIMPLER}"
     return f"isl cannot decide this ({failure}); use simpler index expressions"
 
 
@@ -95,9 +105,11 @@ class _Meter:
 
     Attributes:
         least: so many at least.
+        budget: how many may be done.
     """
 
     least = 0
+    budget = 0
 
     def most(self, share: int) -> int:
         """So many at most, and `share` fewer at least."""
@@ -125,17 +137,33 @@ def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
 
     For answers that may be rough: some sets take isl minutes that are not worth waiting for. The
     least share is `share` operations, a tenth of a second or two; it may be twice as many.
+
+    One operation on large numbers takes a hundred times as long as on small ones. So the first
+    tries have a part of the share that is not counted, and if they took long they are the last.
     """
-    limit = CONTEXT.get_max_operations()
-    if limit == 0:
+    if CONTEXT.get_max_operations() == 0:
         return work()
+    begin = time.thread_time()
+    for part in _PARTS:
+        tried = _within(work, share // part)
+        if tried is not None:
+            return tried[0]
+        if part == 1 or time.thread_time() - begin > _PATIENCE:
+            break
+        CONTEXT.set_max_operations(CONTEXT.get_max_operations() + 2 * share // part)
+    return None
+
+
+def _within(work: Callable[[], T | None], share: int) -> tuple[T | None] | None:
+    """What `work` gives in `share` operations; None if it takes more."""
+    limit = CONTEXT.get_max_operations()
     allowed = _METER.most(share) + share
     if allowed >= limit:
         CONTEXT.set_max_operations(limit)
-        return work()
+        return (work(),)
     CONTEXT.set_max_operations(allowed)
     try:
-        return work()
+        return (work(),)
     except isl.Error:
         if not _is_used_up():
             raise
