@@ -593,3 +593,24 @@ def test_first_steps_computed_in_blocks_around_groups_of_steps(rows: int, steps:
     kernel(a, found)
     wanted = a[np.arange(rows) % 2] * 2 + np.arange(rows)[:, None] // 2
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_scan_that_is_passed_and_computed_where_nothing_is_read_is_refused() -> None:
+    A = te.placeholder((1, 4), "int32", name="A")
+    held = te.placeholder((1, 4), "int32", name="held")
+    start = te.compute((1, 4), lambda t, i: A[t, i], name="start")
+    later = te.compute((1, 4), lambda t, i: held[t - 1, i] + 1, name="later")
+    sums = te.scan(start, later, held, name="sums")
+    copy = te.compute((4,), lambda i: sums[0, i], name="copy")
+    k = te.reduce_axis((0, 4), name="k")
+    most = te.compute(
+        (), lambda: te.max(te.if_then_else(k < 2, copy[k], 0), axis=k, where=k > 2), name="most"
+    )
+    s = te.create_schedule([sums.op, most.op])
+    s[copy].compute_at(s[most], most.op.reduce_axis[0])
+    s[sums].compute_at(s[copy], copy.op.axis[0])
+
+    assert refused(s, [A, sums, most]) == (
+        "s[sums].compute_at: sums is passed by the caller, but the stage that it is computed in "
+        "reads only a part of it, so the rest would never be written; compute sums at the root"
+    )

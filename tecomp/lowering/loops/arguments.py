@@ -46,7 +46,9 @@ def check_written(program: Program, body: Stmt) -> None:
     written = {node.buffer.data for node in walk(body) if isinstance(node, BufferStore)}
     for definition in program.definitions.values():
         attached = definition.is_argument and isinstance(definition.stage.attach, At)
-        has_elements = all(not isinstance(a.extent, int) or a.extent for a in definition.axis)
+        # Not those of its axes: the first of a scan counts the later steps alone.
+        extents = program.shape(definition)
+        has_elements = all(not isinstance(extent, int) or extent for extent in extents)
         if attached and has_elements and definition.buffers[0].data not in written:
             raise _partial(definition.stage.name)
 
