@@ -12,6 +12,7 @@ import faulthandler
 import multiprocessing
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -146,6 +147,20 @@ def search(
     dice = [Dice(seed=seed) for seed in seeds]
     batches = [dice[k : k + BATCH] for k in range(0, len(dice), BATCH)]
     workers: dict[Connection, _Worker] = {}
+    try:
+        yield from _results(kind, batches, workers, processes, seconds)
+    finally:
+        for worker in workers.values():
+            worker.process.kill()
+
+
+def _results(
+    kind: str,
+    batches: list[list[Dice]],
+    workers: dict[Connection, _Worker],
+    processes: int,
+    seconds: float,
+) -> Iterator[tuple[int | None, Outcome]]:
     while batches or workers:
         while batches and len(workers) < processes:
             worker = _Worker(kind, batches.pop(0), seconds)
@@ -213,6 +228,9 @@ def main() -> None:
     if given.reduce is not None:
         outcome = reduce(given.kind, given.reduce, given.timeout, budget=120)
         sys.exit(f"{outcome.program}\n{outcome.text}")
+    # Also where whatever started it in the background has it ignored.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.default_int_handler)
     begin, counts, sorts = time.monotonic(), Counter[str](), Counter[str]()
     seeds = range(given.seed, given.seed + given.count)
     try:
@@ -224,7 +242,7 @@ def main() -> None:
             if outcome.kind == WRONG:
                 print(f"== seed {seed}\n{outcome.program}\n{outcome.text}\n", flush=True)
     except KeyboardInterrupt:
-        print("stopped before the end")
+        print(f"stopped after {counts.total()} programs")
     for sort, count in sorts.most_common():
         print(f"{count:6} {sort}")
     print(f"{dict(counts)} in {time.monotonic() - begin:.0f} s, seeds {seeds.start} to {seeds.stop - 1}")

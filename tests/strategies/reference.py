@@ -234,6 +234,6 @@ def _cast(value: Array, source: DType, target: DType) -> Array:
     if source.is_float and target.is_integer:
         low, high = integer_range(target)
         clipped = [min(max(x, low), high) for x in np.trunc(value.astype(np.float64)).tolist()]
-        return np.array([int(x) for x in clipped], target.numpy)
+        return np.array([0 if math.isnan(x) else int(x) for x in clipped], target.numpy)
     converted: Array = value.astype(target.numpy)
     return converted
