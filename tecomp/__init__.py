@@ -9,7 +9,7 @@ from tecomp.copies import conversion
 from tecomp.copies import relayout as layout_copies
 from tecomp.copies.relayout import Relayout, relayout
 from tecomp.driver.build import build
-from tecomp.driver.programs import compile
+from tecomp.driver.programs import compile, load
 from tecomp.errors import (
     CacheError,
     CallError,
@@ -104,6 +104,7 @@ __all__ = [
     "flatten_buffer",
     "intrinsics",
     "list_targets",
+    "load",
     "lower",
     "lower_all",
     "parse",

@@ -175,7 +175,7 @@ class CallError(TecompError, ValueError):
 
 
 class CacheError(TecompError, ValueError):
-    """What is said about the cache of compiled code has no meaning."""
+    """What is said about the cache has no meaning, or a saved program cannot be used."""
 
 
 class InternalError(TecompError, RuntimeError):

@@ -1,4 +1,4 @@
-"""`compile`: the front door of programs of many operations, which are put together above.
+"""`compile` and `load`: the front door of programs of many operations.
 
 Programs are scheduled by the library, which lies above the driver. So the driver knows the name of
 what compiles them, as an entry point has it, and loads that when it is asked for.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +17,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.machine.descriptor import Target
 
 _COMPILER = EntryPoint("compile", "tecomp.graph.compile:compile_program", "tecomp.compilers")
+_LOADER = EntryPoint("load", "tecomp.graph.compile:load_program", "tecomp.compilers")
 
 
 def compile(
@@ -58,3 +60,30 @@ def compile(
            [3., 3., 3., 3.]], dtype=float32)
     """
     return _COMPILER.load()(outputs, inputs, target, constants=constants, name=name)
+
+
+def load(folder: str | PathLike[str]) -> Any:
+    """A program that `program.save` wrote: nothing is compiled, its machine code is run as it is.
+
+    Args:
+        folder: that it was saved to, by the same compiler for the same machine. Its code can do
+            what you can: load what you trust.
+
+    Returns:
+        The `tecomp.graph.program.Program`, with tensors of its own.
+
+    Raises:
+        CacheError: it is for another processor, from another compiler, cut short or damaged.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from tecomp import te
+    >>> X = te.placeholder((3,), name="X")
+    >>> Y = te.compute((3,), lambda i: X[i] * 2.0, name="Y")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compile(Y, [X], name="twice").save(folder)
+    ...     program = load(folder)
+    >>> program, program(np.arange(3, dtype="float32"))
+    (<Program twice(X) -> Y: 1 kernel>, array([0., 2., 4.], dtype=float32))
+    """
+    return _LOADER.load()(folder)

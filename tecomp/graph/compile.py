@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.graph.asked import asked_for
 from tecomp.graph.kept import keep, kept
 from tecomp.graph.program import Program
+from tecomp.graph.saved import load
 from tecomp.machine.descriptor import Target
 
 
@@ -33,6 +35,12 @@ def compile_program(
     native, details = _steps().compiled(asked)
     keep(asked, native)
     return Program(asked, native, lambda: details)
+
+
+def load_program(folder: str | PathLike[str]) -> Program:
+    """What `tecomp.load` gives; its argument and errors are described there."""
+    asked, native = load(folder)
+    return Program(asked, native, lambda: _steps().details_of(asked))
 
 
 def _steps() -> Any:

@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import Location
-from tecomp.ir.traversal.codec import Word, encode
+from tecomp.ir.traversal.codec import NotPlainError, Word, encode
 
 
 def definition_key(
@@ -24,6 +24,9 @@ def definition_key(
         operations: producers before consumers.
         inputs: what they read of others, in order.
         with_places: whether it says where in the user's files they stand, as errors do.
+
+    Returns:
+        The text; one of the operations' own, as long as they live, if they hold what has none.
 
     >>> from tecomp import te
     >>> A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
@@ -40,7 +43,11 @@ def definition_key(
     moved = rebuilt(operations, unnamed, change=without_name)
     ops = tuple(moved.get(x, x).op for op in operations for x in op.outputs)
     place: Callable[[Location], Word] = _place if with_places else _nowhere
-    return digest(encode(ops, {Location: place}))
+    try:
+        return digest(encode(ops, {Location: place}))
+    except NotPlainError:
+        # What a user attached to an operation may be anything, and is then like nothing else.
+        return f"operation {id(operations[-1])}"
 
 
 def _place(location: Location) -> Word:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tecomp.driver.programs import compile
 from tecomp.errors import CallError
 from tecomp.graph.asked import Asked
 from tecomp.graph.native import Native
+from tecomp.graph.saved import save
 from tecomp.ir.language.text import counted
 
 if TYPE_CHECKING:
@@ -119,6 +121,18 @@ class Program:
                 f"({names}), got {len(given)}"
             )
         return given
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the program to a folder, which `tecomp.load` reads on the same machine.
+
+        Args:
+            folder: a new one, an empty one, or one with a saved program, which is replaced. It is
+                complete as soon as it is there under its name.
+
+        Raises:
+            CacheError: there is something else, or nothing can be written.
+        """
+        save(self._asked, self._native, folder)
 
     def report(self, *, measure: bool = False) -> ProgramReport:
         """What the program is made of, and what its kernels cost.

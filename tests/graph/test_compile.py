@@ -375,6 +375,16 @@ def test_a_program_may_have_any_name(name: str) -> None:
     np.testing.assert_allclose(found, np.maximum(np.maximum(x @ w, 0) @ w, 0), rtol=1e-4)
 
 
+def test_operations_may_carry_anything() -> None:
+    X = te.placeholder((4,), name="X")
+    notes = [object(), np.zeros(3), lambda: 0]
+    Y = [te.compute((4,), lambda i: X[i] + 1.0, name="Y", attrs={"note": x}) for x in notes]
+    program = tecomp.compile(Y, [X])
+
+    assert len({id(call.part) for call in program.kernels}) == 3
+    np.testing.assert_array_equal(program(np.zeros(4, "float32")), np.ones((3, 4)))
+
+
 @pytest.mark.parametrize("name", ["1st sum", "a.b", "größe", "lambda"])
 def test_operations_may_have_any_name(name: str) -> None:
     (x,) = arrays((SIZE, SIZE))

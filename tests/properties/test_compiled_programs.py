@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tecomp
+from tecomp.graph.definitions import definitions_from, definitions_text
 from tests.strategies.graphs import draw_program
 
 
@@ -26,3 +27,13 @@ def test_programs_equal_numpy(seed: int) -> None:
     for a, b in combinations(program.memory.values, 2):
         live = a.first <= b.last and b.first <= a.last
         assert not live or a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_definitions_come_back_from_text(seed: int) -> None:
+    outputs = tuple(draw_program(seed, steps=2 + seed % 9).outputs)
+    text = definitions_text((outputs, tecomp.Target.load("cpu")))
+    found, target = definitions_from(text)
+
+    assert [str(x.op) for x in found] == [str(x.op) for x in outputs]
+    assert definitions_text((found, target)) == text

@@ -1,0 +1,227 @@
+"""Compiled programs in folders: machine code, constants and definitions, for the same machine.
+
+A folder appears complete under its name, or not at all. `program.json` says who made it, and the
+length and the content of every other file: what was cut short, changed or mixed up is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tecomp import __version__
+from tecomp.codegen.llvm.cached import digest, made_by
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.sources import SOURCES
+from tecomp.errors import CacheError
+from tecomp.graph.asked import Array, Asked
+from tecomp.graph.definitions import definitions_from, definitions_text
+from tecomp.graph.kept import schedules
+from tecomp.graph.native import Native
+from tecomp.graph.written import native_from, native_text
+from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.traversal.codec import NotPlainError
+
+_HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
+_FORM = "tecomp program 1"
+_STEP = 128
+"""Bytes that each constant begins at a multiple of in the file."""
+
+
+def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
+    """Write a program to a folder, which `load` reads.
+
+    Raises:
+        CacheError: there is something else, or nothing can be written.
+    """
+    place = Path(folder)
+    if place.exists() and not _may_be_replaced(place):
+        raise CacheError(f"save: {place} is there, and no saved program; give another folder")
+    part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    definitions = _definitions(asked)
+    try:
+        part.mkdir(parents=True)
+        _fill(part, definitions, asked, native)
+        _put(part, place)
+    except OSError as error:
+        raise CacheError(
+            f"save: {place} cannot be written ({error.strerror or error}); give a folder that can"
+        ) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
+    """The program that `save` wrote to a folder.
+
+    Raises:
+        CacheError: it is of another machine or another compiler, cut short or damaged, or none.
+    """
+    place = Path(folder)
+    head = _head(place)
+    _check_maker(place, head)
+    contents = {name: _content(place, name, said) for name, said in head["files"].items()}
+    native = native_from(contents[_CODE].tobytes())
+    try:
+        outputs, inputs, constants, target, name = definitions_from(
+            contents[_DEFINITIONS].tobytes().decode()
+        )
+        values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
+    except (ValueError, LookupError, TypeError):
+        native = None
+    if native is None:
+        raise _damaged(place, "its parts contradict each other")
+    return Asked(outputs, inputs, target, values, name), native
+
+
+def _may_be_replaced(place: Path) -> bool:
+    """Whether a folder is empty, or holds a saved program."""
+    return place.is_dir() and (not any(place.iterdir()) or (place / _HEAD).is_file())
+
+
+def _definitions(asked: Asked) -> bytes:
+    constants = tuple(asked.constants)
+    try:
+        text = definitions_text((asked.outputs, asked.inputs, constants, asked.target, asked.name))
+    except NotPlainError as error:
+        (kind,) = error.args
+        raise CacheError(
+            f"save: the definitions of {asked.name} hold a value of type {kind.__qualname__}, "
+            "which no file can; leave it out of `attrs`"
+        ) from None
+    return text.encode()
+
+
+def _fill(part: Path, definitions: bytes, asked: Asked, native: Native) -> None:
+    """Write all files, the one that makes it a program last."""
+    files = {
+        _CODE: [native_text(native)],
+        _DEFINITIONS: [definitions],
+        _CONSTANTS: _padded(list(asked.constants.values())),
+    }
+    said: dict[str, list[Any]] = {}
+    for name, pieces in files.items():
+        size, hashed = 0, sha256()
+        with (part / name).open("xb") as file:
+            for piece in pieces:
+                file.write(piece)
+                hashed.update(piece)
+                size += len(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        said[name] = [size, hashed.hexdigest()]
+    text = json.dumps({"form": _FORM, **_maker(), "files": said}, indent=1)
+    (part / _HEAD).write_text(text)
+
+
+def _padded(values: Sequence[Array]) -> Iterator[Any]:
+    for value in values:
+        yield value.reshape(-1).view(np.uint8).data
+        yield bytes(-value.nbytes % _STEP)
+
+
+def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
+    """The constants, where they are in the file."""
+    start = 0
+    for tensor in tensors:
+        kind = tensor.dtype.numpy
+        shape = [n for n in tensor.shape if isinstance(n, int)]
+        size = prod(shape) * kind.itemsize
+        yield content[start : start + size].view(kind).reshape(shape)
+        start += round_up(size, _STEP)
+
+
+def _put(part: Path, place: Path) -> None:
+    """Give a folder its name; what was there before is gone then."""
+    if place.exists() and any(place.iterdir()):
+        old = part.with_suffix(".old")
+        place.rename(old)
+        part.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        part.rename(place)
+
+
+def _maker() -> dict[str, Any]:
+    triple, cpu, features, *llvm = made_by()
+    return {
+        "version": __version__,
+        "compiler": digest(SOURCES, schedules(), llvm),
+        "triple": triple,
+        "cpu": cpu,
+        "features": features,
+    }
+
+
+def _head(place: Path) -> Mapping[str, Any]:
+    try:
+        head = json.loads((place / _HEAD).read_text())
+    except OSError:
+        raise CacheError(
+            f"load: {place} is no saved program: there is no {_HEAD} in it; give the folder that "
+            "was given to `program.save`"
+        ) from None
+    except ValueError:
+        raise _damaged(place, f"{_HEAD} is not whole") from None
+    if not isinstance(head, dict) or head.get("form") != _FORM:
+        raise CacheError(
+            f"load: {place} is saved in another form than `{_FORM}`; compile the program and save "
+            "it again"
+        )
+    files = head.get("files")
+    if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
+        isinstance(said, list) and len(said) == 2 for said in files.values()
+    ):
+        raise _damaged(place, f"{_HEAD} names other files")
+    return head
+
+
+def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
+    """Refuse what was made for another machine, or by another compiler."""
+    here = _maker()
+    cure = "compile the program here and save it again"
+    for what in ("triple", "cpu"):
+        if head.get(what) != here[what]:
+            raise CacheError(
+                f"load: {place} is for {what} `{head.get(what)}`, and this machine has "
+                f"`{here[what]}`; {cure}"
+            )
+    there, own = (set(str(each.get("features")).split(",")) for each in (head, here))
+    if there != own:
+        raise CacheError(
+            f"load: {place} is for a processor with other features than this one "
+            f"({', '.join(sorted(there ^ own))}); {cure}"
+        )
+    if (head.get("version"), head.get("compiler")) != (here["version"], here["compiler"]):
+        raise CacheError(
+            f"load: {place} is from tecomp {head.get('version')} of other sources than this "
+            f"{here['version']}; {cure}"
+        )
+
+
+def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
+    """A file, which is as it was written."""
+    size, hashed = said
+    path = place / name
+    try:
+        found = path.stat().st_size
+        if found != size:
+            raise _damaged(place, f"{name} has {found} bytes of {size}")
+        content: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+    except OSError:
+        raise _damaged(place, f"{name} cannot be read") from None
+    if sha256(content.data).hexdigest() != hashed:
+        raise _damaged(place, f"{name} is not what was written")
+    return content
+
+
+def _damaged(place: Path, how: str) -> CacheError:
+    return CacheError(f"load: {place} is damaged: {how}; save the program again")

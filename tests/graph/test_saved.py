@@ -1,0 +1,230 @@
+"""Programs in folders: they come back as they were, or are refused before anything of them runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import CacheError, CallError
+from tecomp.graph.program import Program
+
+SIZE = 12
+ONES = np.ones((SIZE, SIZE), "float32")
+
+
+def network(factor: float = 0.5, **attrs: object) -> Program:
+    """A product with constants, which are packed and read as they are, and a table that is read."""
+    X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
+    R, b = te.placeholder((SIZE,), "int32", name="R"), te.placeholder((), "bfloat16", name="b")
+    k = te.reduce_axis((0, SIZE), name="k")
+    P = te.compute((SIZE, SIZE), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="P")
+    Y = te.compute(
+        (SIZE, SIZE), lambda i, j: P[R[i], j] * factor + te.cast(b(), "float32"), name="Y",
+        attrs=attrs,
+    )
+    scale = np.array(2.0, b.dtype.numpy)
+    program: Program = tecomp.compile(Y, [X, R], constants={W: ONES, b: scale}, name="net")
+    return program
+
+
+def rows(last: int = 0) -> np.ndarray[Any, Any]:
+    return np.arange(SIZE, dtype="int32")[::-1] + last
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("saved") / "net"
+    network().save(place)
+    return place
+
+
+def test_programs_come_back(folder: Path) -> None:
+    program, made = tecomp.load(folder), network()
+
+    np.testing.assert_array_equal(program(ONES, rows()), made(ONES, rows()))
+    assert [(x.name, x.shape, x.dtype) for x in program.inputs] == [
+        (x.name, x.shape, x.dtype) for x in made.inputs
+    ]
+    assert str(program.outputs[0].op) == str(made.outputs[0].op)
+    assert (repr(program), program.target) == (repr(made), made.target)
+    assert str(program.report()) == str(made.report())
+    again = pickle.loads(pickle.dumps(program))
+    np.testing.assert_array_equal(again(ONES, rows()), made(ONES, rows()))
+
+
+def test_errors_at_run_time_say_where_the_program_was_written(folder: Path) -> None:
+    with pytest.raises(CallError) as error:
+        tecomp.load(folder)(ONES, rows(1))
+
+    line = network.__code__.co_firstlineno + 7
+    assert error.value.message == (
+        f"index {SIZE} is out of bounds for {__file__}:{line}: P[R[i], j] (axis 0 of "
+        f"P[{SIZE}, {SIZE}])"
+    )
+
+
+def test_a_saved_program_is_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "net"
+    network().save(place)
+    network(factor=1.5).save(place)
+
+    assert tecomp.load(place)(ONES, rows())[0, 0] == SIZE * 1.5 + 2
+    assert os.listdir(tmp_path) == ["net"]
+
+
+def test_a_program_that_is_loaded_outlives_its_folder(tmp_path: Path) -> None:
+    network().save(tmp_path)
+    program = tecomp.load(tmp_path)
+    shutil.rmtree(tmp_path)
+
+    assert pickle.loads(pickle.dumps(program))(ONES, rows())[0, 0] == SIZE / 2 + 2
+
+
+def test_what_is_half_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = network()
+    monkeypatch.setattr(os, "fsync", _full)
+    with pytest.raises(CacheError) as error:
+        program.save(tmp_path / "net")
+
+    assert error.value.message == (
+        f"save: {tmp_path}/net cannot be written (No space left on device); give a folder that can"
+    )
+    assert os.listdir(tmp_path) == []
+
+
+def _full(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_what_is_no_program_is_not_replaced(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    note.write_text("mine")
+    for place in (tmp_path, note):
+        with pytest.raises(CacheError) as error:
+            network().save(place)
+        assert error.value.message == (
+            f"save: {place} is there, and no saved program; give another folder"
+        )
+
+    assert note.read_text() == "mine"
+
+
+def test_definitions_of_things_that_have_no_text_are_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(CacheError) as error:
+        network(note=object()).save(tmp_path / "net")
+
+    assert error.value.message == (
+        "save: the definitions of net hold a value of type object, which no file can; leave it "
+        "out of `attrs`"
+    )
+    assert os.listdir(tmp_path) == []
+
+
+def _say(key: str, value: object) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        path = place / "program.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+
+    return change
+
+
+def _features(place: Path) -> None:
+    features = json.loads((place / "program.json").read_text())["features"].split(",")
+    _say("features", ",".join(["+more", *features[1:]]))(place)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            shutil.rmtree,
+            "{} is no saved program: there is no program.json in it; give the folder that was given "
+            "to `program.save`",
+        ),
+        (
+            _say("form", "tecomp program 9"),
+            "{} is saved in another form than `tecomp program 1`; compile the program and save it "
+            "again",
+        ),
+        (
+            _say("cpu", "abacus"),
+            "{} is for cpu `abacus`, and this machine has `HERE`; compile the program here and save "
+            "it again",
+        ),
+        (
+            _features,
+            "{} is for a processor with other features than this one (DIFFERENT); compile the "
+            "program here and save it again",
+        ),
+        (
+            _say("version", "0.0.9"),
+            "{} is from tecomp 0.0.9 of other sources than this VERSION; compile the program here "
+            "and save it again",
+        ),
+        (
+            _say("files", {}), "{} is damaged: program.json names other files; save the program again"
+        ),
+        (
+            lambda place: (place / "program.json").write_text("{"),
+            "{} is damaged: program.json is not whole; save the program again",
+        ),
+        (
+            lambda place: (place / "code").unlink(),
+            "{} is damaged: code cannot be read; save the program again",
+        ),
+        (
+            lambda place: os.truncate(place / "constants", 7),
+            "{} is damaged: constants has 7 bytes of 768; save the program again",
+        ),
+        (
+            lambda place: (place / "constants").write_bytes(bytes(768)),
+            "{} is damaged: constants is not what was written; save the program again",
+        ),
+    ],
+)
+def test_folders_that_are_refused(
+    folder: Path, tmp_path: Path, change: Callable[[Path], object], message: str
+) -> None:
+    place = tmp_path / "net"
+    shutil.copytree(folder, place)
+    head = json.loads((place / "program.json").read_text())
+    change(place)
+    with pytest.raises(CacheError) as error:
+        tecomp.load(place)
+
+    expected = message.format(place).replace("HERE", head["cpu"])
+    different = sorted(["+more", head["features"].split(",")[0]])
+    expected = expected.replace("DIFFERENT", ", ".join(different))
+    expected = expected.replace("VERSION", tecomp.__version__)
+    assert error.value.message == f"load: {expected}"
+
+
+def test_no_byte_can_be_changed(folder: Path, tmp_path: Path) -> None:
+    """What is changed in any place is refused, or says the same."""
+    place = tmp_path / "net"
+    shutil.copytree(folder, place)
+    rng = np.random.default_rng(0)
+    for path in sorted(place.iterdir()):
+        content = path.read_bytes()
+        for number in rng.integers(len(content), size=40):
+            changed = bytearray(content)
+            changed[number] ^= 1 << int(rng.integers(8))
+            path.write_bytes(changed)
+            try:
+                program = tecomp.load(place)
+            except CacheError:
+                continue
+            assert program(ONES, rows())[0, 0] == SIZE / 2 + 2
+        path.write_bytes(content)
