@@ -295,3 +295,19 @@ def test_masked_access_beyond_the_end_of_registers(both: Both) -> None:
 ''', some("float32", 8))
 
     assert "masked.store" in kernel.source("llvm")
+
+
+@pytest.mark.parametrize("name, first", [("float32", 0), ("int8", 0), ("float32", 9)])
+def test_elements_apart_by_numbers_share_a_sum(both: Both, name: str, first: int) -> None:
+    """LLVM takes the square of their number to find that out."""
+    places = " + ".join(f"A[j * 40 + i * 3 {k - first:+d}]" for k in range(24))
+    kernel = both(f'''def f(A: Buffer("{name}", (400,)), B: Buffer("{name}", (64,))):
+    for j in range(8):
+        for i in range(5):
+            if j * 40 + i * 3 - {first} >= 0:
+                B[j * 8 + i] = {places}
+''', some(name, 400), some(name, 64))
+
+    lines = kernel.compiled.llvm_ir.splitlines()
+    inside = lines[next(k for k, line in enumerate(lines) if line.startswith("then")):]
+    assert sum(" add i64 " in line for line in inside) < 8
