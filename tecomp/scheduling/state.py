@@ -187,7 +187,10 @@ class State:
     def find(self, op: Operation) -> StageState | None:
         """The stage of `op`, or None."""
         key = self.aliases.get(op, op)
-        return next((stage for stage in self.stages if stage.key is key), None)
+        for stage in self.stages:
+            if stage.key is key:
+                return stage
+        return None
 
     def stage(self, op: Operation) -> StageState:
         """The stage of `op`.

@@ -15,6 +15,10 @@ Parts: TypeAlias = "Callable[[Any], Sequence[Any]]"
 """What is directly inside a node, in the order of the text."""
 
 
+_PARTS_ARE_DONE: Any = object()
+"""Stands after a node whose parts come before it on the stack."""
+
+
 def walk(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
     """Every node in `roots` once, outer before inner, in the order of the text.
 
@@ -47,17 +51,17 @@ def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -
     done: dict[Hashable, Any] = {}
     todo: list[Any] = list(roots[::-1])
     while todo:
-        node = todo[-1]
-        name = key(node)
-        if name not in done:
-            waiting = [part for part in parts(node) if key(part) not in done]
-            if waiting:
-                waiting.reverse()
-                todo += waiting
-                continue
-            done[name] = node
+        node = todo.pop()
+        if node is _PARTS_ARE_DONE:
+            node = todo.pop()
+            done[key(node)] = node
             yield node
-        todo.pop()
+        elif (name := key(node)) not in done:
+            if inner := parts(node):
+                todo += (node, _PARTS_ARE_DONE, *inner[::-1])
+            else:
+                done[name] = node
+                yield node
 
 
 def fold(root: Any, combine: Callable[[Any, list[T]], T], parts: Parts) -> T:
