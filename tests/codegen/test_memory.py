@@ -297,7 +297,7 @@ def test_masked_access_beyond_the_end_of_registers(both: Both) -> None:
     assert "masked.store" in kernel.source("llvm")
 
 
-@pytest.mark.parametrize("name, first", [("float32", 0), ("int8", 0), ("float32", 9)])
+@pytest.mark.parametrize(("name", "first"), [("float32", 0), ("int8", 0), ("float32", 9)])
 def test_elements_apart_by_numbers_share_a_sum(both: Both, name: str, first: int) -> None:
     """LLVM takes the square of their number to find that out."""
     places = " + ".join(f"A[j * 40 + i * 3 {k - first:+d}]" for k in range(24))

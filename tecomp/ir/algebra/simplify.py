@@ -109,6 +109,9 @@ def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
     >>> bounds(i * 8 + 3, {i: (0, 9)})
     (3, 75)
     """
+    if isinstance(expr, Const) and expr.dtype.is_integer:
+        # Whatever is known of variables.
+        return int(expr.value), int(expr.value)
     return bounds_given(facts_of(ranges or {}), expr)
 
 

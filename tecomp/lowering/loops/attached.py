@@ -14,7 +14,7 @@ from tecomp.lowering.loops.arguments import check_computed_inside
 from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of
 from tecomp.lowering.loops.work import StageWork
-from tecomp.lowering.stages.footprint import Restriction, evaluated, needed, propagated
+from tecomp.lowering.stages.footprint import Region, Restriction, evaluated, propagated_regions
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
 from tecomp.lowering.stages.whole_tiles import Bounds, whole_tiles, with_padding
@@ -59,16 +59,17 @@ class Attached:
         values: Mapping[IterVar, Expr],
         scope: Scope,
         restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
-    ) -> dict[Operation, Points]:
+    ) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
         """Where bodies are evaluated: of the stage, and of all computed inside this position.
 
-        `restrictions` say for some of these which of the elements that are needed are meant.
+        And the elements that are needed of the latter. `restrictions` say for some which of
+        these are meant.
         """
         instances: dict[Operation, Points] = {
             work.definition.stage.key: self.points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)
-        return propagated(self.program, instances, subtree, scope, restrictions)
+        return propagated_regions(self.program, instances, subtree, scope, restrictions)
 
     def producers(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
@@ -80,11 +81,11 @@ class Attached:
         window = Window(self.program, work.loop_variables(values), scope)
         rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
         kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
-        instances = self._instances(work, position, values, scope, kept)
-        new = self._instances(work, position, values, scope, made) if rolling else instances
+        _, regions = self._instances(work, position, values, scope, kept)
+        new = self._instances(work, position, values, scope, made)[1] if rolling else regions
         found: list[Producer] = []
         for definition in here:
-            region = needed(self.program, definition, instances, scope)
+            region = regions.get(definition.stage.key)
             if region is None:
                 continue
             if definition.stage.is_rolling:
@@ -98,7 +99,7 @@ class Attached:
             elif definition.stage.is_rolling:
                 region = window.new(definition, region)
             else:
-                own = needed(self.program, definition, new, scope)
+                own = new.get(definition.stage.key)
                 region = whole_tiles(
                     self.program, definition, own or region, bounds,
                     {**work.memory, **memory_of(found)}, self.checks, scope,
@@ -123,7 +124,7 @@ class Attached:
         wanted = work.prefetches(position)
         if not wanted:
             return seq()
-        instances = self._instances(work, position, values, scope)
+        instances, _ = self._instances(work, position, values, scope)
         return seq(*(
             fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
         ))

@@ -151,15 +151,17 @@ class StageFrame:
             return None
         space = scope.space((*leaves, *sums.parts))
         roots = [self.frames[axis].base + sums.values[axis] for axis in axes]
-        held = scope.space([Var("held") for _ in sums.ranges]).box([
-            (0, count) for _, count in sums.ranges
-        ])
         # Shifted parts are all of their axes, so only the ranges of their loops say anything.
         asked = [k for k, axis in enumerate(axes) if axis not in self.shifted]
         for k in reversed(range(len(axes))):
             points = points if k in asked else without(points, k, 1)
+        if sums.ranges:
+            held = scope.space([Var("held") for _ in sums.ranges]).box([
+                (0, count) for _, count in sums.ranges
+            ])
+            points = points.flat_product(held)
         places = [*(roots[k] for k in asked), *(value for value, _ in sums.ranges)]
-        return _Solutions(preimage(points.flat_product(held), places, space), roots, space)
+        return _Solutions(preimage(points, places, space), roots, space)
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
         """The data loops among `leaves`, as functions of the root axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -18,7 +19,8 @@ from tecomp.lowering.stages.reads import domain_ranges
 from tecomp.poly.loops.full_tiles import free
 from tecomp.poly.loops.regions import image, united
 from tecomp.poly.loops.scopes import Scope, extend
-from tecomp.poly.sets.affine import NotAffine, Space, condition_hull, pw_aff
+from tecomp.poly.sets.affine import NotAffine, Space, condition_hull
+from tecomp.poly.sets.functions import number
 from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import At, is_data
 
@@ -151,16 +153,29 @@ def propagated(
 
     `restrictions` say for some stages which of the elements that are needed are computed.
     """
+    return propagated_regions(program, instances, inside, scope, restrictions)[0]
+
+
+def propagated_regions(
+    program: Program,
+    instances: Mapping[Operation, Points],
+    inside: Container[Operation],
+    scope: Scope,
+    restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
+) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
+    """As `propagated`; and the elements that are needed of each of the stages `inside`."""
     found = dict(instances)
+    regions: dict[Operation, Region] = {}
     for definition in reversed([*program.definitions.values()]):
         key = definition.stage.key
         if key not in inside or key in found:
             continue
         region = needed(program, definition, found, scope)
         if region is not None:
+            regions[key] = region
             computed = restrictions[key](definition, region) if key in restrictions else region
             found[key] = evaluated(program, definition, computed.points, scope)
-    return found
+    return found, regions
 
 
 def touched(
@@ -172,20 +187,21 @@ def touched(
     """The elements at `indices`; an index that is not affine may be anything."""
     for condition in conditions:
         points = points.intersect(condition_hull(condition, space)[0])
-    exprs: list[Expr] = []
-    unknown: list[Var] = []
-    for index in indices:
-        wide = index_of(index, {})
-        try:
-            pw_aff(wide, space)
-        except NotAffine:
-            wide = Var("any")
-            unknown.append(wide)
-        exprs.append(wide)
-    if unknown:
-        points = extend(points, len(unknown))
-        space = Space((*space.dims, *unknown), space.params)
-    return image(points, exprs, space)
+    exprs = [index_of(index, {}) for index in indices]
+    with suppress(NotAffine):
+        return image(points, exprs, space)
+    unknown = {k: Var("any") for k, expr in enumerate(exprs) if not _is_affine(expr, space)}
+    known = [unknown.get(k, expr) for k, expr in enumerate(exprs)]
+    space = Space((*space.dims, *unknown.values()), space.params)
+    return image(extend(points, len(unknown)), known, space)
+
+
+def _is_affine(expr: Expr, space: Space) -> bool:
+    try:
+        number(expr, space)
+    except NotAffine:
+        return False
+    return True
 
 
 def check_consumers(program: Program) -> None:
