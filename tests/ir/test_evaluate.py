@@ -145,6 +145,47 @@ where=ramp(0, 1, 4) > broadcast(2, 4))
     np.testing.assert_array_equal(b, [[a[0, 0], 0], [0, 0], [0, a[2, 1]]])
 
 
+@pytest.mark.parametrize("each", [1, 2, 4])
+def test_lanes_come_one_after_another(each: int) -> None:
+    """Whatever places repeat and which lanes take part: the last lane's value stays."""
+    kind = "float32" if each == 1 else f"float32x{each}"
+    random, lanes = np.random.default_rng(each), 6
+    for _ in range(20):
+        at, mask = random.integers(0, 4, lanes), random.integers(0, 2, lanes * each)
+        a, before = floats(3, 4, each, seed=1), floats(3, 4, each, seed=2)
+        out, taken = before.copy(), np.zeros((lanes, each), np.float32)
+        shaped = [x if each > 1 else x[..., 0] for x in (a, out)]
+        run(f"""
+def moved(A: Buffer("{kind}", (3, 4)), B: Buffer("{kind}", (3, 4)), \
+C: Buffer("float32", ({lanes * each},)), at: Buffer("int64", ({lanes},)), \
+mask: Buffer("int64", ({lanes * each},))):
+    with Let(at[ramp(0, 1, {lanes})]) as places:
+        with Let(mask[ramp(0, 1, {lanes * each})] != broadcast(0, {lanes * each})) as p:
+            C[ramp(0, 1, {lanes * each})] = A.load(1, places, where=p)
+            store(B[2, places], A[1, places], where=p)
+""", shaped[0], shaped[1], taken.reshape(-1), at, mask)
+
+        wanted, read = before.copy(), np.zeros((lanes, each), np.float32)
+        for lane, part in np.ndindex(lanes, each):
+            if mask[lane * each + part]:
+                read[lane, part] = a[1, at[lane], part]
+                wanted[2, at[lane], part] = a[1, at[lane], part]
+        np.testing.assert_array_equal(taken, read)
+        np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_ramp_wraps_as_its_type_does() -> None:
+    for kind, base, step in (("int8", 100, 50), ("uint64", 2**64 - 2, 3), ("int64", 2**62, 2**61)):
+        found = np.zeros(4, kind)
+        run(f"""
+def ramps(A: Buffer("{kind}", (2,)), B: Buffer("{kind}", (4,))):
+    B[ramp(0, 1, 4)] = ramp(A[0], A[1], 4)
+""", np.array([base, step], kind), found)
+
+        wrapped = [(base + k * step) % 2 ** (8 * found.itemsize) for k in range(4)]
+        assert found.tolist() == np.array(wrapped, np.uint64).astype(kind).tolist()
+
+
 def test_views_of_one_memory() -> None:
     a = floats(8)
     bits, strided = np.zeros(8, np.int32), np.zeros((2, 4), np.float32)

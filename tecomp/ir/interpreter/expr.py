@@ -52,6 +52,8 @@ Closure: TypeAlias = Callable[[Environment], Data]
 Rule: TypeAlias = "Generator[Expr, Closure, Closure]"
 
 _DEEPEST = 100
+# Below it NumPy's own integers do not overflow, and converting one wraps it as its type does.
+_SAFE = 2**62
 # Slot 0 holds the lanes in which a run-time index check counts.
 ACTIVE = 0
 
@@ -331,9 +333,13 @@ def _ramp(compiler: _Compiler, node: Ramp) -> Rule:
     base = yield node.base
     stride = yield node.stride
     wrap, lanes, kind = wrapping(node.dtype.scalar), range(node.lanes), node.dtype.numpy
+    counted = np.arange(node.lanes)
 
     def run(env: Environment) -> Data:
         first, step = base(env), stride(env)
+        last = first + lanes[-1] * step
+        if max(abs(first), abs(step), abs(last)) < _SAFE:
+            return (counted * step + first).astype(kind)
         return np.array([wrap(first + lane * step) for lane in lanes], kind)
 
     return run
@@ -342,6 +348,8 @@ def _ramp(compiler: _Compiler, node: Ramp) -> Rule:
 def _broadcast(compiler: _Compiler, node: Broadcast) -> Rule:
     value = yield node.value
     lanes, kind = node.lanes, node.dtype.numpy
+    if node.value.dtype.lanes == 1:
+        return lambda env: np.full(lanes, value(env), kind)
     return lambda env: np.tile(np.asarray(value(env), kind), lanes)
 
 

@@ -102,12 +102,12 @@ def _gather(
     def gather(env: list[Any]) -> Data:
         view: View = env[slot]
         rest, across = [index(env) for index in outer], last(env)
+        if predicate is None:
+            return view.array[view.lanes(rest, across)].reshape(lanes)
         values = np.zeros(lanes, kind).reshape(len(across), -1)
-        mask = None if predicate is None else predicate(env)
-        for lane, live in enumerate(_live(mask, len(across), values.shape[1])):
-            if live.any():
-                read = view.array[view.place([*rest, int(across[lane])])]
-                values[lane] = np.where(live, read, values[lane])
+        lane, part = np.nonzero(_live(predicate(env), *values.shape))
+        if lane.size:
+            values[lane, part] = view.array[view.lanes(rest, across[lane], part)]
         return values.reshape(lanes)
 
     return gather
@@ -115,8 +115,6 @@ def _gather(
 
 def _live(mask: Data, lanes: int, each: int) -> Any:
     """For each lane of the index, which lanes of the element take part."""
-    if mask is None:
-        return np.ones((lanes, each), bool)
     given = np.asarray(mask)
     whole = given if given.size == lanes * each else np.repeat(given, lanes * each // given.size)
     return whole.reshape(lanes, each)
@@ -132,8 +130,8 @@ def store_function(
 ) -> Closure:
     """The write to the buffer in `slot` as a function of the values in the slots."""
     _check_rank(node)
-    if predicate is not None or (node.indices and node.indices[-1].dtype.lanes > 1):
-        return _scatter(node, slot, value, indices, predicate, seen)
+    if node.indices and node.indices[-1].dtype.lanes > 1:
+        return _scatter(node.buffer.dtype.lanes, slot, value, indices, predicate)
 
     def store(env: list[Any]) -> None:
         view: View = env[slot]
@@ -142,33 +140,41 @@ def store_function(
         if seen is not None:
             seen(place)
 
-    return store
+    if predicate is None:
+        return store
+
+    def masked(env: list[Any]) -> None:
+        view: View = env[slot]
+        at, mask, new = [index(env) for index in indices], predicate(env), value(env)
+        if not np.any(mask):
+            return
+        place = view.place(at)
+        if isinstance(mask, np.ndarray):
+            new = np.where(mask, new, view.array[place])
+        view.array[place] = new
+        if seen is not None:
+            seen(place)
+
+    return masked
 
 
 def _scatter(
-    node: BufferStore,
+    each: int,
     slot: int,
     value: Closure,
     indices: Sequence[Closure],
     predicate: Closure | None,
-    seen: Seen | None,
 ) -> Closure:
-    each = node.buffer.dtype.lanes
+    *outer, last = indices
 
     def scatter(env: list[Any]) -> None:
         view: View = env[slot]
-        places = [index(env) for index in indices]
-        across = np.atleast_1d(places[-1]) if places else np.zeros(1, int)
-        mask = None if predicate is None else predicate(env)
+        rest, across = [index(env) for index in outer], last(env)
+        mask = True if predicate is None else predicate(env)
         values = np.asarray(value(env)).reshape(len(across), each)
-        for lane, live in enumerate(_live(mask, len(across), each)):
-            if live.any():
-                at = [*places[:-1], int(across[lane])] if places else []
-                place = view.place(at)
-                view.array[place] = np.where(live, values[lane], view.array[place]).reshape(
-                    np.shape(view.array[place])
-                )
-                if seen is not None:
-                    seen(place)
+        lane, part = np.nonzero(_live(mask, *values.shape))
+        if lane.size:
+            # Of lanes that write the same element, the last one's value stays.
+            view.array[view.lanes(rest, across[lane], part)] = values[lane, part]
 
     return scatter

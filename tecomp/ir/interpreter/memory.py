@@ -49,6 +49,27 @@ class View:
             return tuple(indices)
         return tuple([index - low for index, low in zip(indices, self.low, strict=True)])
 
+    def lanes(
+        self, outer: Sequence[int], across: NDArray[Any], part: NDArray[Any] | None = None
+    ) -> tuple[Any, ...]:
+        """Where the elements at `outer` and each of `across`, of which there are some, are.
+
+        Args:
+            outer: the indices that all lanes share.
+            across: the last index of each lane.
+            part: which lane of the element each lane takes; None for whole elements.
+
+        Raises:
+            InternalError: one is outside of the buffer.
+        """
+        low, high = self.low[-1], self.high[-1]
+        shared = self.place([*outer, int(across[0])])[:-1]
+        outside = (across < low) | (across >= high)
+        if outside.any():
+            self.refuse([*outer, int(across[outside.argmax()])])
+        at = (*shared, across - low)
+        return at if part is None or self.array.ndim == len(at) else (*at, part)
+
     def refuse(self, indices: Sequence[int]) -> None:
         """Raise the error that says that there is no such element.
 
