@@ -149,25 +149,8 @@ def decl_tensor_intrin(
         check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
         raise DefinitionError(f"{where}: check is 'now', 'later' or 'never', not {check!r}")
-    params = dictionary_of(
-        default_buffer_params, str, str, f"{where}: default_buffer_params",
-        'give {"scope": name}', TypeMismatchError,
-    )
-    if unknown := sorted(set(params) - {"scope"}):
-        raise DefinitionError(
-            f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
-            "from the schedule, so that only scope can be asked for"
-        )
     tensors = (*compute.input_tensors, *compute.outputs)
-    asked = dictionary_of(
-        binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
-        TypeMismatchError,
-    )
-    if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
-        raise DefinitionError(f"{where}: binds has {strange[0]}, which {compute.name} has not")
-    scopes = tuple(
-        asked[t].scope if t in asked else params.get("scope", "") for t in tensors
-    )
+    scopes = _scopes(tensors, binds, default_buffer_params, where)
     buffers = tuple(
         Buffer(t.name, t.shape, t.dtype, scope)
         for t, scope in zip(tensors, scopes, strict=True)
@@ -188,6 +171,34 @@ def decl_tensor_intrin(
     if check == "now":
         check_tensor_intrin(intrin)
     return intrin
+
+
+def _scopes(
+    tensors: Sequence[Tensor], binds: object, default: object, where: str
+) -> tuple[str, ...]:
+    """The memory that each operand has to be in.
+
+    Raises:
+        DefinitionError: something is asked for that is no operand, or no memory.
+        TypeMismatchError: what asks is no dictionary of such.
+    """
+    params = dictionary_of(
+        default, str, str, f"{where}: default_buffer_params",
+        'give {"scope": name}', TypeMismatchError,
+    )
+    if unknown := sorted(set(params) - {"scope"}):
+        raise DefinitionError(
+            f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
+            "from the schedule, so that only scope can be asked for"
+        )
+    asked = dictionary_of(
+        binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
+        TypeMismatchError,
+    )
+    if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
+        owner = tensors[-1].op.name
+        raise DefinitionError(f"{where}: binds has {strange[0]}, which {owner} has not")
+    return tuple(asked[t].scope if t in asked else params.get("scope", "") for t in tensors)
 
 
 def check_tensor_intrin(intrin: TensorIntrin) -> None:

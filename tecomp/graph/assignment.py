@@ -58,7 +58,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Elimination:
     """One variable minimised out of the tables that have it.
 
     Attributes:
@@ -105,7 +105,7 @@ def minimise(
 
 def _eliminate(
     domains: Sequence[int], factors: Sequence[Factor], budget: int
-) -> tuple[list[_Step], float, int]:
+) -> tuple[list[_Elimination], float, int]:
     """The steps that minimise all variables out, what is left of the costs, and the width."""
     tables: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
     place = {v: k for k, v in enumerate(_order(domains, factors))}
@@ -125,10 +125,10 @@ def _eliminate(
         width = max(width, len(scope))
         if prod(domains[v] for v in scope) <= budget:
             costs = _joined(own, scope, domains)
-            steps.append(_Step(variable, neighbours, costs))
+            steps.append(_Elimination(variable, neighbours, costs))
             bound += put(Factor(neighbours, costs.min(axis=-1)))
             continue
-        steps.append(_Step(variable, neighbours, None))
+        steps.append(_Elimination(variable, neighbours, None))
         for part in _parts(own, variable, domains, budget):
             others = tuple(sorted({v for f in part for v in f.variables} - {variable}))
             costs = _joined(part, (*others, variable), domains)
@@ -182,7 +182,7 @@ def _parts(
     return [part for _, part in parts]
 
 
-def _decoded(domains: Sequence[int], steps: Sequence[_Step]) -> list[int]:
+def _decoded(domains: Sequence[int], steps: Sequence[_Elimination]) -> list[int]:
     """The candidates that gave each minimum, the variables that were minimised out last first."""
     values = [0] * len(domains)
     for step in reversed(steps):

@@ -99,29 +99,8 @@ def cache_write(
     stage = state.stage(tensors[0].op)
     check_scope(scope, f"s.cache_write({stage.name})")
     where = f"s.cache_write({stage.name}, {scope!r})"
+    _check_cached(state, stage, tensors, where)
     compute = stage.compute
-    if {state.stage(t.op).key for t in tensors} != {stage.key} or len(
-        {t.value_index for t in tensors}
-    ) != compute.num_outputs:
-        raise ScheduleError(
-            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others"
-        )
-    if isinstance(compute, ScanOp):
-        raise ScheduleError(
-            f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
-            "te.compute that copies the result"
-        )
-    if isinstance(compute, ExternOp):
-        raise ScheduleError(
-            f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
-            "te.compute that copies the result"
-        )
-    missing = [axis.name for axis in compute.reduce_axis if axis not in set(stage.leaves)]
-    if missing:
-        raise ScheduleError(
-            f"{where}: reduction axis {missing[0]} was split or fused already; call cache_write "
-            "first and split the axes of the cache"
-        )
     kept = _begun_anew(state, stage, where)
     leaves = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
     roots = set(compute.axis)
@@ -145,6 +124,40 @@ def cache_write(
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
     state = state.redefine(kept, redefined(compute, copies))
     return state, caches[0] if isinstance(written, Tensor) else caches
+
+
+def _check_cached(
+    state: State, stage: StageState, tensors: Sequence[Tensor], where: str
+) -> None:
+    """Refuse what `cache_write` cannot take.
+
+    Raises:
+        ScheduleError: `tensors` are not the outputs of `stage`, it has no elements to compute
+            elsewhere, or one of its reduction axes has been split or fused already.
+    """
+    compute = stage.compute
+    if {state.stage(t.op).key for t in tensors} != {stage.key} or len(
+        {t.value_index for t in tensors}
+    ) != compute.num_outputs:
+        raise ScheduleError(
+            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others"
+        )
+    if isinstance(compute, ScanOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
+            "te.compute that copies the result"
+        )
+    if isinstance(compute, ExternOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
+            "te.compute that copies the result"
+        )
+    missing = [axis.name for axis in compute.reduce_axis if axis not in set(stage.leaves)]
+    if missing:
+        raise ScheduleError(
+            f"{where}: reduction axis {missing[0]} was split or fused already; call cache_write "
+            "first and split the axes of the cache"
+        )
 
 
 def _begun_anew(state: State, stage: StageState, where: str) -> StageState:

@@ -39,7 +39,7 @@ _REGISTER_BITS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Lanes:
     """Some lanes of a vector: `count` of them from `start` on, held in `width` lanes."""
 
     start: int
@@ -52,7 +52,7 @@ class _Pass:
     """Lanes of one register of the widest type, and what stands for each piece of a variable."""
 
     register: int
-    variables: dict[Var, dict[tuple[int, _Piece], Var]] = field(default_factory=dict)
+    variables: dict[Var, dict[tuple[int, _Lanes], Var]] = field(default_factory=dict)
 
 
 def whole_vectors(func: PrimFunc) -> PrimFunc:
@@ -149,7 +149,7 @@ def _computed(value: Expr) -> Iterator[Expr]:
     return walk(value, parts=parts)
 
 
-def _pieces(lanes: int, register: int) -> list[_Piece]:
+def _pieces(lanes: int, register: int) -> list[_Lanes]:
     """Whole vectors for `lanes`, of which no more than the half of a register is empty.
 
     >>> [(p.start, p.count, p.width) for p in _pieces(23, 16)]
@@ -162,9 +162,9 @@ def _pieces(lanes: int, register: int) -> list[_Piece]:
         most = whole(lanes)
         if _is_whole(lanes) or whole(lanes - most // 2) == most // 2:
             break
-        found.append(_Piece(start, most // 2, most // 2))
+        found.append(_Lanes(start, most // 2, most // 2))
         start, lanes = start + most // 2, lanes - most // 2
-    return [*found, _Piece(start, lanes, whole(lanes))]
+    return [*found, _Lanes(start, lanes, whole(lanes))]
 
 
 def _rule(work: _Pass, node: Any) -> Stmt | None:
@@ -177,7 +177,7 @@ def _rule(work: _Pass, node: Any) -> Stmt | None:
         return None
     if _is_part(node):
         node = replace(node, predicate=None)
-    parts = [_Piece(0, count, whole(count))]
+    parts = [_Lanes(0, count, whole(count))]
     if _is_separate(node):
         parts = _pieces(count, work.register)
     return seq(*(_part(work, node, lanes, piece) for piece in parts))
@@ -197,7 +197,7 @@ def _is_separate(store: BufferStore) -> bool:
     )
 
 
-def _part(work: _Pass, store: BufferStore, lanes: int, piece: _Piece) -> BufferStore:
+def _part(work: _Pass, store: BufferStore, lanes: int, piece: _Lanes) -> BufferStore:
     def cut(expr: Expr) -> Expr:
         return _cut(work, expr, lanes, piece)
 
@@ -206,7 +206,7 @@ def _part(work: _Pass, store: BufferStore, lanes: int, piece: _Piece) -> BufferS
     return BufferStore(store.buffer, cut(store.value), indices, _masked(predicate, piece))
 
 
-def _masked(predicate: Expr | None, piece: _Piece) -> Expr | None:
+def _masked(predicate: Expr | None, piece: _Lanes) -> Expr | None:
     if piece.count == piece.width:
         return predicate
     if predicate is None:
@@ -227,7 +227,7 @@ def _bound(work: _Pass, node: Let) -> Stmt:
     return body
 
 
-def _cut(work: _Pass, root: Expr, lanes: int, piece: _Piece) -> Expr:
+def _cut(work: _Pass, root: Expr, lanes: int, piece: _Lanes) -> Expr:
     """A piece of an expression; vectors inside have `lanes` lanes, or a multiple of that."""
 
     def combine(node: Expr, parts: list[Expr]) -> Expr:

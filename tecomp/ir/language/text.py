@@ -171,13 +171,13 @@ def take_name(wish: str, taken: set[str]) -> str:
     return name
 
 
-class _Part:
+class _Common:
     """A part of a value that is used again, and long: it is written once, with a name."""
 
     name = "part"
 
 
-class _Parts:
+class _CommonParts:
     """The parts of the values in one statement.
 
     Attributes:
@@ -189,7 +189,7 @@ class _Parts:
     def __init__(self, values: Sequence[Any]) -> None:
         self.pieces: dict[int, list[Piece]] = {}
         self.repeated: set[int] = set()
-        self.written: dict[int, _Part] = {}
+        self.written: dict[int, _Common] = {}
         uses = Counter(map(id, values))
         for node in walk(*values, parts=self._inside):
             uses.update(map(id, self._inside(node)))
@@ -231,7 +231,7 @@ class _Writer:
         self.out: list[str] = []
         self.depth = 0
         self.names = _Names()
-        self.parts = _Parts(())
+        self.parts = _CommonParts(())
 
     def write(self, piece: Piece) -> None:
         """Add a piece that is no operand."""
@@ -258,7 +258,7 @@ class _Writer:
         if (part := parts.written.get(id(node))) is not None:
             return iter((Name(part),))
         if id(node) in parts.repeated:
-            part = parts.written[id(node)] = _Part()
+            part = parts.written[id(node)] = _Common()
             return chain(("(", Bind(part), Name(part), " := "), parts.of(node), (")",))
         # A node without a level of its own stands alone, as a call does.
         if getattr(node, "precedence", Precedence.ATOM) >= piece.precedence:
@@ -268,7 +268,7 @@ class _Writer:
     def statement(self, pieces: Pieces) -> Iterator[Piece]:
         """The pieces of a statement, whose values repeat no long part."""
         own, around = list(pieces), self.parts
-        self.parts = _Parts(_values_in(own))
+        self.parts = _CommonParts(_values_in(own))
         yield from own
         yield from map(Release, self.parts.written.values())
         self.parts = around

@@ -146,24 +146,11 @@ class _Nests:
             return statement
         stage = definition.stage
         groups = self.groups.get(stage.key, ())
-        attached = self._attached_by_position(stage)
-        first_reduction = next(
-            (k for k, leaf in enumerate(stage.leaves) if not is_data(leaf)), None
-        )
-        if definition.reduce_axis and first_reduction is None:
-            first_reduction = len(stage.leaves)
         frame, looped, start = self._frame(definition, region, scope)
-        operation = tensorizer(self.program, definition)
-        cuts = self._cuts(stage, frame, attached, operation, first_reduction)
         if groups and all(is_plain(group, frame) for group in groups):
             return self._as_scheduled(definition, region, memory, scope)
-        body = StageBody(self.program, definition, self.checker.checks)
-        work = StageWork(
-            definition, frame, body, region.points, first_reduction, cuts, attached, memory,
-            scope.params, operation is None and frame.data_loops_suffice
-            and first_step_stores(self.program, definition, attached),
-            operation, {stage.leaves.index(group.parts[0]): group for group in groups},
-        )
+        work = self._work(definition, frame, region, memory, scope)
+        operation = work.operation
         points, _ = with_reduction(self.program, definition, looped, scope)
         axes = (*definition.axis, *definition.reduce_axis)
         data = [leaf for leaf in stage.leaves if is_data(leaf)]
@@ -208,6 +195,29 @@ class _Nests:
             *([] if operation is None else [operation.position]),
             *([] if first_reduction is None else [first_reduction]),
         }))
+
+    def _work(
+        self, definition: Definition, frame: StageFrame, region: Region, memory: Memory,
+        scope: Scope,
+    ) -> StageWork:
+        """What the loops of a stage are made from."""
+        stage = definition.stage
+        attached = self._attached_by_position(stage)
+        first_reduction = next(
+            (k for k, leaf in enumerate(stage.leaves) if not is_data(leaf)), None
+        )
+        if definition.reduce_axis and first_reduction is None:
+            first_reduction = len(stage.leaves)
+        operation = tensorizer(self.program, definition)
+        cuts = self._cuts(stage, frame, attached, operation, first_reduction)
+        groups = self.groups.get(stage.key, ())
+        return StageWork(
+            definition, frame, StageBody(self.program, definition, self.checker.checks),
+            region.points, first_reduction, cuts, attached, memory, scope.params,
+            operation is None and frame.data_loops_suffice
+            and first_step_stores(self.program, definition, attached),
+            operation, {stage.leaves.index(group.parts[0]): group for group in groups},
+        )
 
     def _as_scheduled(
         self, definition: Definition, region: Region, memory: Memory, scope: Scope

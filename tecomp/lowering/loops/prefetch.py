@@ -79,18 +79,29 @@ def fetch_ahead(
         return seq()
     buffer = program.buffer_of(ahead.tensor)
     steps = _elements_a_line(program, key, buffer)
+    counts = _lines([extent for _, extent in box], steps, where, ahead.tensor.name)
+    starts = [substitute(start, later) for start, _ in box]
+    return _requests(buffer, starts, counts, steps, memory)
+
+
+def _lines(
+    extents: Sequence[Extent], steps: Sequence[int], where: str, name: str
+) -> list[Extent]:
+    """How many cache lines lie along each dimension of a box.
+
+    Raises:
+        LowerError: there are too many in all.
+    """
     counts = [
-        simplified(ceil_div(extent, step))
-        for (_, extent), step in zip(box, steps, strict=True)
+        simplified(ceil_div(extent, step)) for extent, step in zip(extents, steps, strict=True)
     ]
     lines = prod(count for count in counts if isinstance(count, int))
     if lines > MOST_LINES:
         raise LowerError(
-            f"{where}: one iteration reads {lines} cache lines of {ahead.tensor.name}, more than "
+            f"{where}: one iteration reads {lines} cache lines of {name}, more than "
             f"the {MOST_LINES} that can be asked for; use a loop further inside, or split it"
         )
-    starts = [substitute(start, later) for start, _ in box]
-    return _requests(buffer, starts, counts, steps, memory)
+    return counts
 
 
 def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:

@@ -190,7 +190,7 @@ def _what(node: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SharedDigit:
     """A part of axis `var` of an operation that is a part of a dimension of the program.
 
     `(var // weight) % extent` counts steps of `stride` along dimension `axis`.
@@ -205,15 +205,16 @@ class Piece:
 
 def correspondences(
     axes: Sequence[IterVar], digits: Sequence[TileDigit]
-) -> Iterator[tuple[Piece, ...]]:
+) -> Iterator[tuple[SharedDigit, ...]]:
     """The ways in which axes of an operation and digits of the program take the same values.
 
     An axis can be several digits, and a digit several axes. What is likely to follow the order of
     memory comes first: whole axes, and last axes of the operation on last axes of the program.
     """
     start = tuple((axis, 1, length(axis)) for axis in axes if axis.extent != 1)
-    seen: set[frozenset[Piece]] = set()
-    todo: list[tuple[Any, tuple[TileDigit, ...], tuple[Piece, ...]]] = [(start, tuple(digits), ())]
+    seen: set[frozenset[SharedDigit]] = set()
+    todo: list[tuple[Any, tuple[TileDigit, ...], tuple[SharedDigit, ...]]]
+    todo = [(start, tuple(digits), ())]
     while todo:
         left, rest, pieces = todo.pop()
         if frozenset(pieces) in seen:
@@ -235,12 +236,12 @@ def correspondences(
 
 def _step(
     axis: IterVar, weight: int, extent: int, digit: TileDigit
-) -> tuple[Piece, Any, TileDigit | None] | None:
+) -> tuple[SharedDigit, Any, TileDigit | None] | None:
     """Take the fastest parts of an axis and of a digit together; what is left of both."""
     count = min(extent, digit.extent)
     if extent % count or digit.extent % count:
         return None
-    piece = Piece(axis, weight, count, digit.axis, digit.stride)
+    piece = SharedDigit(axis, weight, count, digit.axis, digit.stride)
     more = (axis, weight * count, extent // count) if extent > count else None
     again = None
     if digit.extent > count:

@@ -29,7 +29,7 @@ from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.lowering.tensor_ops.match import (
     Pairing,
-    Piece,
+    SharedDigit,
     correspondences,
     own_loads,
     pairings,
@@ -329,7 +329,7 @@ def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
     return Tensorizer(program, definition, intrin, position)
 
 
-def _places(starts: Sequence[Expr], pieces: Sequence[Piece]) -> list[Expr]:
+def _places(starts: Sequence[Expr], pieces: Sequence[SharedDigit]) -> list[Expr]:
     """The value of each dimension of the program, in terms of the axes of an operation."""
     places = list(starts)
     for piece in pieces:
