@@ -26,6 +26,7 @@ from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, Placemen
 from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
 from tecomp.schedules.structure.contraction import of_images
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
+from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
 from tecomp.schedules.structure.reductions import Reduction, reduction_of
 from tecomp.schedules.structure.stages import is_pointwise, is_untouched, unconverted
@@ -76,6 +77,9 @@ def auto(
 
 def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
     """The schedule with loops for a processor."""
+    for stage in s.stages:
+        for factors in factors_to_keep(stage.op.output(0)):
+            s.cache_factor(stage.op.output(0), factors, "global")
     groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()

@@ -56,21 +56,34 @@ class Affine:
     @property
     def axes(self) -> tuple[IterVar, ...]:
         """The axes that it depends on, also those inside of terms."""
-        return tuple(dict.fromkeys(axis for term, _ in self.terms for axis in _axes(term)))
+        return tuple(dict.fromkeys(axis for term, _ in self.terms for axis in axes_of(term)))
 
     def quotient(self, axis: IterVar) -> tuple[int, int] | None:
         """The divisor and the coefficient of the one term `axis // divisor`; None if there is none.
 
         An axis that is multiplied itself is divided by 1.
         """
-        found = [(_divisor(term, axis), c) for term, c in self.terms if axis in _axes(term)]
+        found = [(_divisor(term, axis), c) for term, c in self.terms if axis in axes_of(term)]
         if len(found) != 1 or found[0][0] is None:
             return None
         return found[0][0], found[0][1]
 
+    @property
+    def is_window(self) -> bool:
+        """Whether it is a sum of several axes that takes a value more than once."""
+        axes = [(axis, self.coefficient(axis)) for axis in self.axes]
+        if not self.is_affine or len(axes) < 2:
+            return False
+        reach = 1
+        for axis, step in sorted(axes, key=lambda each: abs(each[1] or 0)):
+            if not isinstance(axis.extent, int) or abs(step or 0) < reach:
+                return True
+            reach += abs(step or 0) * (axis.extent - 1)
+        return False
+
     def coefficient(self, axis: IterVar) -> int | None:
         """What one step of an axis adds; None if that is no constant."""
-        if any(term is not axis and axis in _axes(term) for term, _ in self.terms):
+        if any(term is not axis and axis in axes_of(term) for term, _ in self.terms):
             return None
         return next((c for term, c in self.terms if term is axis), 0)
 
@@ -96,6 +109,19 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What is multiplied with something else.
+
+    Attributes:
+        axes: those that it depends on.
+        element: the element of a tensor that it is; None if it is anything else.
+    """
+
+    axes: frozenset[IterVar]
+    element: Access | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Accesses:
     """What an operation reads for each element, and how it combines that.
 
@@ -106,6 +132,7 @@ class Accesses:
         reads: all that it reads, each place once.
         factors: what is multiplied to give the element, or what is reduced for it, if that is a
             product of elements of tensors alone, maybe converted to a wider type.
+        written: what is multiplied to give that, as it is written, if it is more than one.
         is_plain: whether the reduction takes every element, and starts from its identity.
         has_start: whether it starts from something else.
         is_scan: whether its rows follow from one another; then it reads what its steps read.
@@ -121,6 +148,7 @@ class Accesses:
     has_start: bool = False
     work: int = 0
     is_scan: bool = False
+    written: tuple[Part, ...] = ()
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -151,7 +179,7 @@ def accesses(tensor: Tensor) -> Accesses:
     body = op.body[tensor.value_index]
     loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
-    for read in map(_access, loads):
+    for read in map(access_of, loads):
         key = read.tensor, tuple(_key(index) for index in read.index)
         times = reads[key].times + 1 if key in reads else 1
         reads[key] = replace(read, times=times)
@@ -161,15 +189,18 @@ def accesses(tensor: Tensor) -> Accesses:
         value = body.source[body.value_index]
         has_start = bool(body.init)
         is_plain = is_const(body.condition, True) and not has_start
-    factors = tuple(_access(load) for load in _factors(value))
+    factors = tuple(access_of(load) for load in _factors(value))
+    written = written_factors(value)
+    parts = tuple(map(_part, written))
     every = tuple(reads.values())
     return Accesses(
-        op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body)
+        op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body),
+        written=parts if len(parts) > 1 else (),
     )
 
 
-def _axes(term: Expr) -> dict[IterVar, None]:
-    """The axes in a term."""
+def axes_of(term: Expr) -> dict[IterVar, None]:
+    """The axes in a term, in the order of its text."""
     return {node: None for node in walk(term) if isinstance(node, IterVar)}
 
 
@@ -202,19 +233,43 @@ def _kind(combiner: CommReducer) -> Reducer | None:
     return _REDUCERS.get(result.op)
 
 
+def _part(factor: Factor) -> Part:
+    value, element = factor.value, None
+    if isinstance(value, TensorLoad) and not factor.divides:
+        element = access_of(value)
+    return Part(frozenset(axes_of(value)), element)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """A value that another one is multiplied with, or divided by."""
+
+    value: Expr
+    divides: bool
+
+
+def written_factors(value: Expr) -> list[Factor]:
+    """What is multiplied to give `value`, as it is written: itself if it is no product."""
+    found: list[Factor] = []
+    todo = [Factor(value, False)]
+    while todo:
+        factor = todo.pop()
+        node = factor.value
+        if isinstance(node, Binary) and node.op is BinOp.MUL:
+            todo += [Factor(node.b, factor.divides), Factor(node.a, factor.divides)]
+        elif isinstance(node, Binary) and node.op is BinOp.DIV:
+            todo += [Factor(node.b, not factor.divides), Factor(node.a, factor.divides)]
+        else:
+            found.append(factor)
+    return found
+
+
 def _factors(value: Expr) -> list[TensorLoad]:
     """The elements whose product `value` is; none if it is no such product."""
-    found: list[TensorLoad] = []
-    todo = [value]
-    while todo:
-        node = todo.pop()
-        if isinstance(_without_casts(node), TensorLoad):
-            found.append(_without_casts(node))
-        elif isinstance(node, Binary) and node.op is BinOp.MUL:
-            todo += [node.b, node.a]
-        else:
-            return []
-    return found
+    every = written_factors(value)
+    found = [_without_casts(factor.value) for factor in every if not factor.divides]
+    is_product = len(found) == len(every) and all(isinstance(x, TensorLoad) for x in found)
+    return found if is_product else []
 
 
 def _without_casts(node: Any) -> Any:
@@ -224,8 +279,14 @@ def _without_casts(node: Any) -> Any:
     return node
 
 
-def _access(load: TensorLoad) -> Access:
-    return Access(load.tensor, tuple(fold(index, _affine) for index in load.indices))
+def access_of(load: TensorLoad) -> Access:
+    """Which element a read is of."""
+    return Access(load.tensor, tuple(map(affine_of, load.indices)))
+
+
+def affine_of(index: Expr) -> Affine:
+    """An integer as a sum of terms."""
+    return fold(index, _affine)
 
 
 def _key(index: Affine) -> tuple[object, int]:

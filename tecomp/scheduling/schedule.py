@@ -12,10 +12,11 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Var
-from tecomp.ir.language.given import is_one_of, whole_number
+from tecomp.ir.language.given import check_list, is_one_of, whole_number
 from tecomp.ir.language.stmt import Extent, ForKind
 from tecomp.scheduling import caches, hints, loops, place
 from tecomp.scheduling.dots import into_dots
+from tecomp.scheduling.factors import cache_factor
 from tecomp.scheduling.layout import NamedLayout, transform_layout
 from tecomp.scheduling.state import (
     Fuse,
@@ -187,6 +188,15 @@ class Schedule:
         made: Tensor | tuple[Tensor, ...] = self._apply(
             caches.rfactor, "rfactor", None, arguments
         )
+        return made
+
+    def cache_factor(self, tensor: Tensor, factors: int | Sequence[int], scope: str) -> Tensor:
+        """Compute factors of a reduction's terms first; see `factors.cache_factor`."""
+        where = "s.cache_factor"
+        many = list(factors) if isinstance(factors, list | tuple) else [factors]
+        check_list(many, int, f"{where}: factors", "give numbers from 0 on", ScheduleError)
+        made: Tensor = self._apply(
+            cache_factor, "cache_factor", None, (_tensor(tensor, where), many, scope))
         return made
 
     def into_dots(

@@ -109,6 +109,7 @@ PRIMITIVES: dict[str, Right] = {
     "Stage.vectorize": {"var": B.op.axis[0]},
     "Schedule.cache_read": {"tensor": A, "scope": "local", "readers": [B]},
     "Schedule.cache_write": {"tensor": B, "scope": "local"},
+    "Schedule.cache_factor": {"tensor": B, "factors": [0], "scope": "local"},
     "Schedule.into_dots": {"tensor": B, "axis": K, "first": "int8x4", "second": "int8x4"},
     "Schedule.rfactor": {"tensor": B, "axis": K, "factor_axis": 0},
     "Schedule.size": {"name": "n"},

@@ -49,6 +49,20 @@ def test_one_operation_is_scheduled_as_that_of_the_library(name: str) -> None:
     assert auto(output, CPU).trace.to_json() == own(output, CPU).trace.to_json()
 
 
+def test_a_product_of_formulas_is_one_of_what_they_make() -> None:
+    A, B = te.placeholder((64, 300), "float16", name="A"), te.placeholder((900, 200), name="B")
+    index, scale = te.placeholder((300,), "int32", name="I"), te.placeholder((200,), name="S")
+    k = te.reduce_axis((0, 300), name="k")
+    C = te.compute((64, 200), lambda i, j: te.sum(
+        te.cast(A[i, k], "float32") * 0.5 * B[index[k], j] / scale[j], axis=k), name="C")
+
+    s = auto(C, CPU)
+
+    made = [str(stage.op) for stage in s.stages]
+    assert 'C_factor[i, k] = cast("float32", A[i, k])' in made
+    assert "C_factor[k, j] = float32(0.5) * B[I[k], j] / S[j]" in made
+
+
 def test_what_follows_a_product_is_computed_with_it() -> None:
     A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
     bias = te.placeholder((200,), name="bias")

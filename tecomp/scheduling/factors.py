@@ -1,0 +1,217 @@
+"""The primitive cache_factor: factors of the terms of a reduction become a stage of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce as reduce_by
+from operator import add, mul
+
+from tecomp.compute.accesses import (
+    Affine,
+    Factor,
+    access_of,
+    affine_of,
+    axes_of,
+    written_factors,
+)
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import ScheduleError
+from tecomp.ir.language.expr import Binary, Expr, as_expr, cast, const, is_const
+from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.scheduling.caches import redefined
+from tecomp.scheduling.place import check_scope
+from tecomp.scheduling.state import StageState, State, initial_stage
+
+
+def cache_factor(
+    state: State, tensor: Tensor, factors: Sequence[int], scope: str
+) -> tuple[State, Tensor]:
+    """Compute the product of some factors of a reduction's terms first, each element once.
+
+        C[i, j] = sum(relu(A[i, k]) * B[k, j])    ->    C_factor[i, k] = relu(A[i, k])
+                                                        C[i, j] = sum(C_factor[i, k] * B[k, j])
+
+    Its axes are those that the factors depend on, in the order of what they read most of. Where
+    axes only come as a sum, as in windows, that sum is an axis:
+
+        C[i] = sum(if_then_else(i + r > 0, A[i + r - 1], 0) * W[r])
+        ->    C_factor[p] = if_then_else(p > 0, A[p - 1], 0)
+              C[i] = sum(C_factor[i + r] * W[r])
+
+    What a term is divided by is a factor, too. Floats are rounded otherwise where factors are not
+    neighbours.
+
+    Args:
+        state: the schedule so far.
+        tensor: a reduction without `where=` and `init=`.
+        factors: the numbers of factors, from 0 on, as they are written in its terms.
+        scope: the memory of the new stage.
+
+    Returns:
+        The new state; the product of the factors.
+
+    Raises:
+        ScheduleError: the stage is no such reduction, there is no such factor, all of them are
+            named, or they depend on no axis.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.cache_factor({stage.name}, {list(factors)}, {scope!r})"
+    check_scope(scope, where)
+    reduce = _checked(stage, where)
+    every = written_factors(reduce.source[0])
+    chosen = sorted(set(factors))
+    if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
+        raise ScheduleError(
+            f"{where}: its terms have {len(every)} factors; name some of 0 to {len(every) - 1}, "
+            "and not all"
+        )
+    value = _multiplied([every[k] for k in chosen])
+    sums = _sums(reduce, value)
+    if not sums:
+        raise ScheduleError(
+            f"{where}: `{value}` depends on no axis; there is nothing to compute first"
+        )
+    made = _stage_of(stage, value, sums)
+    element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
+    rest = [
+        Factor(element, divides=False) if k == chosen[0] else each
+        for k, each in enumerate(every) if k == chosen[0] or k not in chosen
+    ]
+    state = state.insert(
+        initial_stage(made.op, is_output=False, scope=scope), before=stage.key)
+    body = replace(reduce, source=(_multiplied(rest),))
+    return state.redefine(stage, redefined(stage.compute, (body,))), made
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What becomes an axis of the new stage.
+
+    Attributes:
+        axes: of the reduction or its result, each with what one step of it adds.
+    """
+
+    axes: tuple[tuple[IterVar, int], ...]
+
+    @property
+    def low(self) -> Expr:
+        """The least value."""
+        return reduce_by(add, [as_expr(axis.low) * step for axis, step in self.axes])
+
+    @property
+    def index(self) -> Expr:
+        """The place in the new stage, which begins at 0."""
+        places = [axis if is_const(axis.dom.min, 0) else axis - axis.low for axis, _ in self.axes]
+        return reduce_by(add, [
+            place if step == 1 else place * step
+            for place, (_, step) in zip(places, self.axes, strict=True)
+        ])
+
+    def axis(self) -> IterVar:
+        """A new axis that has all values."""
+        name = self.axes[-1][0].name
+        if len(self.axes) == 1:
+            return make_axis(name, 0, self.axes[0][0].extent, IterKind.DATA)
+        most = sum(step * (_number(axis) - 1) for axis, step in self.axes)
+        return make_axis(name, 0, most + 1, IterKind.DATA)
+
+    def instead(self, value: Expr, axis: IterVar) -> Expr:
+        """The value, in which this sum, wherever it or a multiple is written, is `axis`."""
+        place = axis if is_const(self.low, 0) else axis + self.low
+        if len(self.axes) == 1:
+            return substitute(value, {self.axes[0][0]: place})
+
+        single = next(each for each, step in self.axes if step == 1)
+
+        def rule(node: object) -> Expr | None:
+            if not isinstance(node, Binary) or not node.dtype.is_integer:
+                return None
+            found = affine_of(node)
+            times = found.coefficient(single)
+            if not times or any(found.coefficient(a) != times * step for a, step in self.axes):
+                return None
+            own = {each for each, _ in self.axes}
+            rest = [(term, step) for term, step in found.terms if term not in own]
+            constant = [] if found.const == 0 else [const(found.const, node.dtype)]
+            terms = [(cast(node.dtype, term), step) for term, step in [(place, times), *rest]]
+            return reduce_by(add, [*(x if n == 1 else x * n for x, n in terms), *constant])
+
+        return top_down(value, rule)
+
+
+def _checked(stage: StageState, where: str) -> Reduce:
+    """The reduction that a stage is."""
+    reduce = stage.compute.body[0]
+    if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
+        not is_const(reduce.condition, True)
+    ):
+        raise ScheduleError(
+            f"{where}: {stage.name} is no reduction of one value without where= and init=; only "
+            "factors of terms that are all computed can be computed first"
+        )
+    return reduce
+
+
+def _multiplied(factors: Sequence[Factor]) -> Expr:
+    """The product of those that multiply, divided by that of the others."""
+    above, below = (
+        [each.value for each in factors if each.divides is divides] for divides in (False, True)
+    )
+    product = reduce_by(mul, above) if above else const(1, below[0].dtype)
+    return product / reduce_by(mul, below) if below else product
+
+
+def _sums(reduce: Reduce, value: Expr) -> list[_Sum]:
+    """The axes of the new stage, in the order of what the value reads most of."""
+    used = axes_of(value)
+    loads = [node for node in walk(value) if isinstance(node, TensorLoad)]
+    main = max(loads, key=lambda load: len(axes_of(load)), default=None)
+    found = [] if main is None else [
+        each for index in access_of(main).index for each in _sums_of(index, value)
+    ]
+    taken = [axis for each in found for axis, _ in each.axes]
+    if len(set(taken)) < len(taken):
+        found, taken = [], []
+    rest = [_Sum(((axis, 1),)) for axis in used if axis not in taken]
+    return [*rest, *found]
+
+
+def _sums_of(index: Affine, value: Expr) -> list[_Sum]:
+    """One sum of all axes of an index, if the value depends on nothing else; else one for each."""
+    alone = [_Sum(((axis, 1),)) for axis in index.axes]
+    axes = tuple((axis, index.coefficient(axis) or 0) for axis in index.axes)
+    if not index.is_window or not _is_dense(axes):
+        return alone
+    together = _Sum(axes)
+    left = axes_of(together.instead(value, together.axis()))
+    return alone if any(axis in left for axis, _ in axes) else [together]
+
+
+def _is_dense(axes: Sequence[tuple[IterVar, int]]) -> bool:
+    """Whether sums of steps along axes take every value up to the greatest."""
+    most = 0
+    for axis, step in sorted(axes, key=lambda each: each[1]):
+        if not isinstance(axis.extent, int) or axis.extent < 1 or not 1 <= step <= most + 1:
+            return False
+        most += step * (axis.extent - 1)
+    return any(step == 1 for _, step in axes)
+
+
+def _number(axis: IterVar) -> int:
+    assert isinstance(axis.extent, int)
+    return axis.extent
+
+
+def _stage_of(stage: StageState, value: Expr, sums: Sequence[_Sum]) -> Tensor:
+    """The new stage."""
+    axes = tuple(each.axis() for each in sums)
+    body = value
+    for each, axis in zip(sums, axes, strict=True):
+        body = each.instead(body, axis)
+    location = stage.compute.location
+    op = ComputeOp(f"{stage.name}_factor", axes, (body,), location=location)
+    return op.output(0)

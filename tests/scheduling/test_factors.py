@@ -1,0 +1,133 @@
+"""cache_factor: factors of the terms of a reduction become a stage of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.scheduling.replay import replay
+
+
+def product() -> tuple[te.Tensor, te.Tensor, te.Tensor, te.Tensor]:
+    A, B, d = (te.placeholder(s, name=n) for s, n in (((4, 5), "A"), ((5, 6), "B"), ((5,), "d")))
+    k = te.reduce_axis((0, 5), name="k")
+    C = te.compute(
+        (4, 6), lambda i, j: te.sum(te.tanh(A[i, k]) * B[k, j] * 0.5 / d[k], axis=k), name="C")
+    return A, B, d, C
+
+
+def test_factors_become_a_stage_in_the_order_of_what_they_read() -> None:
+    A, B, d, C = product()
+    s = te.create_schedule(C)
+
+    first = s.cache_factor(C, [0, 3], "global")
+    second = s.cache_factor(C, [1, 2], "local")
+
+    assert str(s[first].op) == "C_factor[i, k] = tanh(A[i, k]) / d[k]"
+    assert str(s[second].op) == 'C_factor[k, j] = B[k, j] * float32(0.5)'
+    assert str(s[C].op) == "C[i, j] = sum(C_factor[i, k] * C_factor_1[k, j], axis=[k])"
+    assert (s[first].scope, s[second].scope) == ("global", "local")
+    numbers = np.random.default_rng(0)
+    a, b, e = (numbers.uniform(1, 2, x.shape).astype(np.float32) for x in (A, B, d))
+    out = np.empty((4, 6), np.float32)
+    tecomp.build(s, [A, B, d, C])(a, b, e, out)
+    np.testing.assert_allclose(out, np.tanh(a) / e @ b * 0.5, rtol=1e-5)
+
+
+def test_windows_that_overlap_become_one_axis() -> None:
+    X, W = te.placeholder((1, 9, 3), name="X"), te.placeholder((3, 3, 2), name="W")
+    r, c = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 3), name="c")
+
+    def term(n: te.Expr, y: te.Expr, k: te.Expr) -> te.Expr:
+        inside = te.all(y * 2 + r >= 1, y * 2 + r < 10)
+        padded = te.if_then_else(inside, X[n, y * 2 + r - 1, c], 0.0)
+        return te.sum(padded * W[r, c, k], axis=[r, c])
+
+    Y = te.compute((1, 5, 2), term, name="Y")
+    s = te.create_schedule(Y)
+
+    padded = s.cache_factor(Y, 0, "global")
+
+    assert str(s[padded].op) == (
+        "Y_factor[n, r, c] = if_then_else(r >= int32(1) and r < int32(10), "
+        "X[n, r + int32(-1), c], float32(0.0))"
+    )
+    assert padded.shape == (1, 11, 3)
+    assert str(s[Y].op) == (
+        "Y[n, y, k] = sum(Y_factor[n, y * int32(2) + r, c] * W[r, c, k], axis=[r, c])"
+    )
+
+
+def test_axes_that_are_used_apart_stay_apart() -> None:
+    X, W = te.placeholder((9,), name="X"), te.placeholder((3, 2), name="W")
+    r = te.reduce_axis((0, 3), name="r")
+    Y = te.compute(
+        (7, 2),
+        lambda y, k: te.sum(te.if_then_else(y > 1, X[y + r], 0.0) * W[r, k], axis=r), name="Y")
+    s = te.create_schedule(Y)
+
+    assert s.cache_factor(Y, 0, "global").shape == (7, 3)
+
+
+def test_a_trace_has_the_call() -> None:
+    *_, C = product()
+    s = te.create_schedule(C)
+    s.cache_factor(C, [0], "global")
+
+    again = replay(s.trace.to_json(), C)
+
+    assert str(again.trace) == str(s.trace)
+    assert "C_factor = s.cache_factor(C, [0], 'global')" in str(s.trace)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s, C: s.cache_factor(C, 4, "global"),
+         "s.cache_factor(C, [4], 'global'): its terms have 4 factors; name some of 0 to 3, and not "
+         "all"),
+        (lambda s, C: s.cache_factor(C, [], "global"),
+         "s.cache_factor(C, [], 'global'): its terms have 4 factors; name some of 0 to 3, and not "
+         "all"),
+        (lambda s, C: s.cache_factor(C, [0, 1, 2, 3], "global"),
+         "s.cache_factor(C, [0, 1, 2, 3], 'global'): its terms have 4 factors; name some of 0 to "
+         "3, and not all"),
+        (lambda s, C: s.cache_factor(C, 2, "global"),
+         "s.cache_factor(C, [2], 'global'): `float32(0.5)` depends on no axis; there is nothing to "
+         "compute first"),
+        (lambda s, C: s.cache_factor(C, "0", "global"),
+         "s.cache_factor: factors is ['0']; give numbers from 0 on"),
+        (lambda s, C: s.cache_factor(C, 0, ""),
+         "s.cache_factor(C, [0], ''): a scope is the name of a memory, got ''"),
+    ],
+)
+def test_refused(call: Callable[[te.Schedule, te.Tensor], object], message: str) -> None:
+    *_, C = product()
+    s = te.create_schedule(C)
+
+    with pytest.raises(tecomp.ScheduleError) as caught:
+        call(s, C)
+
+    assert caught.value.message == message
+    assert str(s.trace).count("cache_factor") == 0
+
+
+def test_what_is_no_plain_reduction_is_refused() -> None:
+    A = te.placeholder((4,), name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((1,), lambda _: te.sum(A[k] * 2.0, axis=k, where=k > 1), name="C")
+    s = te.create_schedule([B, C])
+
+    for x in (B, C):
+        with pytest.raises(tecomp.ScheduleError) as caught:
+            s.cache_factor(x, 0, "global")
+        assert caught.value.message == (
+            f"s.cache_factor({x.name}, [0], 'global'): {x.name} is no reduction of one value "
+            "without where= and init=; only factors of terms that are all computed can be computed "
+            "first"
+        )
