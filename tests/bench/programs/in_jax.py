@@ -1,0 +1,77 @@
+"""Programs as JAX's own operators, where those differ from NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from tests.bench.programs.in_arrays import Library
+
+
+class Jax(Library):
+    """JAX, to be jitted."""
+
+    m = SimpleNamespace(
+        exp=jnp.exp, tanh=jnp.tanh, sqrt=jnp.sqrt, log=jnp.log, sin=jnp.sin, abs=jnp.abs,
+        maximum=jnp.maximum, minimum=jnp.minimum, where=jnp.where,
+    )
+
+    def transpose(self, x: Any, axes: Sequence[int]) -> Any:
+        """With the axes in another order."""
+        return jnp.transpose(x, axes)
+
+    def reduce(self, x: Any, op: str, axes: tuple[int, ...], keepdims: bool) -> Any:
+        """`sum`, `mean`, `max` or `min` over some axes."""
+        return getattr(jnp, op)(x, axis=axes, keepdims=keepdims)
+
+    def argmax(self, x: Any) -> Any:
+        """In int32."""
+        return jnp.argmax(x, axis=-1).astype(jnp.int32)
+
+    def product(self, letters: str, x: Any, y: Any) -> Any:
+        """A sum of products."""
+        return jnp.einsum(letters, x, y)
+
+    def conv2d(self, x: Any, w: Any, *, stride: int, padding: int, groups: int) -> Any:
+        """Channels last, on both sides."""
+        return jax.lax.conv_general_dilated(
+            x, w, (stride, stride), [(padding, padding)] * 2,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups,
+        )
+
+    def pool(self, x: Any, *, op: str, window: int, stride: int) -> Any:
+        """Channels last."""
+        is_max = op == "max"
+        start, combine = (-jnp.inf, jax.lax.max) if is_max else (0.0, jax.lax.add)
+        total = jax.lax.reduce_window(
+            x, start, combine, (1, window, window, 1), (1, stride, stride, 1), "VALID"
+        )
+        return total if is_max else total * (1.0 / window**2)
+
+    def scan(self, x: Any, op: str, axis: int) -> Any:
+        """XLA's own for processors."""
+        return (jnp.cumsum if op == "sum" else jax.lax.cummax)(x, axis=axis)
+
+    def pad(self, x: Any, width: int) -> Any:
+        """Zeros."""
+        return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(width, width)] * 2)
+
+    def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
+        """One after the other."""
+        return jnp.concatenate(parts, axis=axis)
+
+    def repeat(self, x: Any, count: int, axis: int) -> Any:
+        """Each element several times."""
+        return jnp.repeat(x, count, axis=axis)
+
+    def flip(self, x: Any, axis: int) -> Any:
+        """From the end."""
+        return jnp.flip(x, axis=axis)
+
+    def arange(self, count: int) -> Any:
+        """Numbers from 0."""
+        return jnp.arange(count)
