@@ -27,6 +27,7 @@ from tecomp.lowering.loops.arguments import check_written
 from tecomp.lowering.loops.attached import Attached
 from tecomp.lowering.loops.body import StageBody
 from tecomp.lowering.loops.boxed import BoxedLoops, Elements
+from tecomp.lowering.loops.counted import counted
 from tecomp.lowering.loops.frame import StageFrame, frame_of
 from tecomp.lowering.loops.fused import parts_of
 from tecomp.lowering.loops.initial import initialise
@@ -76,7 +77,7 @@ from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import Undecided
 from tecomp.poly.sets.point_sets import Points
-from tecomp.scheduling.state import StageState, is_data
+from tecomp.scheduling.state import StageState, is_data, is_map
 
 
 def build_nest(program: Program, name: str) -> PrimFunc:
@@ -130,13 +131,25 @@ class _Nests:
             memory.setdefault(definition.stage.key, stored)
         starts = first_steps(self.program, scope)
         for definition in reversed(roots):
-            points = whole(self.program, definition, scope)
-            region = starts.get(definition.stage.key, Region(points, points))
-            nest = self.stage(definition, region, memory, scope)
+            nest = self._counted(definition)
+            if nest is None:
+                points = whole(self.program, definition, scope)
+                region = starts.get(definition.stage.key, Region(points, points))
+                nest = self.stage(definition, region, memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
                 statement = realized(definition, memory[definition.stage.key], statement)
         return statement
+
+    def _counted(self, definition: Definition) -> Stmt | None:
+        """The loops of a stage that is all of a box, in which no other is computed or opened."""
+        stage = definition.stage
+        is_plain = is_map(stage.op) and not stage.prefetches and not stage.pragmas
+        has_others = self.program.attached(stage.key) or stage.key in self.groups
+        if not is_plain or stage.tensorized or has_others:
+            return None
+        body = StageBody(self.program, definition, self.checker.checks)
+        return counted(stage, body.update)
 
     def stage(
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
