@@ -20,6 +20,7 @@ from tecomp.poly.loops.full_tiles import free
 from tecomp.poly.loops.regions import image, united
 from tecomp.poly.loops.scopes import Scope, extend
 from tecomp.poly.sets.affine import NotAffine, Space, condition_hull
+from tecomp.poly.sets.context import asked_once
 from tecomp.poly.sets.functions import number
 from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import At, is_data
@@ -178,6 +179,7 @@ def propagated_regions(
     return found, regions
 
 
+@asked_once
 def touched(
     indices: tuple[Expr, ...],
     conditions: tuple[Expr, ...],

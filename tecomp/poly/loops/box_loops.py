@@ -13,6 +13,7 @@ import islpy as isl
 from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
 from tecomp.ir.language.stmt import For, ForKind, Stmt
 from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.context import asked_once
 from tecomp.poly.sets.express import to_expr
 
 _PARAM, _DIM, _DIV = isl.dim_type.param, isl.dim_type.set, isl.dim_type.div
@@ -64,22 +65,34 @@ def ends_of(points: isl.Set, space: Space, context: isl.Set | None) -> Ends | No
         space: names the parameters.
         context: what is known about the parameters; a set of the parameters alone.
     """
+    sides = _sides_of(points, context)
+    return None if sides is None else [_first_and_extent(*side, space) for side in sides]
+
+
+_End: TypeAlias = "int | isl.Aff"
+_Side: TypeAlias = "tuple[_End, list[_End]]"
+"""The first value in a dimension, and extents, the least of which counts."""
+
+
+@asked_once
+def _sides_of(points: isl.Set, context: isl.Set | None) -> list[_Side] | None:
+    """As `ends_of`, in terms of isl's parameters."""
     simple = points if context is None else points.gist_params(context)
     if simple.involves_dims(_PARAM, 0, simple.dim(_PARAM)):
-        return _ends_by_parameters(simple, space)
+        return _sides_by_parameters(simple)
     if not simple.is_box() or not simple.is_bounded():
         return None
-    box: Ends = []
+    box: list[_Side] = []
     for k in range(simple.dim(_DIM)):
         low, high = simple.dim_min_val(k), simple.dim_max_val(k)
         if not low.is_int() or not high.is_int():
             return None
-        extent = int(high.sub(low).to_python()) + 1
-        box.append((Const(int(low.to_python())), Const(extent)))
+        first = int(low.to_python())
+        box.append((first, [int(high.to_python()) - first + 1]))
     return box
 
 
-def _ends_by_parameters(points: isl.Set, space: Space) -> Ends | None:
+def _sides_by_parameters(points: isl.Set) -> list[_Side] | None:
     """The ends of a box from its constraints, each of which is about one dimension."""
     # Sets turn out to be empty only where isl looks for constraints that say nothing.
     pieces = points.remove_redundancies().get_basic_sets() if points.n_basic_set() == 1 else []
@@ -109,17 +122,19 @@ def _ends_by_parameters(points: isl.Set, space: Space) -> Ends | None:
            for low, high in zip(lows, highs, strict=True)):
         return None
     return [
-        _first_and_extent(low, high, space)
-        for (low,), high in zip(lows, highs, strict=True)
+        (low, [high.sub(low).add_constant_val(1) for high in each])
+        for (low,), each in zip(lows, highs, strict=True)
     ]
 
 
-def _first_and_extent(low: isl.Aff, highs: list[isl.Aff], space: Space) -> tuple[Expr, Expr]:
-    extents = [
-        index_value(to_expr(high.sub(low).add_constant_val(1), space.names)) for high in highs
-    ]
+def _first_and_extent(low: _End, counts: list[_End], space: Space) -> tuple[Expr, Expr]:
+    extents = [_written(count, space) for count in counts]
     extents.sort(key=lambda extent: not isinstance(extent, Const))
     extent = extents[0]
     for other in extents[1:]:
         extent = binary(BinOp.MIN, extent, other)
-    return index_value(to_expr(low, space.names)), extent
+    return _written(low, space), extent
+
+
+def _written(end: _End, space: Space) -> Expr:
+    return Const(end) if isinstance(end, int) else index_value(to_expr(end, space.names))

@@ -11,7 +11,7 @@ from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.loops.regions import MOST_CASES, line_of, of_iterations, of_sizes
 from tecomp.poly.loops.scopes import Scope, point_at
-from tecomp.poly.sets.context import CONTEXT, within_share
+from tecomp.poly.sets.context import CONTEXT, asked_once, within_share
 from tecomp.poly.sets.express import to_expr
 
 _DIM = isl.dim_type.set
@@ -149,6 +149,7 @@ def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
     return bool(line.is_subset(here.apply(order)))
 
 
+@asked_once
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
     line = line_of(points, dim)
     if line.is_empty():

@@ -19,7 +19,7 @@ from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, d
 from tecomp.ir.language.expr import Binary, Const, Expr, Not, Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import post_order
-from tecomp.poly.sets.context import CONTEXT
+from tecomp.poly.sets.context import CONTEXT, asked_once
 from tecomp.poly.sets.express import ast_expr, set_to_condition, to_expr
 from tecomp.poly.sets.functions import AND, OR, Function, NotAffine, add, number, piecewise, truth
 
@@ -286,6 +286,11 @@ def relation_unless_identity(exprs: Sequence[Extent], space: Space) -> Map | Non
     Raises:
         NotAffine: one of `exprs` is not affine.
     """
+    return _unless_identity(tuple(exprs), space)
+
+
+@asked_once
+def _unless_identity(exprs: tuple[Extent, ...], space: Space) -> Map | None:
     values = [number(expr, space) for expr in exprs]
     own = [space.var(dim) for dim in space.dims]
     if len(values) == len(own) and all(map(is_, values, own)):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import wraps
 from threading import RLock
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import islpy as isl
 
@@ -20,6 +21,7 @@ _PATIENCE = 0.1
 """Seconds of this thread, in which common operations do two thirds of a share."""
 CONTEXT = isl.Context()
 _SIMPLER = "use simpler index expressions, fewer divisions or constant extents"
+P = ParamSpec("P")
 T = TypeVar("T")
 _ENTERED = RLock()
 
@@ -78,6 +80,7 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         traceback: TracebackType | None,
     ) -> None:
         if self._outermost:
+            _ANSWERS.clear()
             CONTEXT.set_max_operations(0)
             CONTEXT.reset_operations()
         _ENTERED.release()
@@ -98,6 +101,29 @@ def _reason(failure: isl.Error) -> str:
     if "operations exceeded" in str(failure):
         return f"the index sets take more than {_METER.budget} steps to decide; {_SIMPLER}"
     return f"isl cannot decide this ({failure}); use simpler index expressions"
+
+
+_ANSWERS: dict[tuple[Any, ...], Any] = {}
+
+
+def asked_once(question: Callable[P, T]) -> Callable[P, T]:
+    """`question`, whose answer for the same arguments is kept until the outermost block ends.
+
+    Stages that are computed in one place ask the same of the same sets. isl tells whether two sets
+    are written alike in a microsecond, and takes a hundred for most that is asked of them.
+    """
+
+    @wraps(question)
+    def answered(*args: P.args, **kwargs: P.kwargs) -> T:
+        if CONTEXT.get_max_operations() == 0:
+            return question(*args, **kwargs)
+        key = (question, *args, *kwargs.values())
+        if key not in _ANSWERS:
+            _ANSWERS[key] = question(*args, **kwargs)
+        found: T = _ANSWERS[key]
+        return found
+
+    return answered
 
 
 class _Meter:

@@ -1,0 +1,70 @@
+"""Questions whose answers are kept: for sets that are written alike, and no longer than a block."""
+
+from __future__ import annotations
+
+import islpy as isl
+import pytest
+
+from tecomp.errors import LowerError
+from tecomp.ir.language.expr import Var
+from tecomp.poly.sets.affine import NotAffine, Space, relation_unless_identity
+from tecomp.poly.sets.context import CONTEXT, asked_once, isl_work
+
+
+def points(text: str) -> isl.Set:
+    return isl.Set.read_from_str(CONTEXT, text)
+
+
+def test_answers_are_kept_for_one_block() -> None:
+    asked: list[tuple[isl.Set, int]] = []
+
+    @asked_once
+    def greatest(line: isl.Set, dim: int) -> int:
+        asked.append((line, dim))
+        return int(line.dim_max_val(dim).to_python())
+
+    with isl_work("outer"):
+        assert greatest(points("{ [i] : 0 <= i < 5 }"), 0) == 4
+        with isl_work("inner"):
+            assert greatest(points("{ [i] : i >= 0 and i <= 4 }"), 0) == 4
+        assert greatest(points("{ [i] : 0 <= i < 6 }"), 0) == 5
+        assert greatest(points("{ [i] : 0 <= i < 5 }"), 0) == 4
+        assert len(asked) == 2
+    with isl_work("another"):
+        assert greatest(points("{ [i] : 0 <= i < 5 }"), 0) == 4
+    assert len(asked) == 3
+    assert [greatest(points("{ [i] : 0 <= i < 5 }"), 0) for _ in range(2)] == [4, 4]
+    assert len(asked) == 5  # there is no block whose end would forget them
+
+
+def test_no_answer_is_kept_where_there_is_none() -> None:
+    asked: list[int] = []
+
+    @asked_once
+    def refuse(number: int) -> None:
+        asked.append(number)
+        raise LowerError("no")
+
+    @asked_once
+    def nothing(number: int) -> None:
+        asked.append(number)
+
+    with isl_work("here"):
+        for _ in range(2):
+            with pytest.raises(LowerError):
+                refuse(1)
+            nothing(2)
+    assert asked == [1, 2, 1]
+
+
+def test_spaces_with_other_variables_are_others() -> None:
+    """Parameters have the same names in isl whatever variables they are."""
+    i, j, n = Var("i"), Var("j"), Var("n")
+    with isl_work("here"):
+        first = relation_unless_identity([i + n], Space((i,), (n,)))
+        again = relation_unless_identity([j + n], Space((j,), (n,)))
+        swapped = relation_unless_identity([n + i], Space((n,), (i,)))
+        with pytest.raises(NotAffine):
+            relation_unless_identity([i * j], Space((i, j)))
+    assert first is not None
+    assert all(other is not None and first.is_equal(other) for other in (again, swapped))
