@@ -138,11 +138,15 @@ def allows(op: ComputeOp, target: Target, layouts: Mapping[Tensor, Layout]) -> b
         LayoutError: a layout is for another shape, or cannot be decided about.
     """
     with isl_work("check_constraints", LayoutError):
-        each = computation(op, op.body[0], layouts)
-        rules = (rule for rule in target.rules if rule.operation == each.kind)
-        return not any(
-            _problems(rule, each) for rule in rules if isinstance(rule, _ABOUT_LANES)
-        )
+        return keeps_rules(computation(op, op.body[0], layouts), target)
+
+
+def keeps_rules(each: Computation, target: Target) -> bool:
+    """Whether nothing is wrong with where the operands of an operation lie; see `allows`."""
+    rules = (rule for rule in target.rules if rule.operation == each.kind)
+    return not any(
+        next(_decided(rule, each), None) for rule in rules if isinstance(rule, _ABOUT_LANES)
+    )
 
 
 def _computations(
@@ -211,8 +215,12 @@ def _can_copy(use: Use, layout: Layout, target: Target) -> bool:
 
 
 def _problems(rule: Rule, each: Computation) -> list[Problem]:
+    return list(_decided(rule, each))
+
+
+def _decided(rule: Rule, each: Computation) -> Iterator[Problem]:
     decide: Callable[[Any, Computation], Iterator[Problem]] = _DECIDE[type(rule)]
-    return list(decide(rule, each))
+    return decide(rule, each)
 
 
 _ABOUT_LANES = (LaneAccess, LaneReduction, OperandAlignment, SharedLanes, StickDensity)

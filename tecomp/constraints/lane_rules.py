@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from tecomp.compute.axis import IterVar
 from tecomp.constraints.operation import Computation, Use
@@ -45,7 +46,7 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
                 continue
             pair = pair or other
         if pair is not None:
-            yield Problem((use,), _lanes_text(use, each, pair))
+            yield Problem((use,), partial(_lanes_text, use, each, pair))
 
 
 def _read_across_lanes(use: Use, each: Computation) -> str | None:
@@ -97,7 +98,7 @@ def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
             ))
             continue
         loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
-        dims = [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
+        dims = _dimensions(use, each)
         if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
                                       for axis in loops):  # fmt: skip
             kind = "sums over" if rule.axis == "reduced" else "keeps"
@@ -116,6 +117,30 @@ def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
         tuple(use for use, _ in present),
         f"{' and '.join(texts)} along its lanes; they have to be one",
     )
+
+
+def _dimensions(use: Use, each: Computation) -> list[int]:
+    """The dimensions along the lanes of an operand, counted from the last.
+
+    Those of a factor are counted as in a product of matrices, in whatever order it has them: the
+    axis that is summed over is the last one of `a`, and the last but one of `b`.
+    """
+    if each.kind != "contraction" or use is each.out:
+        return [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
+    is_first = use is each.inputs[0]
+    reduced = set(each.op.reduce_axis)
+    both = set.intersection(*(_used(other) for other in each.inputs))
+    found = []
+    for axis in _along(use):
+        if axis not in reduced and axis in both:
+            found.append(-3)
+        else:
+            found.append(-1 if (axis in reduced) == is_first else -2)
+    return found
+
+
+def _used(use: Use) -> set[Var]:
+    return {var for index in use.indices for var in free_variables(index)}
 
 
 def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[IterVar]:

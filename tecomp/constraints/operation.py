@@ -15,7 +15,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LayoutError
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
-from tecomp.ir.traversal.rewrite import children, free_variables, top_down, walk
+from tecomp.ir.traversal.rewrite import children, free_variables, substitute, top_down, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import offset_of
 from tecomp.layout.placement.stored import check_layout
@@ -26,12 +26,36 @@ from tecomp.poly.accesses.lanes import Places
 
 
 @dataclass(frozen=True, eq=False)
+class View:
+    """Elements of another tensor under indices of their own, in the memory of that tensor.
+
+    Attributes:
+        layout: of the other tensor.
+        axes: the indices of an element.
+        indices: the element of the other tensor that it is.
+    """
+
+    layout: Layout
+    axes: tuple[Var, ...]
+    indices: tuple[Expr, ...]
+
+    def of(self, axes: tuple[Var, ...], indices: Sequence[Expr]) -> View:
+        """The view of these elements, `indices` of this one, under other indices."""
+        return View(self.layout, axes, self.at(indices))
+
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Which element of the other tensor it has at some indices."""
+        values = dict(zip(self.axes, indices, strict=True))
+        return tuple(substitute(index, values) for index in self.indices)
+
+
+@dataclass(frozen=True, eq=False)
 class Use:
     """An operand of an operation: a read, or the result.
 
     Attributes:
         tensor: whose element it is.
-        indices: the element, in terms of the axes of the operation.
+        indices: the element of what has the layout, in terms of the axes of the operation.
         layout: where its elements lie.
         places: the place of that element.
     """
@@ -46,10 +70,14 @@ class Use:
         """Of the tensor."""
         return self.tensor.name
 
-    def at(self, layout: Layout) -> Use:
-        """The same in another layout."""
-        exprs = tuple(layout.index_map.map_indices(list(self.indices)))
-        return replace(self, layout=layout, places=replace(self.places, exprs=exprs))
+    def at(self, layout: Layout | View) -> Use:
+        """The same in another layout, or as a view shows it."""
+        indices = self.indices
+        if isinstance(layout, View):
+            layout, indices = layout.layout, layout.at(indices)
+        exprs = tuple(layout.index_map.map_indices(list(indices)))
+        places = replace(self.places, exprs=exprs)
+        return replace(self, indices=indices, layout=layout, places=places)
 
     @property
     def byte_offset(self) -> Expr | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.constraints.operation import Use
@@ -11,10 +11,20 @@ from tecomp.ir.language.expr import Var
 
 @dataclass(frozen=True)
 class Problem:
-    """Operands that do not keep a rule, and why."""
+    """Operands that do not keep a rule, and why.
+
+    Attributes:
+        uses: the operands.
+        told: why, or what says so: often nobody asks.
+    """
 
     uses: tuple[Use, ...]
-    why: str
+    told: str | Callable[[], str]
+
+    @property
+    def why(self) -> str:
+        """What is wrong."""
+        return self.told if isinstance(self.told, str) else self.told()
 
     @property
     def key(self) -> tuple[object, ...]:

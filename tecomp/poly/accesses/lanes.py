@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import islpy as isl
 
@@ -15,10 +16,11 @@ from tecomp.poly.sets.points import first_point
 
 _DIM = isl.dim_type.set
 _OUT = isl.dim_type.out
+_Found = TypeVar("_Found")
 Pair = tuple[Mapping[Var, int], Mapping[Var, int]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Places:
     """Where an operand's element lies, at each point of an operation; the lane comes last.
 
@@ -31,6 +33,8 @@ class Places:
     axes: tuple[Var, ...]
     extents: tuple[int, ...]
     exprs: tuple[Expr, ...]
+    # Many combinations of layouts are tried, and each asks the same of the places in it.
+    _known: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def space(self) -> Space:
@@ -51,11 +55,21 @@ class Places:
         """
         return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
 
+    def once(self, what: object, find: Callable[[], _Found]) -> _Found:
+        """What was found out about these places before, or what is now."""
+        if what not in self._known:
+            self._known[what] = find()
+        found: _Found = self._known[what]
+        return found
+
     def next_lane(self, n_kept: int) -> isl.Map:
         """From each point to the one whose element is in the next lane of the same stick.
 
         Axes from `n_kept` on keep their values.
         """
+        return self.once(("next", n_kept), lambda: self._next_lane(n_kept))
+
+    def _next_lane(self, n_kept: int) -> isl.Map:
         count = len(self.exprs)
         step = _step(count, count - 1)
         moved = self.relation.apply_range(step).apply_range(self.relation.reverse())
@@ -71,6 +85,9 @@ class Places:
 
     def runs_along(self, axis: int) -> bool:
         """Whether consecutive values of an axis are at consecutive lanes, from stick to stick."""
+        return self.once(("along", axis), lambda: self._runs_along(axis))
+
+    def _runs_along(self, axis: int) -> bool:
         move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
         if move.is_empty():
             return False
@@ -103,6 +120,11 @@ def _step(count: int, axis: int) -> isl.Map:
 
 def not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
     """Two points in neighbouring lanes of the result that read two elements, if there are any."""
+    key = "broadcast", operand, n_kept
+    return out.once(key, lambda: _not_broadcast(out, operand, n_kept))
+
+
+def _not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
     moves = out.next_lane(n_kept)
     same = operand.relation.apply_range(operand.relation.reverse())
     return _first(moves.subtract(same), out)
@@ -119,6 +141,11 @@ def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
     They are neighbours in the result and not in the operand, or their elements are in other lanes
     than the result's by different numbers.
     """
+    key = "consecutive", operand, n_kept
+    return out.once(key, lambda: _not_consecutive(out, operand, n_kept))
+
+
+def _not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
     count = len(operand.exprs)
     lane = _step(count, count - 1)
     follows = operand.relation.apply_range(lane).apply_range(operand.relation.reverse())
@@ -148,6 +175,10 @@ def unaligned(
 
 def not_alone(out: Places) -> Pair | None:
     """Two elements in one stick, or one that is not in lane 0 twice, if there are any."""
+    return out.once("alone", lambda: _not_alone(out))
+
+
+def _not_alone(out: Places) -> Pair | None:
     same = out.same_stick().subtract(out.relation.apply_range(out.relation.reverse()))
     found = _first(same, out)
     if found is not None:

@@ -1,0 +1,140 @@
+"""The layouts that a value may lie in on a machine: what of it runs along the lanes, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from tecomp.errors import LayoutError
+from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.sticks.forms import StickFormat
+from tecomp.layout.sticks.stick import StickLayout
+from tecomp.machine.descriptor import Target, Tile
+from tecomp.machine.rules import LaneReduction
+from tecomp.poly.maps.index_map import IndexMap
+
+Shape = tuple[int, ...]
+
+
+def has_layouts(target: Target) -> bool:
+    """Whether a machine cares where values lie: it has sticks, tiles, or rules about operands."""
+    return target.stick is not None or target.tile is not None or bool(target.rules)
+
+
+@lru_cache(4096)
+def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]:
+    """The layouts of a tensor that a machine knows, its default first.
+
+    One for each dimension along the lanes, and one with an element in each row of lanes where
+    reductions leave that: in sticks, in tiles, or in the order of NumPy with one dimension last.
+
+    Raises:
+        LayoutError: the machine does not store the type.
+
+    >>> stick128 = Target.load("stick128")
+    >>> [each.device_size for each in candidates(stick128, (512, 256), DType("float16"))]
+    [[4, 512, 64], [8, 256, 64], [512, 256, 64]]
+    """
+    found: dict[Layout, None] = {}
+    if target.stick is not None:
+        found[StickLayout.for_target(target, shape, dtype)] = None
+    for dim in reversed(range(len(shape))):
+        found.setdefault(along(target, shape, dtype, dim))
+    if not found:
+        found[_without_dimensions(target, dtype)] = None
+    is_sparse = any(isinstance(r, LaneReduction) and r.result == "sparse" for r in target.rules)
+    if is_sparse and shape:
+        found.setdefault(_one_to_a_row(target, shape, dtype))
+    return tuple(found)
+
+
+def along(target: Target, shape: Shape, dtype: DType, dim: int) -> Layout:
+    """The layout with a dimension along the lanes.
+
+    Raises:
+        LayoutError: the machine does not store the type.
+    """
+    order = [*(k for k in range(len(shape)) if k != dim), dim]
+    if target.stick is not None:
+        return _sticks(target, shape, dtype, order)
+    if target.tile is not None:
+        return _tiles(target.tile, shape, dtype, order)
+    return Layout.row_major(shape, dtype, order)
+
+
+def _sticks(target: Target, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
+    """Sticks of the last dimension of an order; others are padded where the machine pads all."""
+    lanes = StickLayout.for_target(target, (), dtype).elems_in_stick
+    pads_all = target.stick is not None and target.stick.padding == "all"
+    padded = [
+        round_up(extent, lanes) if dim == order[-1] or (pads_all and extent != 1) else extent
+        for dim, extent in enumerate(shape)
+    ]
+    return StickLayout.for_target(target, padded, dtype, order, size=shape)
+
+
+def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
+    """Tiles of the last two dimensions of an order; a row of a tensor is a row of a tile."""
+    axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
+    *outer, row, column = [None, *(axes[dim] for dim in order)]
+    results = [*(axis for axis in outer if axis is not None)]
+    if row is None:
+        results += [column // tile.columns, _of_places(index_value(0), tile.rows)]
+    else:
+        results += [row // tile.rows, column // tile.columns, row % tile.rows]
+    index_map = IndexMap(axes, (*results, column % tile.columns))
+    return Layout.of(shape, dtype, index_map)
+
+
+def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
+    """One element in lane 0 of each stick, or of each row of a tile."""
+    if target.stick is not None:
+        order = list(range(len(shape)))
+        return StickLayout.for_target(
+            target, shape, dtype, order, StickFormat.Sparse, size=shape
+        )
+    axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
+    results: list[Expr] = list(axes)
+    lanes = 1
+    if target.tile is not None:
+        results[-1:] = [axes[-1] // target.tile.rows, axes[-1] % target.tile.rows]
+        lanes = target.tile.columns
+    index_map = IndexMap(axes, (*results, _of_places(index_value(0), lanes)))
+    return Layout.of(shape, dtype, index_map)
+
+
+def _without_dimensions(target: Target, dtype: DType) -> Layout:
+    if target.tile is None:
+        return Layout.row_major((), dtype)
+    zero = index_value(0)
+    places = _of_places(zero, target.tile.rows), _of_places(zero, target.tile.columns)
+    return Layout.of((), dtype, IndexMap((), places))
+
+
+def _of_places(expr: Expr, places: int) -> Expr:
+    """The remainder that declares so many places; it changes no value."""
+    return Binary(BinOp.MOD, expr, index_value(places))
+
+
+def checked_candidates(
+    target: Target, name: str, shape: Shape, dtype: DType
+) -> tuple[Layout, ...]:
+    """The same for a tensor, by whose name errors say what is wrong.
+
+    Raises:
+        LayoutError: the machine does not store its type.
+    """
+    try:
+        return candidates(target, shape, dtype)
+    except LayoutError as error:
+        raise LayoutError(f"layouts: {name} has no layout on {target.name}: {error}") from None
+
+
+def lanes_of(layout: Layout) -> Iterator[int]:
+    """The dimensions that run along the lanes of a layout."""
+    from tecomp.constraints.operation import dims_along_lanes
+
+    yield from dims_along_lanes(layout)
