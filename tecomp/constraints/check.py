@@ -8,7 +8,7 @@ with points that show it and, where another layout of one operand would do, with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -141,12 +141,30 @@ def allows(op: ComputeOp, target: Target, layouts: Mapping[Tensor, Layout]) -> b
         return keeps_rules(computation(op, op.body[0], layouts), target)
 
 
-def keeps_rules(each: Computation, target: Target) -> bool:
-    """Whether nothing is wrong with where the operands of an operation lie; see `allows`."""
-    rules = (rule for rule in target.rules if rule.operation == each.kind)
+def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) -> bool:
+    """Whether nothing is wrong with where the operands of an operation lie; see `allows`.
+
+    Args:
+        each: the operation, with all of its operands, or with one of its inputs alone.
+        target: the machine.
+        is_alone: whether it has one of its inputs; then rules about several are left out.
+    """
+    kinds = _ABOUT_ONE_INPUT if is_alone else _ABOUT_LANES
     return not any(
-        next(_decided(rule, each), None) for rule in rules if isinstance(rule, _ABOUT_LANES)
+        next(_decided(rule, each), None)
+        for rule in target.rules if rule.operation == each.kind and isinstance(rule, kinds)
     )
+
+
+def violations_of(each: Computation, target: Target) -> tuple[Violation, ...]:
+    """What rules about where operands lie say against an operation, with what would mend it.
+
+    Raises:
+        LayoutError: it is too much to decide.
+    """
+    rules = tuple(rule for rule in target.rules if isinstance(rule, _ABOUT_LANES))
+    with isl_work("check_constraints", LayoutError):
+        return tuple(_broken(each, replace(target, rules=rules)))
 
 
 def _computations(
@@ -169,6 +187,11 @@ def _violations(each: Computation, target: Target) -> Iterator[Violation]:
     for use in {use.tensor: use for use in each.uses}.values():
         if (why := memory_rank(use, target)) is not None:
             yield Violation(None, name, (use.name,), f"{name}: {why}")
+    yield from _broken(each, target)
+
+
+def _broken(each: Computation, target: Target) -> Iterator[Violation]:
+    name = each.op.name
     rules = [rule for rule in target.rules if rule.operation == each.kind]
     for rule in rules:
         for problem in {p.key: p for p in _problems(rule, each)}.values():
@@ -223,7 +246,8 @@ def _decided(rule: Rule, each: Computation) -> Iterator[Problem]:
     return decide(rule, each)
 
 
-_ABOUT_LANES = (LaneAccess, LaneReduction, OperandAlignment, SharedLanes, StickDensity)
+_ABOUT_ONE_INPUT = (LaneAccess, LaneReduction, StickDensity)
+_ABOUT_LANES = (*_ABOUT_ONE_INPUT, OperandAlignment, SharedLanes)
 _DECIDE: dict[type, Callable[[Any, Computation], Iterator[Problem]]] = {
     LaneAccess: lane_access,
     SharedLanes: shared_lanes,

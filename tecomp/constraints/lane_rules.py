@@ -22,6 +22,7 @@ from tecomp.poly.accesses.lanes import (
     not_alone,
     not_broadcast,
     not_consecutive,
+    not_in_one_lane,
     unaligned,
 )
 from tecomp.poly.accesses.tiles import values_at
@@ -40,13 +41,23 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
         pair = not_consecutive(each.out.places, use.places, kept)
         if pair is None and "consecutive" in rule.allowed:
             continue
-        if "broadcast" in rule.allowed and has_lanes(each.out.places, kept):
-            other = not_broadcast(each.out.places, use.places, kept)
-            if other is None:
+        if has_lanes(each.out.places, kept):
+            other = _not_repeated(rule, use, each)
+            if other is None and {"broadcast", "lane_broadcast"} & set(rule.allowed):
                 continue
             pair = pair or other
         if pair is not None:
-            yield Problem((use,), partial(_lanes_text, use, each, pair))
+            yield Problem((use,), partial(_lanes_text, rule, use, each, pair))
+
+
+def _not_repeated(
+    rule: LaneAccess, use: Use, each: Computation
+) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
+    """Two points that show that not all lanes read one element, which is where the rule asks."""
+    pair = not_broadcast(each.out.places, use.places, len(each.op.axis))
+    if pair is None and "broadcast" not in rule.allowed:
+        return not_in_one_lane(use.places)
+    return pair
 
 
 def _read_across_lanes(use: Use, each: Computation) -> str | None:
@@ -68,9 +79,11 @@ def _read_across_lanes(use: Use, each: Computation) -> str | None:
 
 
 def _lanes_text(
-    use: Use, each: Computation, pair: tuple[Mapping[Var, int], Mapping[Var, int]]
+    rule: LaneAccess, use: Use, each: Computation, pair: tuple[Mapping[Var, int], Mapping[Var, int]]
 ) -> str:
     out = each.out
+    repeats = not_broadcast(out.places, use.places, len(each.op.axis)) is None
+    is_one = repeats and "lane_broadcast" in rule.allowed
     ours, theirs = (
         [at_place(values_at(u.places.exprs, out.places.space, p)) for p in pair]
         for u in (out, use)
@@ -79,6 +92,7 @@ def _lanes_text(
         f"its elements at {both_points(pair)} are at {ours[0]} and {ours[1]}, "
         f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
         "the next lane of one stick, at one offset in all sticks, nor one element"
+        + (" in one lane of all sticks" if is_one else "")
     )
 
 

@@ -72,12 +72,10 @@ class Use:
 
     def at(self, layout: Layout | View) -> Use:
         """The same in another layout, or as a view shows it."""
-        indices = self.indices
         if isinstance(layout, View):
-            layout, indices = layout.layout, layout.at(indices)
-        exprs = tuple(layout.index_map.map_indices(list(indices)))
-        places = replace(self.places, exprs=exprs)
-        return replace(self, indices=indices, layout=layout, places=places)
+            return replace(self, indices=layout.at(self.indices)).at(layout.layout)
+        exprs = tuple(layout.index_map.map_indices(list(self.indices)))
+        return replace(self, layout=layout, places=replace(self.places, exprs=exprs))
 
     @property
     def byte_offset(self) -> Expr | None:
@@ -158,6 +156,10 @@ class Computation:
         assert isinstance(greatest, Const)
         return copysign(min(abs(stored), float(greatest.value)), self.neutral)
 
+    def with_inputs(self, inputs: tuple[Use, ...]) -> Computation:
+        """The same with other reads."""
+        return replace(self, inputs=inputs)
+
     def with_layout(self, tensor: Tensor, layout: Layout) -> Computation:
         """The same with one tensor in another layout."""
         inputs = tuple(use.at(layout) if use.tensor == tensor else use for use in self.inputs)
@@ -183,7 +185,7 @@ def computation(
     Raises:
         LayoutError: an extent is no number, or a layout is for another shape.
     """
-    loads = _loads(body)
+    loads = loads_of(body)
     unknown = _unknown(loads, op.name)
     axes = (*op.axis, *op.reduce_axis)
     extents = tuple(_number(axis.extent, op.name) for axis in axes)
@@ -224,8 +226,8 @@ def _number(extent: object, where: str) -> int:
     )
 
 
-def _loads(body: Expr) -> list[TensorLoad]:
-    """What is read, but for what indices are read from: those have no lanes."""
+def loads_of(body: Expr) -> list[TensorLoad]:
+    """What an expression reads, but for what indices are read from: those have no lanes."""
 
     def parts(node: Any) -> Sequence[Any]:
         return () if isinstance(node, TensorLoad) else children(node)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
-from tecomp.errors import LayoutError
 from tecomp.ir.algebra.extents import round_up
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
@@ -24,7 +22,6 @@ def has_layouts(target: Target) -> bool:
     return target.stick is not None or target.tile is not None or bool(target.rules)
 
 
-@lru_cache(4096)
 def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]:
     """The layouts of a tensor that a machine knows, its default first.
 
@@ -79,14 +76,15 @@ def _sticks(target: Target, shape: Shape, dtype: DType, order: Sequence[int]) ->
 def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
     """Tiles of the last two dimensions of an order; a row of a tensor is a row of a tile."""
     axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
-    *outer, row, column = [None, *(axes[dim] for dim in order)]
-    results = [*(axis for axis in outer if axis is not None)]
-    if row is None:
-        results += [column // tile.columns, _of_places(index_value(0), tile.rows)]
+    *outer, column = (axes[dim] for dim in order)
+    across, lane = column // tile.columns, column % tile.columns
+    zero = _of_places(index_value(0), tile.rows)
+    results: list[Expr] = [*outer[:-1]]
+    if outer:
+        results += [outer[-1] // tile.rows, across, outer[-1] % tile.rows, lane]
     else:
-        results += [row // tile.rows, column // tile.columns, row % tile.rows]
-    index_map = IndexMap(axes, (*results, column % tile.columns))
-    return Layout.of(shape, dtype, index_map)
+        results += [across, zero, lane]
+    return Layout.of(shape, dtype, IndexMap(axes, tuple(results)))
 
 
 def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
@@ -117,24 +115,3 @@ def _without_dimensions(target: Target, dtype: DType) -> Layout:
 def _of_places(expr: Expr, places: int) -> Expr:
     """The remainder that declares so many places; it changes no value."""
     return Binary(BinOp.MOD, expr, index_value(places))
-
-
-def checked_candidates(
-    target: Target, name: str, shape: Shape, dtype: DType
-) -> tuple[Layout, ...]:
-    """The same for a tensor, by whose name errors say what is wrong.
-
-    Raises:
-        LayoutError: the machine does not store its type.
-    """
-    try:
-        return candidates(target, shape, dtype)
-    except LayoutError as error:
-        raise LayoutError(f"layouts: {name} has no layout on {target.name}: {error}") from None
-
-
-def lanes_of(layout: Layout) -> Iterator[int]:
-    """The dimensions that run along the lanes of a layout."""
-    from tecomp.constraints.operation import dims_along_lanes
-
-    yield from dims_along_lanes(layout)

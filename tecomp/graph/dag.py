@@ -28,6 +28,7 @@ class Graph:
         operations: producers before consumers, factors of products as views; placeholders are none
             of them.
         readers: of each operation, those that read it.
+        origins: for tensors as the caller wrote them what is in their place, if it is another.
     """
 
     inputs: tuple[Tensor, ...]
@@ -35,6 +36,7 @@ class Graph:
     outputs: tuple[Tensor, ...]
     operations: tuple[Operation, ...]
     readers: Mapping[Operation, tuple[Operation, ...]]
+    origins: Mapping[Tensor, Tensor]
 
 
 def graph_of(
@@ -69,7 +71,8 @@ def graph_of(
         for tensor in op.input_tensors:
             readers.setdefault(tensor.op, {})[op] = None
     listed = MappingProxyType({op: tuple(found) for op, found in readers.items()})
-    return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), listed)
+    origins = MappingProxyType(moved)
+    return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), listed, origins)
 
 
 def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation]:

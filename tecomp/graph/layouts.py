@@ -2,35 +2,52 @@
 
 Each operation has the combinations of layouts that the rules of the machine allow it, decided by
 sets. A value is made in one layout; readers that need another get a copy, which all of them share.
-What is chosen for an operation and for the values around it are variables, and which of them go
-together is a table: `assignment` finds the cheapest, and says how sure it is of that.
+What only says where an element is, such as a transpose, is a view, which costs nothing where its
+readers may read it so. What is chosen for an operation and for the values around it are variables,
+and which of them go together is a table: `assignment` finds the cheapest, and says how sure it is
+of that.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
-from math import inf, prod
+from itertools import combinations
+from math import inf
 from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from tecomp.compute.accesses import accesses
-from tecomp.compute.define import compute, placeholder
-from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.check import allows, check_constraints
+from tecomp.constraints.operation import View
 from tecomp.errors import LayoutError
 from tecomp.graph.assignment import Assignment, Factor, Table, minimise
+from tecomp.graph.candidates import candidates
 from tecomp.graph.dag import Graph
-from tecomp.graph.keys import definition_key
+from tecomp.graph.refusals import refusal
+from tecomp.graph.ways import (
+    Machine,
+    Seat,
+    Slot,
+    Way,
+    elements_of,
+    is_opaque,
+    is_same_place,
+    seen,
+    slots_of,
+    view_of,
+)
+from tecomp.ir.language.dtype import INT64
+from tecomp.ir.language.expr import Const
+from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.sticks.forms import StickFormat
-from tecomp.layout.sticks.stick import StickLayout
+from tecomp.layout.placement.places import row_major
 from tecomp.machine.descriptor import Target
-from tecomp.poly.maps.index_map import IndexMap
+
+Asked: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['default']]"
+"""What a caller may ask for: a layout, that of the machine, or one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +59,7 @@ class Copy:
         source: the layout that it is made in.
         layout: the one of the copy.
         readers: the operations that read the copy.
-        elements: that are moved.
+        elements: that are moved; none of what is known when the program is compiled.
     """
 
     tensor: Tensor
@@ -50,6 +67,11 @@ class Copy:
     layout: Layout
     readers: tuple[Operation, ...]
     elements: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it writes, padding included; none of what is known before."""
+        return self.layout.nbytes if self.elements else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,253 +90,411 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Layouts:
-    """The layouts of a program.
+class Layouts(Mapping[Tensor, FixedTiledLayout]):
+    """The layouts of a program, by the tensors as the caller wrote them.
 
     Attributes:
-        of: the layout that each value is made in.
+        of: the layout in which each value is made; that of another tensor, if it is a view of it.
         relayouts: copies of values in other layouts.
         certificate: how sure it is that none would be cheaper.
+        seats: the same as `of`, and for views what they show.
+        graph: the program.
     """
 
     of: Mapping[Tensor, Layout]
     relayouts: tuple[Copy, ...]
     certificate: Certificate
+    seats: Mapping[Tensor, Seat]
+    graph: Graph
+
+    def __getitem__(self, tensor: Tensor) -> FixedTiledLayout:
+        """Where a value is.
+
+        Raises:
+            LayoutError: it is none of the program.
+        """
+        found = self.graph.origins.get(tensor, tensor)
+        if found not in self.seats:
+            raise LayoutError(
+                f"layouts: {tensor!r} is no value of the program; these are "
+                f"{', '.join(x.name for x in self.seats)}"
+            )
+        return _fixed(found, self.seats[found])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.seats)
+
+    def __len__(self) -> int:
+        return len(self.seats)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that relayouts write, padding included."""
+        return sum(copy.nbytes for copy in self.relayouts)
+
+    def __str__(self) -> str:
+        lines = [f"{x.name}: {self[x]}" for x in self]
+        for copy in self.relayouts:
+            readers = ", ".join(op.name for op in copy.readers)
+            to = _fixed(copy.tensor, copy.layout)
+            lines.append(f"{copy.tensor.name} for {readers}: {to}, {copy.elements:,} elements")
+        known = self.certificate
+        lines.append(
+            f"relayouts move {known.cost:,} elements, at least {known.lower_bound:,} have to be "
+            f"({known.method})"
+        )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is made of a value: in which candidate it lies, and which others there are copies of."""
+    """What is made of a value: in which seat it lies, and in which others there are copies."""
 
     made: int
     copies: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A combination of candidates that an operation allows: of its result, and of its inputs."""
+class _Value:
+    """Where a value may lie.
 
-    out: int
-    inputs: tuple[int, ...]
-    cost: int = 0
+    Attributes:
+        seats: layouts and, of a view, what it may show.
+        made: those that it may be made in.
+        is_known: whether it follows from constants alone, so that copies cost nothing.
+        readers: how many slots of operations read it.
+    """
+
+    seats: tuple[Seat, ...]
+    made: tuple[int, ...]
+    is_known: bool
+    readers: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """All that is chosen among.
+
+    Attributes:
+        graph: the program.
+        machine: where it is to run.
+        values: where each value may lie.
+        slots: what each operation reads.
+        ways: the combinations that each operation allows.
+    """
+
+    graph: Graph
+    machine: Machine
+    values: dict[Tensor, _Value]
+    slots: dict[Operation, tuple[Slot, ...]]
+    ways: dict[Operation, tuple[Way, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What is made of each value, and the way of each operation."""
+
+    found: Assignment
+    states: Mapping[Tensor, _State]
+    ways: Mapping[Operation, Way]
 
 
 def choose_layouts(
-    graph: Graph, target: Target, given: Mapping[Tensor, Layout] = MappingProxyType({})
+    graph: Graph,
+    target: Target,
+    given: Mapping[Tensor, Asked] = MappingProxyType({}),
+    *,
+    relayouts: bool = True,
 ) -> Layouts:
     """The layouts of all values, with the fewest elements moved by relayouts.
 
     Args:
         graph: the program.
-        target: a machine with sticks.
-        given: layouts that inputs and constants come in; the target's own where none is said.
+        target: the machine.
+        given: layouts that values have, or one of which they have. Inputs for which nothing is
+            said come in the machine's own; constants in any, as they are laid out once.
+        relayouts: whether there are any; without, layouts follow from those of the inputs alone.
 
     Raises:
         LayoutError: an operation has no layouts that the rules allow, or cannot be decided about.
     """
-    values = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
-    known = {x: _candidates(x, x.op in graph.readers, target, given.get(x)) for x in values}
-    made = {x: range(1) if _is_given(x, graph) else range(len(known[x])) for x in values}
-    chooser = _Chooser(target, known, {}, {})
-    ways = {op: chooser.ways(op) for op in graph.operations}
-    states = {
-        x: list(_states(made[x], len(known[x]), len(graph.readers.get(x.op, ())))) for x in values
-    }
-    costs = {x: chooser.costs(x, states[x]) for x in values}
-    found, taken, picked = _cheapest(states, costs, ways)
-    if found.cost == inf:
-        raise LayoutError(chooser.refusal(_first_impossible(states, costs, ways)))
-    exact = "variable elimination along a tree decomposition, exact"
-    bounded = "variables changed one at a time, against a bound of tables minimised apart"
-    certificate = Certificate(
-        int(found.cost), int(found.lower_bound), exact if found.is_exact else bounded
-    )
-    copies = tuple(copy for x in values for copy in _copies(x, taken[x], known[x], graph, picked))
-    return Layouts(
-        MappingProxyType({x: known[x][taken[x].made] for x in values}), copies, certificate
-    )
+    problem = _problem(graph, Machine(target, {}, {}, {}), given)
+    states = {x: _states(value, may_copy=relayouts) for x, value in problem.values.items()}
+    choice = _cheapest(problem, states, len(problem.ways))
+    if choice.found.cost == inf:
+        raise LayoutError(_refusal(problem, states, relayouts=relayouts))
+    return _layouts(problem, choice)
+
+
+def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Asked]) -> _Problem:
+    values: dict[Tensor, _Value] = {}
+    every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
+    slots = {op: slots_of(op, set(every)) for op in graph.operations}
+    readers: dict[Tensor, int] = {}
+    for slot in (slot for own in slots.values() for slot in own):
+        readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
+    wanted = {graph.origins.get(x, x): asked for x, asked in given.items()}
+    for x in wanted:
+        if x not in every:
+            raise LayoutError(f"layouts: {x!r} is given a layout, and is no value of the program")
+    problem = _Problem(graph, machine, values, slots, {})
+    for x in (*graph.inputs, *graph.constants):
+        own = _layouts_of(x, wanted.get(x), machine)
+        asked, known = x in wanted, x in graph.constants
+        made = range(len(own)) if asked else range(len(_known(x, machine)) if known else 1)
+        values[x] = _Value((*own, *_others(x, own, machine)), tuple(made), known, readers.get(x, 0))
+    for op in graph.operations:
+        _add(problem, op, wanted, readers)
+    return problem
+
+
+def _add(
+    problem: _Problem, op: Operation, wanted: Mapping[Tensor, Asked], readers: Mapping[Tensor, int]
+) -> None:
+    """What an operation makes, where that may lie, and the ways in which it does."""
+    values, machine = problem.values, problem.machine
+    reads = [x for x in op.input_tensors if x in values]
+    is_known = bool(reads) and all(values[x].is_known for x in reads)
+    shown = view_of(op)
+    if shown is not None and op.output(0) not in wanted and shown.tensor in values:
+        x = op.output(0)
+        own, ways = _shown(op, values[shown.tensor].seats, _known(x, machine))
+        made = tuple(dict.fromkeys(way.outs[0] for way in ways))
+        values[x] = _Value(own, made, is_known, readers.get(x, 0))
+        problem.ways[op] = ways
+        return
+    for x in op.outputs:
+        asked = wanted.get(x)
+        known: Sequence[Layout] = _layouts_of(x, asked, machine)
+        if asked is None:
+            known = _known(x, machine)[:1] if is_opaque(op) else _known(x, machine)
+        own = (*known, *_others(x, known, machine))
+        values[x] = _Value(own, tuple(range(len(known))), is_known, readers.get(x, 0))
+    seats = {x: value.seats for x, value in values.items()}
+    problem.ways[op] = _priced(op, machine.ways(op, problem.slots[op], seats), problem)
+
+
+def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way, ...]:
+    """Ways with what they cost: a copy that somebody asked for moves all elements."""
+    made = [set(problem.values[x].made) for x in op.outputs]
+    fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
+    shown = view_of(op)
+    if shown is None:
+        return tuple(fit)
+    source, result = problem.values[shown.tensor], problem.values[op.output(0)]
+    priced = []
+    for way in fit:
+        to = result.seats[way.outs[0]]
+        view = seen(op, shown, source.seats[way.inputs[0]])
+        is_free = source.is_known or (isinstance(to, Layout) and is_same_place(view, to))
+        cost = 0.0 if is_free else float(elements_of(op.output(0)))
+        priced.append(Way(way.outs, way.inputs, cost))
+    return tuple(priced)
+
+
+def _shown(
+    op: Operation, source: Sequence[Seat], known: Sequence[Layout]
+) -> tuple[tuple[Seat, ...], tuple[Way, ...]]:
+    """The seats of a view, and which of them it has where its source has which."""
+    load = view_of(op)
+    assert load is not None
+    seats: list[Seat] = list(known)
+    ways = []
+    for n, seat in enumerate(source):
+        view = seen(op, load, seat)
+        same = next((k for k, layout in enumerate(known) if is_same_place(view, layout)), None)
+        if same is None:
+            same = len(seats)
+            seats.append(view)
+        ways.append(Way((same,), (n,)))
+    return tuple(seats), tuple(ways)
+
+
+def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
+    """The layouts of a tensor that the machine knows.
+
+    Raises:
+        LayoutError: it does not store its type.
+    """
+    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    key = shape, tensor.dtype
+    if key not in machine.known:
+        try:
+            machine.known[key] = candidates(machine.target, shape, tensor.dtype)
+        except LayoutError as error:
+            raise LayoutError(
+                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error}"
+            ) from None
+    return machine.known[key]
+
+
+def _others(
+    tensor: Tensor, own: Sequence[Layout], machine: Machine
+) -> Iterator[Layout]:
+    return (each for each in _known(tensor, machine) if each not in own)
+
+
+def _layouts_of(
+    tensor: Tensor, asked: Asked | None, machine: Machine
+) -> tuple[Layout, ...]:
+    """The layouts that a caller asks for, the machine's own if for none."""
+    if asked is None:
+        return _known(tensor, machine)
+    every = [asked] if isinstance(asked, Layout | str) else list(asked)
+    found = tuple(_known(tensor, machine)[0] if each == "default" else each for each in every)
+    for layout in found:
+        if not isinstance(layout, Layout):
+            raise LayoutError(
+                f"layouts: {tensor.name} is given {layout!r}; give a layout, \"default\", or "
+                "several of these"
+            )
+        if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
+            raise LayoutError(
+                f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
+                f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"
+            )
+    if not found:
+        raise LayoutError(f"layouts: {tensor.name} is given no layout to choose; give one or more")
+    return tuple(dict.fromkeys(found))
+
+
+def _states(value: _Value, *, may_copy: bool) -> list[_State]:
+    """A value in one seat, with copies in as many layouts as there are readers."""
+    layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
+    found = []
+    for made in value.made:
+        others = [k for k in layouts if k != made]
+        for size in range(min(value.readers, len(others)) + 1 if may_copy else 1):
+            found += [_State(made, frozenset(each)) for each in combinations(others, size)]
+    return found
 
 
 def _cheapest(
-    states: Mapping[Tensor, Sequence[_State]], costs: Mapping[Tensor, Table],
-    ways: Mapping[Operation, Sequence[_Way]],
-) -> tuple[Assignment, dict[Tensor, _State], dict[Operation, _Way]]:
-    """What is made of each value, and the way of each operation, at the least cost in all."""
-    keys: tuple[Tensor | Operation, ...] = (*states, *ways)
+    problem: _Problem, states: Mapping[Tensor, Sequence[_State]], count: int
+) -> _Choice:
+    """What costs least in all, for the first operations."""
+    ways = dict(list(problem.ways.items())[:count])
+    around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
+    own = {x: states[x] for x in problem.values if x in around}
+    keys: tuple[Tensor | Operation, ...] = (*own, *ways)
     number = {key: k for k, key in enumerate(keys)}
-    factors = [Factor((number[x],), costs[x]) for x in states]
-    for op, own in ways.items():
-        factors.append(Factor((number[op],), np.array([float(way.cost) for way in own])))
-        factors += _tables(op, own, states, number)
-    found = minimise([*map(len, states.values()), *map(len, ways.values())], factors)
-    taken = {x: own[found.values[number[x]]] for x, own in states.items()}
-    return found, taken, {op: own[found.values[number[op]]] for op, own in ways.items()}
+    factors = [Factor((number[x],), _costs(problem, x, states[x])) for x in own]
+    for op, each in ways.items():
+        factors.append(Factor((number[op],), np.array([way.cost for way in each], float)))
+        factors += _tables(problem, op, states, number)
+    found = minimise([*map(len, own.values()), *map(len, ways.values())], factors)
+    taken = {x: each[found.values[number[x]]] for x, each in own.items()}
+    picked = {op: each[found.values[number[op]]] for op, each in ways.items() if each}
+    return _Choice(found, taken, picked)
 
 
-def _first_impossible(
-    states: Mapping[Tensor, Sequence[_State]], costs: Mapping[Tensor, Table],
-    ways: Mapping[Operation, Sequence[_Way]],
-) -> Operation:
-    """The first operation with which those up to it have no layouts."""
-    ops = list(ways)
+def _costs(problem: _Problem, tensor: Tensor, states: Sequence[_State]) -> Table:
+    """What the copies of a value cost, for each of its states."""
+    value = problem.values[tensor]
+    if value.is_known:
+        return np.zeros(len(states))
 
-    def is_impossible(count: int) -> bool:
-        found, _, _ = _cheapest(states, costs, {op: ways[op] for op in ops[:count]})
-        return found.cost == inf
+    def cost(made: int, other: int) -> float:
+        layout = value.seats[other]
+        assert isinstance(layout, Layout)
+        return problem.machine.price(tensor, value.seats[made], layout)
 
-    return ops[bisect_left(range(1, len(ops) + 1), True, key=is_impossible)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Chooser:
-    """What a machine allows, and what was found out about it so far.
-
-    Attributes:
-        target: the machine.
-        known: the candidates of each value.
-        prices: of relayouts, by shape, type and the two layouts.
-        allowed: the ways of operations, by what these compute and the candidates around them.
-    """
-
-    target: Target
-    known: Mapping[Tensor, Sequence[Layout]]
-    prices: dict[object, float]
-    allowed: dict[object, list[_Way]]
-
-    def ways(self, op: Operation) -> list[_Way]:
-        """The combinations that an operation allows.
-
-        Raises:
-            LayoutError: there are none.
-        """
-        if not isinstance(op, ComputeOp) or op.num_outputs > 1:
-            raise LayoutError(
-                f"layouts: {op.name} is no te.compute of one result, so no rule of "
-                f"{self.target.name} says in which layouts it runs"
-            )
-        out, reads = op.output(0), op.input_tensors
-        key = definition_key([op], reads), *(tuple(self.known[x]) for x in (out, *reads))
-        if key not in self.allowed:
-            self.allowed[key] = self._allowed(op)
-        if not self.allowed[key]:
-            raise LayoutError(self.refusal(op))
-        return self.allowed[key]
-
-    def _allowed(self, op: ComputeOp) -> list[_Way]:
-        out, reads = op.output(0), op.input_tensors
-        view = _view(op)
-        found: list[_Way] = []
-        for k, *inputs in product(*(range(len(self.known[x])) for x in (out, *reads))):
-            chosen = zip((out, *reads), (k, *inputs), strict=True)
-            layouts = {x: self.known[x][n] for x, n in chosen}
-            if allows(op, self.target, layouts):
-                is_free = view is None or _is_same(view, layouts[reads[0]], layouts[out])
-                found.append(_Way(k, tuple(inputs), 0 if is_free else _elements(out)))
-        # Where a permutation needs no copy in some layouts, a copy is that of its input.
-        return [way for way in found if not way.cost] or found
-
-    def refusal(self, op: Operation) -> str:
-        """What is said of an operation that has no layouts."""
-        layouts = {x: self.known[x][0] for x in (op.output(0), *op.input_tensors)}
-        violations = check_constraints(op, self.target, layouts)
-        why = "; ".join(map(str, violations)) or f"{op.name}: its operands go together in no layout"
-        return f"layouts: {op.name} is infeasible on {self.target.name}: {why}"
-
-    def costs(self, tensor: Tensor, states: Sequence[_State]) -> Table:
-        """What the copies of a value cost, for each of its states."""
-        return np.array([
-            sum(self._moved(tensor, state.made, other) for other in state.copies)
-            for state in states
-        ])
-
-    def _moved(self, tensor: Tensor, source: int, result: int) -> float:
-        first, second = self.known[tensor][source], self.known[tensor][result]
-        key = (tensor.shape, tensor.dtype, first, second)
-        if key not in self.prices:
-            before = placeholder(tensor.shape, tensor.dtype, tensor.name)
-            after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
-            assert isinstance(after, Tensor)
-            assert isinstance(after.op, ComputeOp)
-            may = allows(after.op, self.target, {before: first, after: second})
-            self.prices[key] = float(_elements(tensor)) if may else inf
-        return self.prices[key]
-
-
-def _is_given(tensor: Tensor, graph: Graph) -> bool:
-    return tensor in graph.inputs or tensor in graph.constants
-
-
-def _candidates(
-    tensor: Tensor, is_read: bool, target: Target, given: Layout | None
-) -> tuple[Layout, ...]:
-    """The layouts that a value may lie in: sticks along each axis, full or of one element."""
-    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
-    own = given or StickLayout.for_target(target, shape, tensor.dtype)
-    found: dict[Layout, None] = {own: None}
-    for form in (StickFormat.Dense, StickFormat.Sparse):
-        for dim in reversed(range(len(shape))):
-            order = [*(k for k in range(len(shape)) if k != dim), dim]
-            layout = StickLayout.for_target(target, shape, tensor.dtype, order, form, size=shape)
-            found.setdefault(layout)
-    return tuple(found)
-
-
-def _states(made: range, count: int, readers: int) -> Iterator[_State]:
-    """A value in one candidate, with copies in as many others as there are readers."""
-    for k in made:
-        others = [other for other in range(count) if other != k]
-        for size in range(min(readers, len(others)) + 1):
-            for copies in combinations(others, size):
-                yield _State(k, frozenset(copies))
+    return np.array([sum(cost(s.made, other) for other in s.copies) for s in states], float)
 
 
 def _tables(
-    op: Operation, ways: Sequence[_Way], states: Mapping[Tensor, Sequence[_State]],
+    problem: _Problem, op: Operation, states: Mapping[Tensor, Sequence[_State]],
     number: Mapping[Tensor | Operation, int],
 ) -> Iterator[Factor]:
     """Which ways of an operation go together with which states of the values around it."""
-    out = op.output(0)
-    made = [[0.0 if way.out == state.made else inf for state in states[out]] for way in ways]
-    yield Factor((number[op], number[out]), np.array(made))
-    for k, tensor in enumerate(op.input_tensors):
-        there = [
-            [
-                0.0 if way.inputs[k] in {state.made, *state.copies} else inf
-                for state in states[tensor]
-            ]
-            for way in ways
-        ]
-        yield Factor((number[op], number[tensor]), np.array(there))
+    ways = problem.ways[op]
+    for k, x in enumerate(op.outputs):
+        made = np.array([state.made for state in states[x]])
+        outs = np.array([way.outs[k] for way in ways], int)
+        yield Factor((number[op], number[x]), np.where(outs[:, None] == made, 0.0, inf))
+    for k, slot in enumerate(problem.slots[op]):
+        own = states[slot.tensor]
+        there = np.full((len(problem.values[slot.tensor].seats), len(own)), inf)
+        for n, state in enumerate(own):
+            there[[state.made, *state.copies], n] = 0.0
+        seats = np.array([way.inputs[k] for way in ways], int)
+        yield Factor((number[op], number[slot.tensor]), there[seats])
+
+
+def _refusal(
+    problem: _Problem, states: Mapping[Tensor, Sequence[_State]], *, relayouts: bool
+) -> str:
+    """What is said of the first operation with which those up to it have no layouts."""
+    ops = list(problem.ways)
+    low, high = 0, len(ops)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _cheapest(problem, states, middle).found.cost == inf:
+            high = middle
+        else:
+            low = middle
+    before, op = _cheapest(problem, states, low), ops[high - 1]
+    seats = {x: value.seats[value.made[0]] for x, value in problem.values.items()}
+    seats |= {x: problem.values[x].seats[state.made] for x, state in before.states.items()}
+    outs = [problem.values[op.output(0)].seats[k] for k in problem.values[op.output(0)].made]
+    return refusal(op, problem.machine.target, seats, outs, can_mend=not relayouts)
+
+
+def _layouts(problem: _Problem, choice: _Choice) -> Layouts:
+    exact = "variable elimination along a tree decomposition, exact"
+    bounded = "variables changed one at a time, against a bound of tables minimised apart"
+    found, values = choice.found, problem.values
+    certificate = Certificate(
+        int(found.cost), int(found.lower_bound), exact if found.is_exact else bounded
+    )
+    first = {x: _State(value.made[0], frozenset()) for x, value in values.items()}
+    taken = first | dict(choice.states)
+    copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
+    seats = {x: value.seats[taken[x].made] for x, value in values.items()}
+    of = {x: seat if isinstance(seat, Layout) else seat.layout for x, seat in seats.items()}
+    return Layouts(
+        MappingProxyType(of), copies, certificate, MappingProxyType(seats), problem.graph
+    )
 
 
 def _copies(
-    tensor: Tensor, state: _State, known: Sequence[Layout], graph: Graph,
-    picked: Mapping[Operation, _Way],
+    problem: _Problem, choice: _Choice, tensor: Tensor, state: _State
 ) -> Iterator[Copy]:
-    for layout in sorted(state.copies):
+    value = problem.values[tensor]
+    for number in sorted(state.copies):
         readers = tuple(
-            op for op in graph.readers.get(tensor.op, ())
-            if picked[op].inputs[op.input_tensors.index(tensor)] == layout
+            op for op in problem.graph.readers.get(tensor.op, ())
+            if any(
+                slot.tensor is tensor and n == number
+                for slot, n in zip(problem.slots[op], choice.ways[op].inputs, strict=True)
+            )
         )
-        yield Copy(tensor, known[state.made], known[layout], readers, _elements(tensor))
+        source, layout = value.seats[state.made], value.seats[number]
+        assert isinstance(layout, Layout)
+        held = source.layout if isinstance(source, View) else source
+        moved = 0 if value.is_known else elements_of(tensor)
+        yield Copy(tensor, held, layout, readers, moved)
 
 
-def _view(op: ComputeOp) -> IndexMap | None:
-    """Where in the only thing that it reads an element of a permutation is; None if it is none."""
-    found = accesses(op.output(0))
-    if found.reduce_axis or len(found.factors) != 1 or len(op.input_tensors) != 1:
-        return None
-    (read,) = found.factors
-    axes = tuple(axis for axis in read.axes if axis is not None)
-    is_all = len(set(axes)) == len(read.index) == len(op.axis)
-    same = read.tensor.dtype == op.dtypes[0]
-    return IndexMap(op.axis, axes, ()) if is_all and same else None
+def _fixed(tensor: Tensor, seat: Seat) -> FixedTiledLayout:
+    size = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    if isinstance(seat, Layout):
+        return FixedTiledLayout(size, row_major(size), seat)
+    return FixedTiledLayout(size, _strides(seat, size), seat.layout)
 
 
-def _is_same(view: IndexMap, source: Layout, result: Layout) -> bool:
-    """Whether a view of `source` has its elements where `result` has them."""
-    return view.then(source.index_map).is_equivalent_to(result.index_map, result.shape)
+def _strides(view: View, size: Sequence[int]) -> tuple[int, ...]:
+    """Elements of the host from one index of a view to the next, if these are constants."""
+    steps = row_major(view.layout.shape)
 
+    def offset(at: Sequence[int]) -> int:
+        index = view.at([Const(n, INT64) for n in at])
+        return sum(step * int(n.value) for step, n in zip(steps, index, strict=True)
+                   if isinstance(n, Const))  # fmt: skip
 
-def _elements(tensor: Tensor) -> int:
-    return prod(extent for extent in tensor.shape if isinstance(extent, int))
+    start = offset([0] * len(size))
+    units = [[int(k == dim and size[k] > 1) for k in range(len(size))] for dim in range(len(size))]
+    strides = tuple(offset(unit) - start for unit in units)
+    last = [max(extent - 1, 0) for extent in size]
+    whole = start + sum(n * step for n, step in zip(last, strides, strict=True))
+    return strides if offset(last) == whole else tuple(row_major(size))

@@ -31,13 +31,14 @@ class LaneAccess:
         kind: `lane_access`.
         operation: what it is about.
         allowed: `consecutive`: the next lane of the same stick, the same offset in all sticks;
-            `broadcast`: the same element; `gather`: anything that is known without data.
+            `broadcast`: the same element; `lane_broadcast`: the same element, which is in one
+            lane of all sticks; `gather`: anything that is known without data.
         source: where the rule comes from.
     """
 
     kind: Literal["lane_access"]
     operation: Operation
-    allowed: tuple[Literal["consecutive", "broadcast", "gather"], ...]
+    allowed: tuple[Literal["consecutive", "broadcast", "lane_broadcast", "gather"], ...]
     source: Source
 
 

@@ -101,9 +101,9 @@ def test_what_is_given_in_other_sticks_needs_no_relayout() -> None:
 def test_a_copy_names_who_reads_it() -> None:
     (copy,) = layouts_of(add(t(A), X), [A, X]).relayouts
 
-    assert (copy.tensor.name, [op.name for op in copy.readers]) == ("A", ["A_t"])
+    assert (copy.tensor.name, [op.name for op in copy.readers]) == ("A_t", ["add"])
     assert (copy.source, copy.layout) == (
-        StickLayout((SIZE, SIZE), "float16"), StickLayout((SIZE, SIZE), "float16", [1, 0])
+        StickLayout((SIZE, SIZE), "float16", [1, 0]), StickLayout((SIZE, SIZE), "float16")
     )
 
 

@@ -130,6 +130,17 @@ def _not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
     return _first(moves.subtract(same), out)
 
 
+def not_in_one_lane(operand: Places) -> Pair | None:
+    """Two points whose elements are in two lanes, if there are any."""
+    return operand.once("one lane", lambda: _not_in_one_lane(operand))
+
+
+def _not_in_one_lane(operand: Places) -> Pair | None:
+    lane = index_relation([operand.exprs[-1]], operand.space).intersect_domain(operand.box)
+    every = isl.Map.from_domain_and_range(operand.box, operand.box)
+    return _first(every.subtract(lane.apply_range(lane.reverse())), operand)
+
+
 def has_lanes(out: Places, n_kept: int) -> bool:
     """Whether any two elements are in one stick."""
     return not out.next_lane(n_kept).is_empty()

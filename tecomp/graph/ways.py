@@ -1,0 +1,237 @@
+"""Which layouts of its result and of what it reads go together in an operation, and at what cost.
+
+A value lies in a layout of its own, or is a view: then its elements are those of another tensor,
+where that has them. Rules of the machine decide about views as about layouts, by what the loops of
+the reader read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf, prod
+from typing import TypeAlias
+
+from tecomp.compute.define import compute, placeholder
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.constraints.check import keeps_rules
+from tecomp.constraints.operation import Computation, Use, View, computation, loads_of
+from tecomp.errors import LayoutError
+from tecomp.graph.keys import definition_key
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.descriptor import Target
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.sets.affine import NotAffine
+from tecomp.poly.sets.context import isl_work
+
+Seat: TypeAlias = "Layout | View"
+"""Where a value may lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A combination that an operation allows: the seats of its results, and of what it reads.
+
+    Attributes:
+        outs: the number of the seat of each result.
+        inputs: the same for each of its slots.
+        cost: elements that it moves only because they lie like that.
+    """
+
+    outs: tuple[int, ...]
+    inputs: tuple[int, ...]
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Reads of a tensor by an operation that find it in one seat.
+
+    Attributes:
+        tensor: what is read.
+        indices: its elements, as text; none for all that are read.
+    """
+
+    tensor: Tensor
+    indices: frozenset[tuple[str, ...]] = frozenset()
+
+    def has(self, tensor: Tensor, indices: Sequence[Expr]) -> bool:
+        """Whether a read is one of these."""
+        return tensor is self.tensor and (
+            not self.indices or tuple(map(str, indices)) in self.indices
+        )
+
+
+def slots_of(op: Operation, known: Container[Tensor]) -> tuple[Slot, ...]:
+    """What an operation reads of some tensors.
+
+    Two elements of one tensor may come from two layouts of it, as in `X[i, k] * X[j, k]`; where it
+    reads more of them, they come from one. Tensors of indices may lie anyhow, and are left out.
+    """
+    if is_opaque(op) or not isinstance(op, ComputeOp):
+        return tuple(Slot(x) for x in op.input_tensors if x in known)
+    found: dict[Tensor, dict[tuple[str, ...], None]] = {}
+    for load in loads_of(op.body[0]):
+        found.setdefault(load.tensor, {})[tuple(map(str, load.indices))] = None
+    slots = []
+    for tensor, texts in found.items():
+        own = [frozenset({text}) for text in texts] if len(texts) == 2 else [frozenset()]
+        slots += [Slot(tensor, each) for each in own]
+    return tuple(slots)
+
+
+def is_opaque(op: Operation) -> bool:
+    """Whether no rule says in which layouts an operation runs."""
+    return (
+        not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp) or op.num_outputs > 1
+    )
+
+
+def view_of(op: Operation) -> TensorLoad | None:
+    """What an operation shows that only says where an element of another tensor is."""
+    if is_opaque(op) or not isinstance(op, ComputeOp):
+        return None
+    (load,) = op.body
+    if not isinstance(load, TensorLoad):
+        return None
+    is_known = not any(isinstance(n, TensorLoad) for index in load.indices for n in walk(index))
+    return load if is_known else None
+
+
+def seen(op: Operation, load: TensorLoad, seat: Seat) -> View:
+    """A view, where what it shows lies in a seat."""
+    assert isinstance(op, ComputeOp)
+    if isinstance(seat, View):
+        return seat.of(op.axis, load.indices)
+    return View(seat, op.axis, tuple(load.indices))
+
+
+def is_same_place(view: View, layout: Layout) -> bool:
+    """Whether a view has each of its elements where a layout has it."""
+    used = {node for index in view.indices for node in walk(index) if isinstance(node, Var)}
+    if len(view.indices) != len(view.axes) or used != set(view.axes):
+        return False
+    if not all(isinstance(index, Var) for index in view.indices):
+        return False
+    if view.layout.storage != layout.storage or view.layout.pad_value != layout.pad_value:
+        return False
+    shown = IndexMap(view.axes, view.indices, ()).then(view.layout.index_map)
+    return shown.is_equivalent_to(layout.index_map, layout.shape)
+
+
+def key_of(seat: Seat) -> object:
+    """What seats in which the same is allowed have in common."""
+    if isinstance(seat, Layout):
+        return seat
+    axes = [Var(f"i{k}") for k in range(len(seat.axes))]
+    return seat.layout, tuple(map(str, seat.at(axes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a machine allows, and what was found out about it so far.
+
+    Attributes:
+        target: the machine.
+        allowed: ways of operations, by what these compute and the seats around them.
+        moved: costs of copies, by shape, type and the two seats.
+        known: the layouts that it has for tensors, by shape and type.
+    """
+
+    target: Target
+    allowed: dict[object, tuple[Way, ...]]
+    moved: dict[object, float]
+    known: dict[object, tuple[Layout, ...]]
+
+    def ways(
+        self, op: Operation, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
+    ) -> tuple[Way, ...]:
+        """The combinations that an operation allows, of the seats of what is around it.
+
+        Raises:
+            LayoutError: it cannot be decided.
+        """
+        if is_opaque(op):
+            return (Way((0,) * op.num_outputs, (0,) * len(slots)),)
+        around = (op.output(0), *dict.fromkeys(slot.tensor for slot in slots))
+        key = definition_key([op], op.input_tensors), *(
+            tuple(map(key_of, seats[x])) for x in around
+        )
+        if key not in self.allowed:
+            assert isinstance(op, ComputeOp)
+            self.allowed[key] = tuple(self._ways(op, slots, seats))
+        return self.allowed[key]
+
+    def _ways(
+        self, op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
+    ) -> list[Way]:
+        with isl_work("layouts", LayoutError):
+            try:
+                return _combinations(op, slots, seats, self.target)
+            except NotAffine as error:
+                raise LayoutError(
+                    f"layouts: `{error.args[0]}` in {op.name} or a layout of its operands is no "
+                    "affine function, so lanes cannot be compared"
+                ) from None
+
+    def price(self, tensor: Tensor, source: Seat, result: Layout) -> float:
+        """The elements that a copy moves; infinite if the machine makes no such copy."""
+        key = tensor.shape, tensor.dtype, key_of(source), result
+        if key not in self.moved:
+            before = placeholder(tensor.shape, tensor.dtype, tensor.name)
+            after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
+            assert isinstance(after, Tensor)
+            assert isinstance(after.op, ComputeOp)
+            may = self._ways(after.op, [Slot(before)], {after: [result], before: [source]})
+            self.moved[key] = float(elements_of(tensor)) if may else inf
+        return self.moved[key]
+
+
+def _combinations(
+    op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]], target: Target
+) -> list[Way]:
+    result = op.output(0)
+    first = {x: _plain(seats[x][0], x) for x in (result, *(slot.tensor for slot in slots))}
+    base = computation(op, op.body[0], first)
+    number = [next(k for k, s in enumerate(slots) if s.has(u.tensor, r.indices))
+              for u, r in zip(base.inputs, loads_of(op.body[0]), strict=True)]  # fmt: skip
+    # What is found out about a place is kept with it: each is made once for all combinations.
+    read = [[[use.at(seat) for use, k in zip(base.inputs, number, strict=True) if k == n]
+             for seat in seats[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
+    found = []
+    for k, seat in enumerate(seats[result]):
+        out = base.out.at(seat)
+        alone = [
+            [n for n, uses in enumerate(own) if _fit(base, out, uses, target)] for own in read
+        ]
+        for chosen in product(*alone):
+            taken = [iter(own[n]) for own, n in zip(read, chosen, strict=True)]
+            inputs = tuple(next(taken[n]) for n in number)
+            if keeps_rules(replace(base, inputs=inputs, out=out), target):
+                found.append(Way((k,), chosen))
+    return found
+
+
+def _plain(seat: Seat, tensor: Tensor) -> Layout:
+    if isinstance(seat, Layout):
+        return seat
+    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    return Layout.row_major(shape, tensor.dtype)
+
+
+def _fit(base: Computation, out: Use, uses: Sequence[Use], target: Target) -> bool:
+    """Whether the result goes together with one input, read any number of times."""
+    return all(
+        keeps_rules(replace(base, inputs=(use,), out=out), target, is_alone=True) for use in uses
+    )
+
+
+def elements_of(tensor: Tensor) -> int:
+    """How many elements a tensor of constant shape has."""
+    return prod(extent for extent in tensor.shape if isinstance(extent, int))
