@@ -252,13 +252,13 @@ def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Pro
     kept = len(each.op.axis)
     for operand in rule.operands:
         for use in each.named(operand):
-            offset = use.byte_offset
+            offset, rest = use.byte_offset(), use.byte_offset(rule.offset_bytes)
             together = any(
                 use.places.runs_along(k) and each.out.places.runs_along(k) for k in range(kept)
             )
-            if offset is None or not together:
+            if offset is None or rest is None or not together:
                 continue
-            point = unaligned(each.out.places, offset, rule.offset_bytes)
+            point = unaligned(each.out.places, rest, rule.offset_bytes)
             if point is not None:
                 at = values_at([offset], each.out.places.space, point)[0]
                 yield Problem((use,), (

@@ -17,7 +17,7 @@ from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import children, free_variables, substitute, top_down, walk
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.placement.places import offset_of
+from tecomp.layout.placement.places import row_major
 from tecomp.layout.placement.stored import check_layout
 from tecomp.lowering.stages.index import index_of
 from tecomp.machine.rules import Operand
@@ -74,16 +74,23 @@ class Use:
         """The same in another layout, or as a view shows it."""
         if isinstance(layout, View):
             return replace(self, indices=layout.at(self.indices)).at(layout.layout)
-        exprs = tuple(layout.index_map.map_indices(list(self.indices)))
+        values = dict(zip(layout.index_map.initial_indices, self.indices, strict=True))
+        exprs = tuple(substitute(expr, values) for expr in layout.index_map.final_indices)
         return replace(self, layout=layout, places=replace(self.places, exprs=exprs))
 
-    @property
-    def byte_offset(self) -> Expr | None:
-        """Bytes before the element; None where an element is no whole number of bytes."""
+    def byte_offset(self, multiple: int | None = None) -> Expr | None:
+        """Bytes before the element; None where an element is no whole number of bytes.
+
+        With a multiple without those parts that are multiples of it wherever the element is.
+        """
         per_place, rest = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
         if rest:
             return None
-        place: Expr = index_value(offset_of(self.places.exprs, self.layout.physical_shape))
+        place: Expr = index_value(0)
+        steps = row_major(self.layout.physical_shape)
+        for expr, step in zip(self.places.exprs, steps, strict=True):
+            if multiple is None or step * per_place % multiple:
+                place = place + expr * step
         return place * per_place
 
     def dims_along_lanes(self) -> list[int]:

@@ -33,7 +33,7 @@ def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]
 
     >>> stick128 = Target.load("stick128")
     >>> [each.device_size for each in candidates(stick128, (512, 256), DType("float16"))]
-    [[4, 512, 64], [8, 256, 64], [512, 256, 64]]
+    [[4, 512, 64], [8, 256, 64], [256, 512, 64]]
     """
     found: dict[Layout, None] = {}
     if target.stick is not None:

@@ -394,12 +394,14 @@ def _costs(problem: _Problem, tensor: Tensor, states: Sequence[_State]) -> Table
     if value.is_known:
         return np.zeros(len(states))
 
-    def cost(made: int, other: int) -> float:
-        layout = value.seats[other]
-        assert isinstance(layout, Layout)
-        return problem.machine.price(tensor, value.seats[made], layout)
-
-    return np.array([sum(cost(s.made, other) for other in s.copies) for s in states], float)
+    if not any(state.copies for state in states):
+        return np.zeros(len(states))
+    layouts = {k: seat for k, seat in enumerate(value.seats) if isinstance(seat, Layout)}
+    prices = problem.machine.prices(tensor, value.seats, tuple(layouts.values()))
+    number = {k: n for n, k in enumerate(layouts)}
+    return np.array([
+        sum(prices.get((state.made, number[k]), inf) for k in state.copies) for state in states
+    ], float)  # fmt: skip
 
 
 def _tables(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import inf, prod
+from math import prod
 from typing import TypeAlias
 
 from tecomp.compute.define import compute, placeholder
@@ -23,8 +23,9 @@ from tecomp.constraints.operation import Computation, Use, View, computation, lo
 from tecomp.errors import LayoutError
 from tecomp.graph.keys import definition_key
 from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.sticks.stick import StickLayout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine
@@ -121,6 +122,13 @@ def is_same_place(view: View, layout: Layout) -> bool:
         return False
     if view.layout.storage != layout.storage or view.layout.pad_value != layout.pad_value:
         return False
+    texts = [
+        tuple(str(substitute(expr, dict(zip(m.initial_indices, at, strict=True))))
+              for expr in m.final_indices)
+        for m, at in ((view.layout.index_map, view.indices), (layout.index_map, view.axes))
+    ]  # fmt: skip
+    if texts[0] == texts[1] or type(view.layout) is type(layout) is StickLayout:
+        return texts[0] == texts[1] and view.layout.physical_shape == layout.physical_shape
     shown = IndexMap(view.axes, view.indices, ()).then(view.layout.index_map)
     return shown.is_equivalent_to(layout.index_map, layout.shape)
 
@@ -140,13 +148,13 @@ class Machine:
     Attributes:
         target: the machine.
         allowed: ways of operations, by what these compute and the seats around them.
-        moved: costs of copies, by shape, type and the two seats.
+        moved: costs of copies, by shape, type and seats.
         known: the layouts that it has for tensors, by shape and type.
     """
 
     target: Target
     allowed: dict[object, tuple[Way, ...]]
-    moved: dict[object, float]
+    moved: dict[object, dict[tuple[int, int], float]]
     known: dict[object, tuple[Layout, ...]]
 
     def ways(
@@ -180,16 +188,19 @@ class Machine:
                     "affine function, so lanes cannot be compared"
                 ) from None
 
-    def price(self, tensor: Tensor, source: Seat, result: Layout) -> float:
-        """The elements that a copy moves; infinite if the machine makes no such copy."""
-        key = tensor.shape, tensor.dtype, key_of(source), result
+    def prices(
+        self, tensor: Tensor, sources: Sequence[Seat], results: Sequence[Layout]
+    ) -> dict[tuple[int, int], float]:
+        """The elements that copies move: from which source to which result there is one."""
+        key = tensor.shape, tensor.dtype, tuple(map(key_of, sources)), tuple(results)
         if key not in self.moved:
             before = placeholder(tensor.shape, tensor.dtype, tensor.name)
             after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
             assert isinstance(after, Tensor)
             assert isinstance(after.op, ComputeOp)
-            may = self._ways(after.op, [Slot(before)], {after: [result], before: [source]})
-            self.moved[key] = float(elements_of(tensor)) if may else inf
+            ways = self._ways(after.op, [Slot(before)], {after: results, before: sources})
+            cost = float(elements_of(tensor))
+            self.moved[key] = {(way.inputs[0], way.outs[0]): cost for way in ways}
         return self.moved[key]
 
 

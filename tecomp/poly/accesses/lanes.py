@@ -1,15 +1,22 @@
-"""Lanes of operands: what is read, and where it lies, while a result moves along its own lanes."""
+"""Lanes of operands: what is read, and where it lies, while a result moves along its own lanes.
+
+What is asked depends on few of the axes of an operation: those that lanes or several results of a
+layout at once are made of. The others stay as they are along lanes, and are left out; then the same
+few questions are asked of most operations of a program, and each is answered once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import islpy as isl
 
-from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.sets.affine import Space, index_relation
 from tecomp.poly.sets.context import CONTEXT
 from tecomp.poly.sets.points import first_point
@@ -40,6 +47,23 @@ class Places:
     def space(self) -> Space:
         """Of the axes."""
         return Space(self.axes)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, frozenset[Var]], ...]:
+        """Each expression as text, and the axes that it depends on."""
+        return tuple((str(expr), frozenset(free_variables(expr))) for expr in self.exprs)
+
+    @cached_property
+    def used(self) -> frozenset[Var]:
+        """The axes that the place depends on."""
+        return frozenset(axis for _, used in self.parts for axis in used)
+
+    @cached_property
+    def entangled(self) -> frozenset[Var]:
+        """The axes that lanes depend on, or some other expression together with others."""
+        several = [used for _, used in self.parts if len(used) > 1]
+        lane = self.parts[-1][1] if self.parts else frozenset()
+        return lane.union(*several)
 
     @cached_property
     def box(self) -> isl.Set:
@@ -85,7 +109,20 @@ class Places:
 
     def runs_along(self, axis: int) -> bool:
         """Whether consecutive values of an axis are at consecutive lanes, from stick to stick."""
-        return self.once(("along", axis), lambda: self._runs_along(axis))
+        return self.once(("along", axis), lambda: self._runs_along_alone(axis))
+
+    def _runs_along_alone(self, axis: int) -> bool:
+        if not self.parts or self.axes[axis] not in self.parts[-1][1]:
+            return False
+        wanted = self.entangled
+
+        def answer() -> bool:
+            few = _few(wanted, self)
+            if few is None:
+                return self._runs_along(axis)
+            return few[0]._runs_along(few[0].axes.index(self.axes[axis]))
+
+        return _once(("along", self.axes[axis].name, _key(wanted, self)), answer)
 
     def _runs_along(self, axis: int) -> bool:
         move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
@@ -102,6 +139,79 @@ class Places:
                 _DIM, len(self.exprs) - 1, 0)
         ).domain()
         return bool(rest.range().is_subset(starts))
+
+
+def _few(wanted: AbstractSet[Var], *operands: Places) -> tuple[Places, ...] | None:
+    """Places in terms of some axes alone; none where there are no points, or no lanes."""
+    first = operands[0]
+    if min(first.extents, default=1) < 1 or not all(operand.exprs for operand in operands):
+        return None
+    axes = tuple(axis for axis in first.axes if axis in wanted)
+    extents = tuple(n for axis, n in zip(first.axes, first.extents, strict=True) if axis in wanted)
+    zeros = {axis: Const(0, axis.dtype) for axis in first.axes if axis not in wanted}
+    made = []
+    for operand in operands:
+        *sticks, lane = (
+            expr if used <= wanted else substitute(expr, zeros)
+            for expr, (_, used) in zip(operand.exprs, operand.parts, strict=True)
+        )
+        own = (*(expr for expr in sticks if free_variables(expr)), lane)
+        made.append(Places(axes, extents, own))
+    return tuple(made)
+
+
+def _key(wanted: AbstractSet[Var], *operands: Places) -> object:
+    """What places have in common of which the same is true: those in terms of some axes."""
+    first = operands[0]
+    names = [axis.name for axis in first.axes]
+    if len(set(names)) < len(names):
+        return first, operands
+    axes = tuple(
+        (axis.name, n) for axis, n in zip(first.axes, first.extents, strict=True) if axis in wanted
+    )
+    texts = tuple(
+        tuple(text for text, used in operand.parts if used & wanted) + operand.parts[-1][:1]
+        for operand in operands
+    )
+    return axes, texts
+
+
+def _pair_of_few(
+    find: Callable[[Places, Places, int], Pair | None], out: Places, operand: Places, n_kept: int
+) -> Pair | None:
+    """Two points of few axes, with the others at 0.
+
+    An axis that each operand has as a place of its own is the same for neighbours in one stick.
+    """
+    wanted = out.entangled | operand.entangled | (set(out.axes[:n_kept]) - out.used)
+    kept = sum(axis in wanted for axis in out.axes[:n_kept])
+
+    def answer() -> Pair | None:
+        few = _few(wanted, out, operand)
+        return find(out, operand, n_kept) if few is None else find(few[0], few[1], kept)
+
+    found = _once((find, kept, _key(wanted, out, operand)), answer)
+    return found and (_by_name(found[0], out), _by_name(found[1], out))
+
+
+def _by_name(point: Mapping[Var, int], out: Places) -> Mapping[Var, int]:
+    """A point in terms of the axes of places; it may be one of others of the same names."""
+    values = {axis.name: value for axis, value in point.items()}
+    return {axis: point.get(axis, values.get(axis.name, 0)) for axis in out.axes}
+
+
+_ANSWERS: dict[object, Any] = {}
+_MOST_ANSWERS = 100_000
+
+
+def _once(question: object, find: Callable[[], _Found]) -> _Found:
+    """The answer to what was asked about other places already, or is now."""
+    if question not in _ANSWERS:
+        if len(_ANSWERS) > _MOST_ANSWERS:
+            _ANSWERS.clear()
+        _ANSWERS[question] = find()
+    found: _Found = _ANSWERS[question]
+    return found
 
 
 def _step(count: int, axis: int) -> isl.Map:
@@ -121,7 +231,7 @@ def _step(count: int, axis: int) -> isl.Map:
 def not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
     """Two points in neighbouring lanes of the result that read two elements, if there are any."""
     key = "broadcast", operand, n_kept
-    return out.once(key, lambda: _not_broadcast(out, operand, n_kept))
+    return out.once(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
 
 
 def _not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
@@ -153,7 +263,7 @@ def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
     than the result's by different numbers.
     """
     key = "consecutive", operand, n_kept
-    return out.once(key, lambda: _not_consecutive(out, operand, n_kept))
+    return out.once(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
 
 
 def _not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
@@ -175,6 +285,19 @@ def unaligned(
     out: Places, offset: Expr, multiple: int
 ) -> Mapping[Var, int] | None:
     """A point in lane 0 of the result where `offset` is no multiple, if there is one."""
+    wanted = out.entangled | set(free_variables(offset))
+
+    def answer() -> Mapping[Var, int] | None:
+        few = _few(wanted, out)
+        return _unaligned(few[0] if few else out, offset, multiple)
+
+    found = _once(("aligned", multiple, str(offset), _key(wanted, out)), answer)
+    return found and _by_name(found, out)
+
+
+def _unaligned(
+    out: Places, offset: Expr, multiple: int
+) -> Mapping[Var, int] | None:
     first = out.relation.intersect_range(
         isl.Set.universe(out.relation.range().get_space()).fix_val(_DIM, len(out.exprs) - 1, 0)
     ).domain()
