@@ -8,7 +8,7 @@ own: those that the library has for its kind, or plain ones along memory for wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from copy import copy
 from functools import partial
 
@@ -83,8 +83,9 @@ def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
     groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
+    apart = frozenset(group.output for group in groups)
     for group in groups:
-        s = _scheduled(s, group, target)
+        s = _scheduled(s, group, target, apart)
     return s
 
 
@@ -109,11 +110,13 @@ def _on_cores(results: Sequence[te.Tensor], where: Placement) -> te.Schedule | N
     return s
 
 
-def _scheduled(s: te.Schedule, group: Group, target: Target) -> te.Schedule:
+def _scheduled(
+    s: te.Schedule, group: Group, target: Target, apart: Container[te.Tensor]
+) -> te.Schedule:
     """The schedule with the loops of a group, of the first kind that it is."""
     for x in group.chain[1:-1]:
         s[x].compute_inline()
-    for walk in _walks(group):
+    for walk in _walks(group, apart):
         trial = copy(s)
         try:
             walk(trial, target)
@@ -122,18 +125,20 @@ def _scheduled(s: te.Schedule, group: Group, target: Target) -> te.Schedule:
             continue
         return trial
     for x in group.rows:
-        s = _scheduled(s, Group(x, (x,)), target)
-    return _scheduled(s, Group(group.output, group.chain), target) if group.rows else s
+        s = _scheduled(s, Group(x, (x,)), target, apart)
+    if not group.rows:
+        return s
+    return _scheduled(s, Group(group.output, group.chain), target, apart)
 
 
-def _walks(group: Group) -> list[Walk]:
-    """What schedules a group, the best first."""
+def _walks(group: Group, apart: Container[te.Tensor]) -> list[Walk]:
+    """What schedules a group, the best first; the results of all groups are `apart`."""
     output, chain = group.output, group.chain
     if group.rows:
         return [lambda s, target: rows_at_root(s, output, group.rows, target)]
     if not chain[-1].op.reduce_axis:
         is_formula = is_pointwise(output) and bool(output.shape)
-        return [lambda s, target: formula_at_root(s, output, target)] if is_formula else []
+        return [lambda s, target: formula_at_root(s, output, target, apart)] if is_formula else []
     if accesses(chain[-1]).reducer is None:
         # Of equal values some such reducers take the first: they combine them in the order given.
         return [lambda s, target: any_at_root(s, chain, target)]

@@ -7,7 +7,7 @@ row of each, and inside it squares of vectors are transposed in registers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -63,11 +63,12 @@ def define(
     )
 
 
-def describe(output: te.Tensor) -> int | None:
+def describe(output: te.Tensor, apart: Container[te.Tensor] = ()) -> int | None:
     """The axis of the result along which a tensor that it reads is contiguous, if not the last.
 
     Args:
         output: the result of `define`, or of any other formula of elements.
+        apart: formulas on the way that are not computed where they are used.
 
     Returns:
         The number of the axis; None where neighbours of all sources are neighbours of the result.
@@ -77,7 +78,7 @@ def describe(output: te.Tensor) -> int | None:
     (1, None)
     """
     last = len(output.shape) - 1
-    transposed = (read.dims[-1] for read in reads_of_chain(output) if last in read.used)
+    transposed = (read.dims[-1] for read in reads_of_chain(output, apart) if last in read.used)
     return next((axis for axis in transposed if axis is not None and axis != last), None)
 
 
@@ -89,15 +90,21 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     return s
 
 
-def formula_at_root(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """Schedule a formula of elements in the order of memory, of its result or of both sides."""
-    column = describe(output)
+def formula_at_root(
+    s: te.Schedule, output: te.Tensor, target: Target, apart: Container[te.Tensor] = ()
+) -> None:
+    """Schedule a formula of elements in the order of memory, of its result or of both sides.
+
+    Formulas that it reads are computed where they are used, but for those `apart`.
+    """
+    column = describe(output, apart)
     if column is not None:
         axes = list(s[output].op.axis)
         loops = [(axis, frozenset({k})) for k, axis in enumerate(axes)]
-        _walk(s, output, *_taken_together(s[output], loops, _neighbours(output), column), target)
+        joined = _neighbours(output, apart)
+        _walk(s, output, *_taken_together(s[output], loops, joined, column), target)
     elif output.shape:
-        stream(s, output, target, run_length(output))
+        stream(s, output, target, run_length(output, apart))
         if output.op in s.outputs:
             stream_large(s, output, target)
 
@@ -139,10 +146,10 @@ def pack(A: te.Tensor, mapping: Mapping, target: Target, *, name: str = "packed"
     return copy, s
 
 
-def _neighbours(output: te.Tensor) -> list[bool]:
+def _neighbours(output: te.Tensor, apart: Container[te.Tensor]) -> list[bool]:
     """For each axis but the last whether it and the next are one axis of all that is read."""
     return [
-        all(_are_one(read, k, int(extent)) for read in reads_of_chain(output))
+        all(_are_one(read, k, int(extent)) for read in reads_of_chain(output, apart))
         if isinstance(extent, int) else False
         for k, extent in enumerate(output.shape[1:])
     ]

@@ -72,8 +72,9 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
     inlined = _inlined(p)
     found: dict[te.Tensor, Group] = {}
     taken = {x for x in p.stages if _is_absorbed(p, x) or _is_of_scan(p, x)}
+    after = _after_reductions(p)
     for x in reversed(p.stages):
-        if x not in taken and x not in inlined and is_pointwise(x):
+        if x in after and x not in taken and x not in inlined and is_pointwise(x):
             members = _rows(p, x, taken, inlined, target)
             if any(y.op.reduce_axis for y in members):
                 made = tuple(y for y in p.stages if y in members and y not in inlined)
@@ -89,7 +90,17 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
         if x not in taken and x not in inlined:
             found[x] = Group(x, (x,))
     order = [found[x] for x in p.stages if x in found]
-    return order, [x for x in p.stages if x in inlined and x not in _between(order)]
+    between = _between(order)
+    return order, [x for x in p.stages if x in inlined and x not in between]
+
+
+def _after_reductions(p: Program) -> set[te.Tensor]:
+    """The stages that need what a reduction gives: only those may be made of rows."""
+    found: set[te.Tensor] = set()
+    for x in p.stages:
+        if any(y.op.reduce_axis or y.op.output(0) in found for y in x.op.input_tensors):
+            found.add(x)
+    return found
 
 
 def _between(groups: Iterable[Group]) -> set[te.Tensor]:

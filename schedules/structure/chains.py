@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from tecomp import accesses, te
@@ -41,12 +42,13 @@ def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
 
 
 
-def run_length(output: te.Tensor) -> int:
+def run_length(output: te.Tensor, apart: Container[te.Tensor] = ()) -> int:
     """How many of the last axes can be walked through as one.
 
-    Along those, each place that is read either moves on with the result or stays where it is.
+    Along those, each place that is read either moves on with the result or stays where it is. What
+    is computed `apart` is in memory.
     """
-    reads = reads_of_chain(output)
+    reads = reads_of_chain(output, apart)
     rank = len(output.shape)
 
     def moving(back: int) -> list[bool] | None:
@@ -61,15 +63,21 @@ def run_length(output: te.Tensor) -> int:
 
 
 
-def reads_of_chain(output: te.Tensor) -> list[Moved]:
-    """What `output` reads, also through stages that are computed where they are used."""
+def reads_of_chain(output: te.Tensor, apart: Container[te.Tensor] = ()) -> list[Moved]:
+    """What `output` reads, also through stages that are computed where they are used.
+
+    Args:
+        output: the result of the chain.
+        apart: formulas that are not computed where they are used.
+    """
     found: list[Moved] = []
     todo = [output]
     while todo:
         x = todo.pop()
         place = {axis: k for k, axis in enumerate(x.op.axis)}
         for read in accesses(x).reads:
-            if _is_link(read.tensor, output) and is_same(read.axes, x.op.axis):
+            is_here = _is_link(read.tensor, output) and read.tensor not in apart
+            if is_here and is_same(read.axes, x.op.axis):
                 todo.append(read.tensor)
                 continue
             dims = tuple(None if axis is None else place.get(axis) for axis in read.axes)

@@ -176,7 +176,14 @@ def accesses(tensor: Tensor) -> Accesses:
     if not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp):
         is_scan = isinstance(op, ScanOp)
         return Accesses(op.axis, op.reduce_axis, None, (), (), True, is_scan=is_scan)
-    body = op.body[tensor.value_index]
+    key = accesses, tensor.value_index
+    if key not in op.known:
+        op.known[key] = _accesses(op, op.body[tensor.value_index])
+    found: Accesses = op.known[key]
+    return found
+
+
+def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
     for read in map(access_of, loads):

@@ -66,7 +66,7 @@ class PlaceholderOp(Operation):
         yield f', "{self.dtype}")'
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ComputeOp(Operation):
     """Element `axis` of output k is `body[k]`.
 
@@ -80,6 +80,7 @@ class ComputeOp(Operation):
         location: where the user defined it.
         outputs: its tensors.
         input_tensors: tensors that it reads, each once, in order of appearance.
+        known: what was found out about it before, by who asked; it never changes.
     """
 
     name: str
@@ -90,13 +91,15 @@ class ComputeOp(Operation):
     location: Location | None = field(default=None, compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(init=False, repr=False)
     input_tensors: tuple[Tensor, ...] = field(init=False, repr=False)
+    known: dict[object, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __getstate__(self) -> tuple[list[Any], dict[str, Any]]:
         # Parts before what they are parts of: a pickle of a deep expression is not deep then.
         parts: list[Any] = []
         for value in self.body:
             fold(value, lambda node, _: parts.append(node))
-        return parts, {each.name: getattr(self, each.name) for each in fields(self)}
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return parts, own | {"known": {}}
 
     def __setstate__(self, state: tuple[list[Any], dict[str, Any]]) -> None:
         for name, value in state[1].items():

@@ -1,0 +1,82 @@
+"""What programs take to compile grows with the number of their operations, and not faster."""
+
+from __future__ import annotations
+
+import cProfile
+import gc
+from collections.abc import Callable
+
+import pytest
+
+from tecomp import te
+from tecomp.compute.accesses import accesses
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.topology import post_order
+from tecomp.graph.asked import asked_for
+from tecomp.graph.steps import compiled
+
+SIZE = 16
+
+
+def chain(count: int, word: str = "v") -> te.Tensor:
+    """Formulas of elements, one after another: one kernel of several stages."""
+    value = te.placeholder((SIZE, SIZE), name="X")
+    for number in range(count):
+        value = te.compute(
+            (SIZE, SIZE), lambda i, j, x=value: te.sqrt(x[i, j] * 0.5 + 1.0), name=f"{word}{number}"
+        )
+    return value
+
+
+def layers(count: int) -> te.Tensor:
+    """Products with what is made of them and what goes around them: a kernel for each, all alike."""
+    X = value = te.placeholder((SIZE, SIZE), name="X")
+    for number in range(count // 2):
+        k = te.reduce_axis((0, SIZE), name="k")
+        product = te.compute(
+            (SIZE, SIZE), lambda i, j, x=value, k=k: te.sum(x[i, k] * X[k, j], axis=k),
+            name=f"p{number}",
+        )
+        value = te.compute(
+            (SIZE, SIZE), lambda i, j, x=value, y=product: x[i, j] + te.max(y[i, j], 0.0),
+            name=f"r{number}",
+        )
+    return value
+
+
+def operations(value: te.Tensor) -> tuple[Operation, ...]:
+    return post_order([value.op])
+
+
+def calls(value: te.Tensor) -> int:
+    """How many calls of Python functions it takes to compile a program."""
+    source = operations(value)[0].output(0)
+    asked = asked_for(value, [source], "cpu", {}, "program")
+    profile = cProfile.Profile()
+    profile.runcall(compiled, asked)
+    return sum(int(entry.callcount) for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("make", [chain, layers])
+def test_calls_grow_with_the_number_of_operations(make: Callable[[int], te.Tensor]) -> None:
+    calls(make(10))
+    few, some, many = (calls(make(count)) for count in (40, 80, 160))
+
+    assert many - some < 2.5 * (some - few)
+
+
+def test_operations_are_gone_though_their_accesses_were_asked_for() -> None:
+    """All at one time, and not each when the one that reads it is gone."""
+    value = chain(3, "gone")
+    for op in operations(value):
+        accesses(op.output(0))
+    assert _living("gone") == 3
+    del value, op
+
+    assert _living("gone") == 0
+
+
+def _living(word: str) -> int:
+    gc.collect()
+    every = (each for each in gc.get_objects() if isinstance(each, ComputeOp))
+    return sum(each.name.startswith(word) for each in every)
