@@ -32,7 +32,8 @@ class Solution:
         indices: the index on each axis as a function of the place; None if some digit is free.
         free: (axis, factor) of the least digit on each axis that no equation depends on:
             elements that differ in such digits alone share a place.
-        misses: one of them holds at each place without an element, and at no other.
+        misses: one of them holds at each place without an element, and at no other; where a digit
+            is free, at some of these places none may.
     """
 
     indices: tuple[Expr, ...] | None

@@ -1,0 +1,86 @@
+"""Whom a copy copies from: the core that wrote the element, for every element of every copy."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from tecomp.ir.language.expr import Var
+from tecomp.ir.parsing.parser import parse
+from tecomp.machine.descriptor import Target
+from tecomp.model.exchange import exchanges, link_between, uses_of
+from tecomp.model.frames import Loop
+from tecomp.model.sites import Site, Sites, sites_of
+from tests.strategies.loop_nests import value, visited
+
+TARGET = Target.load("stick128")
+
+
+def program(cores: int, rows: int, made: str, read: str) -> Sites:
+    """Each core makes some of X; another part of it is copied into Y."""
+    size = cores * rows
+    return sites_of(parse(f'''def main(A: Buffer("float32", ({size},))):
+    with Allocate(Buffer("float32", ({size},), scope="lx")) as X:
+        with Allocate(Buffer("float32", ({size},), scope="lx")) as Y:
+            for c in parallel({cores}, thread="core.x"):
+                for j in range({rows}):
+                    X[{made}] = A[{made}]
+            for c in parallel({cores}, thread="core.x"):
+                for j in range({rows}):
+                    Y[c * {rows} + j] = {read}
+'''), {})
+
+
+def happens(site: Site, cores: int) -> list[tuple[int, int, dict[Var, int]]]:
+    """Core, element and variables, each time that a place is reached."""
+    thread = next(frame.var for frame in site.frames if isinstance(frame, Loop) and frame.thread)
+    found: list[tuple[int, int, dict[Var, int]]] = []
+    for core in range(cores):
+        for at in visited(site.frames, {"core.x": core}, {}):
+            found.append((at[thread], value(site.indices[0], at), at))
+    return found
+
+
+def test_every_element_comes_from_the_core_that_made_it() -> None:
+    draw, remote = random.Random(7), Counter[bool]()
+    for _ in range(25):
+        cores, rows = draw.randint(2, 5), draw.randint(1, 4)
+        size = cores * rows
+        made = draw.choice((f"c * {rows} + j", f"j * {cores} + c"))
+        place = draw.choice((
+            f"(c * {rows} + j + {draw.randint(0, size)}) % {size}", f"j * {cores} + c",
+            f"{size - 1} - c * {rows} - j", f"(c * {rows} + j) // 2",
+        ))
+        guard = f"if_then_else(c * {rows} + j < {draw.randint(0, size)}, X[{place}], float32(0.0))"
+        sites = program(cores, rows, made, draw.choice((f"X[{place}]", guard)))
+        (write,) = (s for s in sites.sites if s.direction == "write" and s.buffer.name == "X")
+        (copy,) = (s for s in sites.sites if s.direction == "read" and s.buffer.name == "X")
+        owner = {element: core for core, element, _ in happens(write, cores)}
+
+        found = exchanges(sites, TARGET)
+
+        assert set(found) == {id(copy)}
+        for core, element, at in happens(copy, cores):
+            whose = [who for who, when in found[id(copy)] if value(when.condition, at)]
+            assert whose == [(owner[element],)]
+            remote[owner[element] != core] += 1
+    assert min(remote.values()) > 50
+
+
+def test_copies_are_told_from_what_a_core_has_itself() -> None:
+    sites = program(3, 2, "c * 2 + j", "X[(c * 2 + j + 1) % 6]")
+    uses = {data.name: (len(each.own), len(each.copies)) for data, each in uses_of(sites).items()}
+
+    assert uses == {"A": (1, 0), "X": (1, 1), "Y": (1, 0)}
+
+
+@pytest.mark.parametrize("name", ["stick128", "tensix_wh"])
+def test_links_are_found_by_their_ends(name: str) -> None:
+    target = Target.load(name)
+    for link in target.links.values():
+        found = link_between(target, link.from_, link.to)
+        assert found is not None
+        assert (found.from_, found.to) == (link.from_, link.to)
+    assert link_between(target, "nowhere", "lx") is None

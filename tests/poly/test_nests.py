@@ -1,0 +1,148 @@
+"""Nests of copies and their runs, against every element of a small box."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.poly.transfers import runs as runs_module
+from tecomp.poly.transfers.nests import (
+    Nest,
+    NotDigitsError,
+    Side,
+    TooManyError,
+    fewest_nests,
+    nests,
+)
+from tecomp.poly.transfers.runs import find_runs
+from tests.strategies.digit_sums import Box, draw_box, draw_sum, indices, points_of
+
+Find = Callable[..., tuple[Nest, ...]]
+
+
+def draw_copy(draw: random.Random) -> tuple[Side, Side, tuple[Var, ...], Box]:
+    """A first side that has an address for each element, and any second one."""
+    while True:
+        box = draw_box(draw)
+        axes = indices(len(box))
+        sides = [draw_side(draw, axes, box) for _ in range(2)]
+        first = sides[0].at(axes, [*np.array(points_of(box)).T])
+        if len(np.unique(first)) == len(first):
+            return sides[0], sides[1], axes, box
+
+
+def draw_side(draw: random.Random, axes: Sequence[Var], box: Box) -> Side:
+    """Rows of digits of indices, as a layout in tiles has them, or any sum of digits."""
+    if draw.random() < 0.25:
+        return Side((draw_sum(draw, axes),), (1,), draw.choice((0, 3)))
+    exprs: list[Expr] = []
+    for axis, (low, count) in zip(axes, box, strict=True):
+        size = draw.choice((1, 2, 3, 4, 5, 8))
+        own = axis - low
+        exprs += [own] if size == 1 or size >= count else [own // size, own % size]
+    draw.shuffle(exprs)
+    strides, step = [], 1
+    for _ in exprs:
+        strides.append(step * draw.choice((1, 1, 1, -1)))
+        step *= draw.choice((8, 9, 12))
+    return Side(tuple(exprs), tuple(strides), draw.choice((0, 0, 5)))
+
+
+def pairs_of(first: Side, second: Side, axes: Sequence[Var], box: Box) -> list[tuple[int, int]]:
+    points = [*np.array(points_of(box)).T]
+    return sorted(zip(first.at(axes, points).tolist(), second.at(axes, points).tolist(), strict=True))
+
+
+def visited(nest: Nest) -> list[tuple[int, int]]:
+    found = []
+    for at in product(*map(range, nest.ranges)):
+        found.append((
+            nest.first_offset + sum(n * step for n, step in zip(at, nest.first, strict=True)),
+            nest.second_offset + sum(n * step for n, step in zip(at, nest.second, strict=True)),
+        ))
+    return found
+
+
+@pytest.mark.parametrize("find", [nests, fewest_nests])
+def test_every_element_is_visited_once(find: Find) -> None:
+    draw, sizes = random.Random(2), Counter[int]()
+    for _ in range(150):
+        first, second, axes, box = draw_copy(draw)
+        found = find(first, second, axes, box, 10_000)
+
+        assert sorted(pair for nest in found for pair in visited(nest)) == (
+            pairs_of(first, second, axes, box))
+        assert [n.first_offset for n in found] == sorted(n.first_offset for n in found)
+        for nest in found:
+            assert list(nest.first) == sorted(nest.first, reverse=True)
+            assert min(nest.first, default=0) >= 0
+        sizes[min(len(found), 3)] += 1
+    assert min(sizes[1], sizes[2] + sizes[3]) > 20
+
+
+def test_an_empty_box_takes_no_nest() -> None:
+    (x,) = indices(1)
+    side = Side((x,), (1,))
+
+    assert nests(side, side, (x,), ((0, 0),), 1) == ()
+    assert fewest_nests(side, side, (x,), ((0, 0),), 1) == ()
+
+
+@pytest.mark.parametrize("find", [nests, fewest_nests])
+def test_what_takes_too_many_nests_or_is_no_digit_is_refused(find: Find) -> None:
+    x, y = indices(2)
+    row, scattered = Side((x,), (1,)), Side((x * 5 % 13,), (1,))
+
+    with pytest.raises(TooManyError):
+        find(row, scattered, (x,), ((0, 13),), 2)
+    with pytest.raises(NotDigitsError):
+        find(Side((x, y), (4, 1)), Side((x * y,), (1,)), (x, y), ((0, 3), (0, 4)), 9)
+
+
+def run_lengths(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
+    """Lengths of what goes on by one on both sides, in order of the first."""
+    lengths: list[int] = []
+    before = None
+    for a, b in pairs:
+        if before == (a - 1, b - 1):
+            lengths[-1] += 1
+        else:
+            lengths.append(1)
+        before = (a, b)
+    return Counter(lengths)
+
+
+def test_runs_are_those_of_all_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, methods = random.Random(3), Counter[str]()
+    for k in range(200):
+        first, second, axes, box = draw_copy(draw)
+        pairs = pairs_of(first, second, axes, box)
+        # In turns so few tries that integer sets are asked, and so few nests that elements are.
+        monkeypatch.setattr(runs_module, "_MOST_TRIED", 200 if k % 3 else 0)
+        monkeypatch.setattr(runs_module, "MOST_NESTS", 96 if k % 5 else 1)
+
+        found = find_runs(first, second, axes, box)
+
+        assert (Counter(found.lengths), found.elements) == (run_lengths(pairs), len(pairs)), k
+        methods[found.method] += 1
+    assert min(methods["sets"], methods["counted"]) > 20
+
+
+def test_of_a_large_box_the_first_values_of_outer_indices_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = indices(2)
+    row, mixed = Side((x, y), (8, 1)), Side((x, y * 5 % 8), (8, 1))
+    monkeypatch.setattr(runs_module, "MOST_NESTS", 1)
+    monkeypatch.setattr(runs_module, "MOST_COUNTED", 24)
+
+    found = find_runs(row, mixed, (x, y), ((0, 10), (0, 8)))
+
+    assert (found.method, found.elements) == ("part", 24)
+    assert Counter(found.lengths) == run_lengths(pairs_of(row, mixed, (x, y), ((0, 3), (0, 8))))

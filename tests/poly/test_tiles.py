@@ -1,0 +1,163 @@
+"""Tiles of index spaces, against every point: digits, what is missing, clashes, and views."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import islpy as isl
+import pytest
+
+from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.poly.accesses.tiles import (
+    Access,
+    Tile,
+    TileDigit,
+    clash,
+    digits_of,
+    overrun,
+    tile_of,
+    touched_condition,
+    values_at,
+    view,
+)
+from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.maps import enumerate as elements
+from tecomp.poly.sets.affine import Space, index_relation
+
+OUTSIDE = Scope.of_sizes(())
+X, Y = Var("x"), Var("y")
+Point = tuple[int, int]
+
+
+def at(expr: Expr, values: Mapping[Var, int]) -> int:
+    return int(elements.values(expr, values))  # type: ignore[arg-type]  # numbers are arrays
+
+
+def digit_values(digits: Sequence[TileDigit]) -> list[int]:
+    return sorted(sum(p) for p in product(*(
+        range(0, digit.stride * digit.extent, digit.stride) for digit in digits
+    )))
+
+
+@pytest.mark.parametrize(("start", "strides"), [(0, (1, 8)), (3, (1, 8)), (-2, (2, 12)), (0, (5, 1))])
+def test_digits_are_the_values_from_the_start(start: int, strides: tuple[int, int]) -> None:
+    for first, second in product(range(1, 5), range(1, 4)):
+        space = Space((X, Y))
+        box = space.box([(0, first), (0, second)])
+        points = box.apply(index_relation([X * strides[0] + Y * strides[1] + start], space))
+
+        found = digits_of(points, [Const(start)], [Var("v")], OUTSIDE)
+
+        wanted = {x * strides[0] + y * strides[1] for x, y in product(range(first), range(second))}
+        if found is not None:
+            assert digit_values(found[0]) == sorted(wanted)
+        else:
+            # Sums that meet, as 5 = 5 * 1 does.
+            assert len(wanted) < first * second or strides[1] < strides[0] * first
+
+
+def test_values_that_are_no_digits_or_have_no_bound_are_none() -> None:
+    space = Space((X,))
+    odd = space.box([(0, 2)]).union(space.box([(5, 1)]))
+
+    assert digits_of(odd, [Const(0)], [X], OUTSIDE) is None
+    assert digits_of(space.universe_set(), [Const(0)], [X], OUTSIDE) is None
+    assert digits_of(space.box([(1, 3)]), [Const(0)], [X], OUTSIDE) is None
+
+
+def tiles_at_random(count: int) -> list[tuple[Tile, list[Point], set[Point]]]:
+    """Tiles at the edge of a small array, with all their points and those that are asked for."""
+    draw, found = random.Random(4), []
+    for _ in range(count):
+        extents = [draw.randint(1, 4), draw.randint(1, 4)]
+        shape = [draw.randint(1, 6), draw.randint(1, 6)]
+        places = (X + draw.randint(0, 3), Y * draw.choice((1, 2)) + draw.randint(0, 2))
+        array = Space((Var("i"), Var("j"))).box([(0, n) for n in shape])
+        box = list(product(range(extents[0]), range(extents[1])))
+        asked = {
+            point for point in box
+            if all(0 <= at(place, dict(zip((X, Y), point, strict=True))) < n
+                   for place, n in zip(places, shape, strict=True))
+        }
+        tile = tile_of(array, places, (X, Y), extents, OUTSIDE)
+        found.append((tile, box, asked))
+    return found
+
+
+def points_of(points: isl.Set, box: Sequence[Point]) -> set[Point]:
+    """Those of a box that a set has."""
+    space = Space((X, Y))
+    return {
+        point for point in box
+        if not space.box([(n, 1) for n in point]).intersect(points).is_empty()
+    }
+
+
+def test_what_is_asked_for_and_what_is_missing() -> None:
+    full = Counter[bool]()
+    for tile, box, asked in tiles_at_random(60):
+        assert points_of(tile.points, box) == asked
+        # Where nothing at all is asked for, there is no tile.
+        assert points_of(tile.missing(), box) == (set(box) - asked if asked else set())
+        if asked:
+            assert tile.is_full() == (asked == set(box))
+            full[tile.is_full()] += 1
+        wanted = {
+            point for point in set(box) - asked
+            if any((point[0], other) in asked for other in range(tile.extents[1]))
+        }
+        assert points_of(overrun(tile, [Y]), box) == wanted
+    assert min(full.values()) > 10
+
+
+def accesses(draw: random.Random) -> Access:
+    def index() -> Expr:
+        return X * draw.choice((0, 1, 2)) + Y * draw.choice((0, 1, 3)) + draw.randint(0, 2)
+
+    return Access((index(), index()), (index(), index()))
+
+
+def test_two_points_that_clash_and_views_where_none_do() -> None:
+    draw, clashes = random.Random(6), Counter[bool]()
+    indices = (Var("a"), Var("b"))
+    for tile, box, _ in tiles_at_random(80):
+        access = accesses(draw)
+        told: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        for point in box:
+            where = dict(zip((X, Y), point, strict=True))
+            own, other = (tuple(at(e, where) for e in side) for side in (access.own, access.others))
+            told.setdefault(own, set()).add(other)
+
+        found = clash(access, tile)
+
+        clashes[found is None] += 1
+        assert (found is None) == all(len(others) == 1 for others in told.values())
+        if found is not None:
+            first, second = found
+            assert [at(e, first) for e in access.own] == [at(e, second) for e in access.own]
+            assert [at(e, first) for e in access.others] != [at(e, second) for e in access.others]
+            continue
+        seen = view(access, tile, indices)
+        for element, (other,) in told.items():
+            where = dict(zip(indices, element, strict=True))
+            assert tuple(at(e, where) for e in seen) == other
+    assert min(clashes.values()) > 15
+
+
+def test_elements_that_may_be_read_are_those_of_points_that_are_asked_for() -> None:
+    indices = (Var("a"), Var("b"))
+    for tile, box, asked in tiles_at_random(40):
+        access = Access((X, Y // 2), tile.places)
+        condition = touched_condition(access, tile, indices, None)
+        wanted = {(x, y // 2) for x, y in asked}
+        for x, y in box:
+            element = (x, y // 2)
+            held = at(condition, dict(zip(indices, element, strict=True)))
+            assert bool(held) == (element in wanted)
+
+
+def test_values_at_a_point() -> None:
+    assert values_at([X * 3 + Y - 1, Y], Space((X, Y)), {X: 4, Y: 2}) == (13, 2)
