@@ -23,7 +23,7 @@ from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.values.whole_vectors import whole_vectors
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Var
-from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 
 _INLINED_LINES = 500
@@ -105,7 +105,9 @@ def written_params(func: PrimFunc) -> frozenset[Var]:
 
 
 def _body(module: Module, func: PrimFunc) -> Function:
-    code = Code(module, {}, passes=passes_for(func.body, module.options))
+    is_one_call = isinstance(func.body, For) and func.body.kind is ForKind.PARALLEL
+    passes = Passes.NONE if is_one_call else passes_for(func.body, module.options)
+    code = Code(module, {}, passes=passes)
     for reserved in ("record", "thread"):
         code.name(reserved)
     parameters = ["ptr %record", "ptr %thread"]
@@ -119,7 +121,7 @@ def _body(module: Module, func: PrimFunc) -> Function:
 
 def _entry(module: Module, func: PrimFunc) -> Function:
     """Unpacks the arguments; its result is the kind of failure, 0 for none."""
-    code = Code(module, {})
+    code = Code(module, {}, passes=Passes.NONE)
     code.name("arguments")
     record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
     thread = code.op("load ptr, ptr %arguments", "thread")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.passes import passes_for
+from tecomp.codegen.llvm.source import Passes
 from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.stream import end_function
 from tecomp.codegen.runtime.table import call_runtime
@@ -69,7 +70,7 @@ def _define_body(
 
 def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> None:
     """The function that the runtime calls: takes the captured values out of their record."""
-    inner = Code(code.module, {})
+    inner = Code(code.module, {}, passes=Passes.NONE)
     for reserved in ("thread", "captured", "begin", "end"):
         inner.name(reserved)
     arguments: list[str] = []

@@ -9,6 +9,8 @@ from enum import Enum, auto
 class Passes(Enum):
     """How many of LLVM's passes pay for a function."""
 
+    NONE = auto()
+    """It only hands over what it is given: instructions one by one, in a fifth of the time."""
     FEW = auto()
     """Registers out of memory: nothing else was left to do."""
     LOOPS = auto()
