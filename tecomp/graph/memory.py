@@ -1,4 +1,4 @@
-"""Where the values between kernels lie: as few bytes as their lifetimes allow, found best fit."""
+"""Where the values between kernels lie: in few bytes, as their lifetimes allow."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
 from tecomp.ir.algebra.extents import round_up
+from tecomp.lowering.storage.spans import Span, most_at_once, places_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +59,26 @@ def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[in
     return found
 
 
-def plan_memory(
-    lifetimes: Mapping[Tensor, tuple[int, int]], alignment: int
-) -> Plan:
+def plan_memory(lifetimes: Mapping[Tensor, tuple[int, int]], alignment: int) -> Plan:
     """Offsets of values, no two of which share a byte while both are needed.
 
     Args:
         lifetimes: of each value the first and the last kernel that needs it.
         alignment: bytes that each offset is a multiple of.
     """
-    placed: list[Value] = []
-    sized = {tensor: round_up(max(bytes_of(tensor), 1), alignment) for tensor in lifetimes}
-    # The largest first: what is small finds room between.
-    for tensor in sorted(lifetimes, key=lambda x: -sized[x]):
-        first, last = lifetimes[tensor]
-        size = sized[tensor]
-        beside = [v for v in placed if v.first <= last and first <= v.last]
-        offset = _best_gap(sorted((v.offset, v.offset + v.bytes) for v in beside), size)
-        placed.append(Value(tensor, size, first, last, offset))
-    ordered = tuple(sorted(placed, key=lambda v: (v.offset, v.first)))
-    total = max((v.offset + v.bytes for v in ordered), default=0)
-    moments = {v.first for v in ordered}
-    least = max((sum(v.bytes for v in ordered if v.first <= now <= v.last) for now in moments),
-                default=0)
-    return Plan(ordered, total, least)
+    spans = [
+        Span(round_up(max(bytes_of(tensor), 1), alignment), alignment, first, last)
+        for tensor, (first, last) in lifetimes.items()
+    ]
+    values = [
+        Value(tensor, span.bytes, span.first, span.last, offset)
+        for tensor, span, offset in zip(lifetimes, spans, places_of(spans), strict=True)
+    ]
+    values.sort(key=lambda value: (value.offset, value.first))
+    total = max((value.offset + value.bytes for value in values), default=0)
+    return Plan(tuple(values), total, most_at_once(spans))
 
 
 def bytes_of(tensor: Tensor) -> int:
     """Bytes of a tensor whose sizes are numbers."""
     return prod(n for n in tensor.shape if isinstance(n, int)) * tensor.dtype.bytes
-
-
-def _best_gap(taken: Sequence[tuple[int, int]], size: int) -> int:
-    """The start of the smallest gap between ranges that holds so many bytes."""
-    best, room, end = None, None, 0
-    for low, high in taken:
-        if low - end >= size and (room is None or low - end < room):
-            best, room = end, low - end
-        end = max(end, high)
-    return end if best is None else best

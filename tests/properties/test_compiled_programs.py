@@ -1,14 +1,16 @@
-"""Programs of many operations give what NumPy gives, and no two live values share a byte."""
+"""Programs of many operations give what NumPy gives, and find in memory what was made for them."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 import tecomp
+from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.graph.definitions import definitions_from, definitions_text
+from tecomp.graph.groups import border_of
+from tecomp.graph.memory import bytes_of
+from tecomp.graph.program import Program
 from tests.strategies.graphs import draw_program
 
 
@@ -24,9 +26,23 @@ def test_programs_equal_numpy(seed: int) -> None:
 
     for array, tensor in zip(found if len(outputs) > 1 else [found], outputs, strict=True):
         np.testing.assert_allclose(array, drawn.outputs[tensor], rtol=2e-4, atol=2e-4)
-    for a, b in combinations(program.memory.values, 2):
-        live = a.first <= b.last and b.first <= a.last
-        assert not live or a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
+    _watch(program)
+
+
+def _watch(program: Program) -> None:
+    """Each kernel finds in memory what was made for it: nothing else was written there since."""
+    plan = program.memory
+    places = {value.tensor: value for value in plan.values}
+    owner = np.full(plan.bytes, -1)
+    for call in program.kernels:
+        for tensor in border_of(call.group):
+            if (value := places.get(tensor)) is not None:
+                assert (owner[value.offset :][: bytes_of(tensor)] == id(tensor.op)).all()
+        for tensor in call.group.result.outputs:
+            if (value := places.get(tensor)) is not None:
+                assert value.offset % ALIGNMENT == 0
+                owner[value.offset :][: value.bytes] = id(tensor.op)
+    assert plan.bytes >= plan.lower_bound
 
 
 @pytest.mark.parametrize("seed", range(40))

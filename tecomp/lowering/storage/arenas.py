@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm, prod
 
 from tecomp.ir.algebra.extents import round_up
 from tecomp.ir.language.stmt import Buffer, For, PrimFunc
 from tecomp.lowering.storage.lifetimes import Activation, Held, activations_of
+from tecomp.lowering.storage.spans import Span, places_of
 from tecomp.machine.memory import Memory
 
 
@@ -151,48 +152,25 @@ def row_bytes(buffer: Buffer, step: int) -> int:
 
 
 def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
-    """The places of the best of a few orders."""
+    """Buffers with their places."""
     steps = [_step(held, memory) for held in parts]
     rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
     sizes = [
         row * prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int))
         for held, row in zip(parts, rows, strict=True)
     ]
-    orders: list[Callable[[int], tuple[int, ...]]] = [
-        lambda k: (k,),
-        lambda k: (-sizes[k], k),
-        lambda k: (-(parts[k].last - (parts[k].first or 0)), -sizes[k], k),
-        lambda k: (parts[k].last, -sizes[k], k),
+    spans = [
+        Span(size, step, 0 if held.first is None else held.first, held.last)
+        for held, size, step in zip(parts, sizes, steps, strict=True)
     ]
-    found = [
-        _first_fit(parts, sizes, steps, sorted(range(len(parts)), key=order)) for order in orders
-    ]
-    best = min(found, key=lambda offsets: max(
-        (offset + size for offset, size in zip(offsets, sizes, strict=True)), default=0))
     return tuple(
-        Placed(held.buffer, offset, size, row, step, held.first, held.last)
-        for held, offset, size, row, step in zip(parts, best, sizes, rows, steps, strict=True)
+        Placed(held.buffer, place, size, row, step, held.first, held.last)
+        for held, place, size, row, step in zip(
+            parts, places_of(spans), sizes, rows, steps, strict=True
+        )
     )
 
 
 def _step(held: Held, memory: Memory) -> int:
     types = (buffer.dtype for buffer in (held.buffer, *held.views))
     return lcm(memory.alignment_bytes, *(dtype.bytes for dtype in types))
-
-
-def _first_fit(
-    parts: Sequence[Held], sizes: Sequence[int], steps: Sequence[int], order: Sequence[int]
-) -> list[int]:
-    """Each buffer at the least offset at which it overlaps with none that is needed with it."""
-    offsets: dict[int, int] = {}
-    for k in order:
-        others = sorted(
-            (offsets[o], offsets[o] + sizes[o]) for o in offsets if parts[o].meets(parts[k])
-        )
-        place = 0
-        for start, end in others:
-            if place + sizes[k] <= start:
-                break
-            place = max(place, round_up(end, steps[k]))
-        offsets[k] = place
-    return [offsets[k] for k in range(len(parts))]

@@ -66,12 +66,6 @@ class Held:
         self.first = first if self.first is None else min(self.first, first)
         self.last = max(self.last, last)
 
-    def meets(self, other: Held) -> bool:
-        """Whether both are needed at one time."""
-        if self.first is None or other.first is None:
-            return False
-        return self.first <= other.last and other.first <= self.last
-
 
 @dataclass(slots=True)
 class _Loop:
