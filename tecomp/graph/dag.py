@@ -111,6 +111,11 @@ def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
             raise DefinitionError(
                 f"compile: {tensor.name} is given, and an output; the caller has it already"
             )
+        if isinstance(tensor.op, PlaceholderOp):
+            raise DefinitionError(
+                f"compile: {tensor.name} is an output, and nothing computes it; ask for what "
+                "`te.compute` gives"
+            )
     for tensor, count in Counter(outputs).items():
         if count > 1:
             raise DefinitionError(

@@ -10,6 +10,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.codes import codes
 from tecomp.driver.progress import progress
 from tecomp.graph.asked import Asked
+from tecomp.graph.capacity import check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.details import Call, Details
@@ -53,7 +54,12 @@ def _outline(asked: Asked) -> _Outline:
     groups = groups_of(graph)
     known = known_once(graph, groups)
     each = [group for group in groups if not known.issuperset(group.result.outputs)]
-    plan = plan_memory(lifetimes_of(graph, each), ALIGNMENT)
+    lifetimes = lifetimes_of(graph, each)
+    plan = plan_memory(lifetimes, ALIGNMENT)
+    memory = asked.target.memories.get("global")
+    if memory is not None:
+        passed = (*graph.inputs, *graph.outputs, *graph.constants)
+        check_fits(asked.name, memory, passed, lifetimes, plan)
     return _Outline(graph, groups, known, plan)
 
 

@@ -171,6 +171,10 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             lambda: tecomp.compile([B, A], [A]),
             "compile: A is given, and an output; the caller has it already",
         ),
+        (
+            lambda: tecomp.compile([B, te.placeholder((4,), name="P")], [A]),
+            "compile: P is an output, and nothing computes it; ask for what `te.compute` gives",
+        ),
         (lambda: tecomp.compile([B, B], [A]), "compile: B is an output 2 times; ask for it once"),
         (lambda: tecomp.compile([], [A]), "compile: there is no output; give a tensor, or several"),
         (
@@ -237,6 +241,74 @@ def test_an_array_of_another_shape_is_refused_before_anything_is_written() -> No
         program(np.zeros(5, "float32"), out=out)
 
     assert not out.any()
+
+
+def with_memory(capacity: int) -> tecomp.Target:
+    """The processor at hand with so many bytes of memory."""
+    memory = replace(MACHINE.memories["global"], capacity_bytes=capacity)
+    return replace(MACHINE, memories={**MACHINE.memories, "global": memory})
+
+
+def three_values() -> tuple[te.Tensor, te.Tensor]:
+    """A program whose last kernel needs 2,048 and 1,024 bytes of others, all of them whole."""
+    X = te.placeholder((16, 16), name="X")
+    k = te.reduce_axis((0, 16), name="k")
+    P = te.compute((16, 32), lambda i, j: te.sum(X[i, k] * X[k, j // 2], axis=k), name="P")
+    Q = product_of(X, X, "Q")
+    return X, product_of(Q, P, "R")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "message"),
+    [
+        (
+            6143,
+            "program takes 6144 bytes of global, which has 6143: 3072 for inputs, outputs and "
+            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
+            "without Q it fits: make it smaller, or compute it again",
+        ),
+        (
+            5119,
+            "program takes 6144 bytes of global, which has 5119: 3072 for inputs, outputs and "
+            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
+            "without P it fits: make it smaller, or compute it again",
+        ),
+        (
+            4095,
+            "program takes 6144 bytes of global, which has 4095: 3072 for inputs, outputs and "
+            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
+            "without P, Q it fits: make them smaller, or compute them again",
+        ),
+        (
+            3071,
+            "program takes 6144 bytes of global, which has 3071: 3072 for inputs, outputs and "
+            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
+            "make what is passed smaller by 1 byte",
+        ),
+    ],
+)
+def test_programs_that_do_not_fit(capacity: int, message: str) -> None:
+    X, R = three_values()
+    with pytest.raises(tecomp.errors.CapacityError) as error:
+        tecomp.compile(R, [X], with_memory(capacity))
+
+    assert error.value.message == f"compile: {message}"
+
+
+def test_a_program_that_just_fits() -> None:
+    X, R = three_values()
+    (x,) = arrays((16, 16))
+    found = tecomp.compile(R, [X], with_memory(6144))(x)
+
+    np.testing.assert_allclose(found, x @ x @ np.repeat(x @ x, 2, axis=1), rtol=1e-4, atol=1e-5)
+
+
+def test_statements_of_the_user_cannot_change_what_others_read() -> None:
+    """So no program has a circle: what it reads is never what it, or a later one, stores."""
+    with pytest.raises(DefinitionError) as error:
+        te.extern((4,), B, lambda ins, outs: ins[0].store(0, outs[0][0]), name="E")
+
+    assert error.value.message == "te.extern E: fcompute stores to the input B"
 
 
 def test_machines_with_scratchpads_have_no_programs_yet() -> None:

@@ -1,0 +1,81 @@
+"""Programs that do not fit into the memory of a machine, refused with what would make them fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tecomp.codegen.runtime.structures import ALIGNMENT
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import CapacityError
+from tecomp.graph.memory import Plan, Value, bytes_of, plan_memory
+from tecomp.ir.language.text import counted
+from tecomp.machine.memory import Memory
+
+
+def check_fits(
+    name: str,
+    memory: Memory,
+    passed: Sequence[Tensor],
+    lifetimes: Mapping[Tensor, tuple[int, int]],
+    plan: Plan,
+) -> None:
+    """Refuse a program whose values take more than there is.
+
+    Args:
+        name: of the program.
+        memory: where all of them are.
+        passed: inputs, outputs and constants, which are there all the time.
+        lifetimes: of each value between kernels the first and the last kernel that needs it.
+        plan: where these are.
+
+    Raises:
+        CapacityError: names what is needed where most is, and the least that has to go.
+    """
+    capacity = memory.usable_bytes
+    outside = sum(map(bytes_of, passed))
+    if capacity is None or outside + plan.bytes <= capacity:
+        return
+    message = (
+        f"compile: {name} takes {outside + plan.bytes} bytes of {memory.name}, which has "
+        f"{capacity}: {outside} for inputs, outputs and constants, {plan.bytes} between kernels"
+    )
+    live = _at_peak(plan)
+    if live:
+        named = ", ".join(f"{value.tensor.name} ({value.bytes})" for value in live)
+        message += f", where {named} are needed at one time"
+    raise CapacityError(f"{message}; {_cure(lifetimes, live, capacity - outside)}")
+
+
+def _at_peak(plan: Plan) -> list[Value]:
+    """The values that are needed together where these are most, the largest first."""
+    moments = {value.first for value in plan.values}
+    sets = [[v for v in plan.values if v.first <= now <= v.last] for now in sorted(moments)]
+    fullest = max(sets, key=lambda live: sum(v.bytes for v in live), default=[])
+    return sorted(fullest, key=lambda v: -v.bytes)
+
+
+def _cure(
+    lifetimes: Mapping[Tensor, tuple[int, int]], live: Sequence[Value], room: int
+) -> str:
+    """The fewest bytes of the values at the peak without which the others fit."""
+    if room < 0:
+        return f"make what is passed smaller by {counted(-room, 'byte')}"
+    smallest_first = sorted(live, key=lambda value: value.bytes)
+    for value in smallest_first:
+        if _fits(lifetimes, [value], room):
+            return f"without {value.tensor.name} it fits: make it smaller, or compute it again"
+    gone: list[Value] = []
+    for value in reversed(smallest_first):
+        gone.append(value)
+        if _fits(lifetimes, gone, room):
+            names = ", ".join(each.tensor.name for each in gone)
+            return f"without {names} it fits: make them smaller, or compute them again"
+    return "other values take more than there is, too: cut the program in several"
+
+
+def _fits(
+    lifetimes: Mapping[Tensor, tuple[int, int]], gone: Sequence[Value], room: int
+) -> bool:
+    without = {value.tensor for value in gone}
+    left = {tensor: life for tensor, life in lifetimes.items() if tensor not in without}
+    return plan_memory(left, ALIGNMENT).bytes <= room
