@@ -319,6 +319,31 @@ def test_clean_exit(run: Run, program: str, count: str) -> None:
     assert run(program, count) == ("", "", 0)
 
 
+IDLE = """
+def work():
+    for _ in range(40):
+        kernel(out, 0)
+callers = [threading.Thread(target=work) for _ in range(4)]
+for caller in callers:
+    caller.start()
+for caller in callers:
+    caller.join()
+def used():
+    before = time.process_time()
+    time.sleep(0.1)
+    return time.process_time() - before
+print(any(used() < 0.01 for _ in range(20)))
+"""
+
+
+@pytest.mark.parametrize("more", [0, 1, 5])
+def test_workers_without_a_job_sleep(run: Run, more: int) -> None:
+    """Also where there are more than processors, which go to sleep at once and wake one another."""
+    count = len(os.sched_getaffinity(0)) + more
+
+    assert run(IDLE, str(count)) == ("True\n", "", 0)
+
+
 def test_workers_leave_the_callers_processor_alone() -> None:
     program = """
 here = os.sched_getaffinity(0)

@@ -109,7 +109,7 @@ own:
   br label %idle
 idle:
   %seen = phi i64 [ 0, %entry ], [ 0, %own ], [ %job, %work ], [ %seen.next, %cancel ], \
-[ %seen.next, %woken ]
+[ %seen.next, %woken ], [ %seen.next, %pass.on ]
   %start = call i64 @nanoseconds()
   %patience = load atomic i64, ptr @patience monotonic, align 8
   %end = add i64 %start, %patience
@@ -162,7 +162,11 @@ wait:
 woken:
   store i32 0, ptr %awake
   %e = call i32 @pthread_mutex_unlock(ptr %mutex)
+  ; For a job that it has seen it was woken late: to wake others then would go on for ever.
   %latest = load atomic i64, ptr @job acquire, align 8
+  %is.unseen = icmp ne i64 %latest, %seen.next
+  br i1 %is.unseen, label %pass.on, label %idle
+pass.on:
   %helpers = and i64 %latest, $JOB_WORKERS
   call void @wake(i64 %helpers)
   br label %idle
