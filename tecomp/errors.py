@@ -77,7 +77,7 @@ class Described:
 
 def _described(place: Location | Described) -> str:
     where = f"{place.file}:{place.line}"
-    return f"{where}: {place.text}" if place.text else where
+    return f"{where}: {_ends(place.text, _MOST)}" if place.text else where
 
 
 _ANYWHERE = compile("0", "", "exec")
@@ -106,6 +106,20 @@ def _is_ours(frame: FrameType) -> bool:
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 """Where in memory an object without a text of its own is: another place in each process."""
 
+_LONG = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
+_MOST = 4000
+"""Characters of a message; it may quote names, shapes or values of any length."""
+
+
+def _abridged(message: str) -> str:
+    """A message that can be read: of long texts in it, the two ends."""
+    message = _LONG.sub(lambda found: _ends(found[0], 400), message)
+    return _ends(message, _MOST)
+
+
+def _ends(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
 
 class TecompError(Exception):
     """Base of all errors raised on purpose by tecomp.
@@ -116,7 +130,7 @@ class TecompError(Exception):
     """
 
     def __init__(self, message: str, location: Location | Described | None = None) -> None:
-        message = _ADDRESS.sub("", message)
+        message = _abridged(_ADDRESS.sub("", message))
         super().__init__(message)
         self.message = message
         self.location: Location | Described | None = location or user_location()

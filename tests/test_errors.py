@@ -1,4 +1,4 @@
-"""Errors that leave the process that raised them."""
+"""Errors: what of long texts they show, and how they leave the process that raised them."""
 
 from __future__ import annotations
 
@@ -39,3 +39,12 @@ def test_an_error_without_a_place() -> None:
     error.location = None
 
     assert str(pickle.loads(pickle.dumps(error))) == "lower: no"
+
+
+def test_long_texts_in_messages_lose_their_middle() -> None:
+    with pytest.raises(tecomp.TypeMismatchError) as caught:
+        te.placeholder((4,), "x" * 5000)
+
+    first, last = "`" + "x" * 199, "x" * 199 + "`"
+    assert caught.value.message.startswith(f"{first} ... {last} is no element type; ")
+    assert len(tecomp.LowerError("lower: " + "12, " * 9000).message) == 4005

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from tecomp.errors import TypeMismatchError
 from tecomp.ir.language.expr import Expr, Like, as_expr
 from tecomp.ir.language.nodes import COMPARABLE
-from tecomp.ir.language.numpy_calls import called
+from tecomp.ir.language.numpy_calls import called, indexes_array, numpy_name, refused_number
+
+_INSTEAD = (
+    "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: "
+    "X = te.placeholder(array.shape, str(array.dtype))"
+)
 
 
 class Arithmetic:
@@ -30,6 +38,39 @@ class Arithmetic:
         """As of expressions."""
         made: Expr = called(ufunc, method, inputs, options)(*map(value_of, inputs))
         return made
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Any, options: Any
+    ) -> NoReturn:
+        """Refused: NumPy's function would take it for an object."""
+        raise TypeMismatchError(
+            f"{numpy_name(function)} of `{self!r}`: NumPy computes with numbers that are there, "
+            f"and a tensor has none before the kernel runs; {_INSTEAD}"
+        )
+
+    def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
+        """An array of this one object, as for any that NumPy does not know.
+
+        Raises:
+            TypeMismatchError: an array is indexed with it, or numbers are asked for.
+        """
+        is_object = dtype is None or np.dtype(dtype) == object
+        if not is_object or indexes_array(self, sys._getframe(1)):
+            use = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
+            raise TypeMismatchError(
+                f"`{self!r}` has no elements before the kernel runs, and cannot {use}; {_INSTEAD}"
+            )
+        array = np.empty((), object)
+        array[()] = self
+        return array
+
+    def __index__(self) -> NoReturn:
+        """Refused: what is computed later counts and indexes nothing now."""
+        refused_number(self, sys._getframe(1))
+        raise TypeMismatchError(
+            f"`{self!r}` has no elements before the kernel runs, and cannot count or index things; "
+            f"{_INSTEAD}"
+        )
 
     def astype(self, dtype: str) -> Expr:
         """The value converted to `dtype`."""

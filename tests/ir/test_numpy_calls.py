@@ -103,6 +103,51 @@ def test_what_says_what_to_write(made: Callable[[], Any], message: str) -> None:
     assert caught.value.message == message
 
 
+WHOLE = "Tensor(A, shape=(4, 4), dtype=float32)"
+PER_ELEMENT = (
+    "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: "
+    "X = te.placeholder(array.shape, str(array.dtype))"
+)
+TENSOR: Any = A
+
+
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        (lambda: np.take(np.zeros(3), TENSOR), "cannot be an array of int64"),
+        (lambda: np.zeros(3).take(TENSOR), "cannot be an array of int64"),
+        (lambda: np.asarray(TENSOR, "float32"), "cannot be an array of float32"),
+        (lambda: np.arange(64)[TENSOR], "cannot index an array"),
+        (lambda: write_at(TENSOR), "cannot index an array"),
+        (lambda: range(TENSOR), "cannot count or index things"),
+    ],
+)
+def test_whole_tensors_are_no_numbers(made: Callable[[], Any], what: str) -> None:
+    with pytest.raises(TecompError) as caught:
+        made()
+
+    assert caught.value.message == (
+        f"`{WHOLE}` has no elements before the kernel runs, and {what}; {PER_ELEMENT}"
+    )
+
+
+@pytest.mark.parametrize("name", ["round", "where", "linalg.det", "zeros_like"])
+def test_functions_of_whole_tensors_say_what_to_write(name: str) -> None:
+    function = operator.attrgetter(name)(np)
+
+    with pytest.raises(TecompError) as caught:
+        function(TENSOR)
+
+    assert caught.value.message == (
+        f"np.{name} of `{WHOLE}`: NumPy computes with numbers that are there, and a tensor has "
+        f"none before the kernel runs; {PER_ELEMENT}"
+    )
+
+
+def test_arrays_hold_tensors() -> None:
+    assert np.array([A, S]).tolist() == [A, S]
+
+
 def test_literals_count_and_arrays_hold_expressions() -> None:
     assert [1, 2, 3][te.const(1)] == 2
     held = np.array([i, X])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.expr import BufferLoad, Expr
+from tecomp.ir.traversal.rewrite import walk
 
 SIZE = 7
 
@@ -53,3 +56,47 @@ def test_index(index: Callable[[Expr], Expr], wanted: Callable[[int], int]) -> N
     tecomp.build(te.create_schedule(C), [A, C])(a, c)
 
     assert c.tolist() == [100 + wanted(i) for i in range(SIZE)]
+
+
+GATHERS: dict[str, tuple[Callable[[Any, Expr], Any], Callable[[Any, Any], Any]]] = {
+    "plain": (lambda A, at: A[at], lambda a, at: a[at]),
+    "clamped": (
+        lambda A, at: A[te.max(te.min(at, SIZE - 1), 0)], lambda a, at: a[np.clip(at, 0, SIZE - 1)],
+    ),
+    "moved": (lambda A, at: A[(at + 1) % SIZE], lambda a, at: a[(at + 1) % SIZE]),
+    "wide": (lambda A, at: A[at.astype("int64")], lambda a, at: a[at]),
+}
+
+
+@pytest.mark.parametrize("depth", [1, 60])
+@pytest.mark.parametrize("is_vector", [False, True])
+@pytest.mark.parametrize("kind", GATHERS)
+def test_reads_at_what_was_read(kind: str, is_vector: bool, depth: int) -> None:
+    A = te.placeholder((SIZE,), "int32", name="A")
+    read, wanted = GATHERS[kind]
+
+    def element(i: Expr) -> Any:
+        return reduce(lambda at, _: read(A, at), range(depth), i)
+
+    C = te.compute((SIZE,), element, name="C")
+    s = te.create_schedule(C)
+    if is_vector:
+        s[C].vectorize(C.op.axis[0])
+    a = np.random.default_rng(0).permutation(SIZE).astype(np.int32)
+    c = np.zeros(SIZE, np.int32)
+
+    tecomp.build(s, [A, C])(a, c)
+
+    assert c.tolist() == reduce(
+        lambda at, _: wanted(a, at), range(depth), np.arange(SIZE, dtype=np.int32)
+    ).tolist()
+
+
+def test_reads_nested_deeper_than_python_calls() -> None:
+    A = te.placeholder((SIZE,), "int32", name="A")
+    C = te.compute((SIZE,), lambda i: reduce(lambda at, _: A[at], range(600), i), name="C")
+
+    func = tecomp.lower(te.create_schedule(C), [A, C])
+
+    assert sum(isinstance(node, BufferLoad) for node in walk(func.body)) == 600
+    assert max(map(len, func.sites)) < 600

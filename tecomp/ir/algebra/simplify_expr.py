@@ -193,9 +193,12 @@ def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) ->
     """
     simple: list[Expr] = []
     for index in indices:
+        if facts.is_data(index):
+            # What is done of it for the predicate stays done: twice as much a level otherwise.
+            simple.append((yield expression(facts, index)))
+            continue
         state = facts.enter()
-        if not facts.is_data(index):
-            facts.assume(predicate)
+        facts.assume(predicate)
         simple.append((yield expression(facts, index)))
         facts.leave(state)
     return tuple(simple)

@@ -78,11 +78,16 @@ def dispatched(
     except TecompError:
         raise
     except (TypeError, ValueError, AttributeError, IndexError) as error:
-        name = f"{function.__module__}.{function.__name__}".replace("numpy.", "np.", 1)
         raise TypeMismatchError(
-            f"{name} of `{value}`: NumPy computes with numbers that are there, and this has a "
-            "value only when the kernel runs; make it of the operators and functions of te"
+            f"{numpy_name(function)} of `{value}`: NumPy computes with numbers that are there, and "
+            "this has a value only when the kernel runs; make it of the operators and functions "
+            "of te"
         ) from error
+
+
+def numpy_name(function: Callable[..., Any]) -> str:
+    """A function of NumPy as one writes it: `np.linalg.det`."""
+    return f"{function.__module__}.{function.__name__}".replace("numpy.", "np.", 1)
 
 
 class _Refused(local):

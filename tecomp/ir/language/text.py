@@ -7,6 +7,7 @@ since trees nest deeper than Python's. Knows no node.
 from __future__ import annotations
 
 import keyword
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -97,8 +98,24 @@ def render(root: Any) -> str:
     of a value that occurs in it again is written once: `(part := ...)`, and `part` from there on.
     """
     writer = _Writer()
-    todo: list[Iterator[Piece]] = [writer.statement((Operand(root),))]
-    while todo:
+    _write(writer, writer.statement((Operand(root),)), sys.maxsize)
+    return "".join(writer.out)
+
+
+def brief(value: Any, most: int = 400) -> str:
+    """The text of a value for a message, its end left out where it is long.
+
+    It takes no longer for a larger value, so parts that occur again have no names.
+    """
+    writer = _Writer()
+    _write(writer, iter((Operand(value),)), most + 1)
+    return shortened("".join(writer.out), most)
+
+
+def _write(writer: _Writer, pieces: Iterator[Piece], most: int) -> None:
+    """Add pieces and what they stand for, up to `most` of them."""
+    todo = [pieces]
+    while todo and len(writer.out) < most:
         piece = next(todo[-1], None)
         if piece is None:
             todo.pop()
@@ -106,7 +123,6 @@ def render(root: Any) -> str:
             todo.append(writer.operand(piece))
         else:
             writer.write(piece)
-    return "".join(writer.out)
 
 
 def comma(items: Iterable[Piece]) -> Iterator[Piece]:

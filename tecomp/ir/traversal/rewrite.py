@@ -205,12 +205,15 @@ def fold(
     return graph.fold(root, combine, parts)
 
 
-def bottom_up(root: N, rule: Callable[[Any], Any]) -> N:
-    """Apply `rule` once to every node, children first; `None` leaves a node as it is."""
+def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N:
+    """Apply `rule` once to every node, children first; `None` leaves a node as it is.
+
+    `parts` says which children of a node are visited: all, or none.
+    """
     done: dict[int, Any] = {}
-    for node in graph.post_order(root, parts=children):
+    for node in graph.post_order(root, parts=parts):
         rebuilt = node
-        for child in _READERS[type(node)](node):
+        for child in parts(node):
             if done[id(child)] is not child:
                 rebuilt = rebuild(node, lambda child: done[id(child)])
                 break
@@ -252,12 +255,16 @@ def substitute(root: N, values: Mapping[V, Expr]) -> N:
     def rule(node: Any) -> Any:
         if not isinstance(node, Var) or node not in known:
             return None
-        value = known[node]
-        lanes = max(value.dtype.lanes, node.dtype.lanes)
-        fitted = cast(node.dtype.with_lanes(lanes), value)
-        return fitted if fitted.dtype.lanes == lanes else Broadcast(fitted, lanes)
+        return put_for(node, known[node])
 
     return bottom_up(root, rule)
+
+
+def put_for(var: Var, value: Expr) -> Expr:
+    """`value` in place of a variable, converted to its type."""
+    lanes = max(value.dtype.lanes, var.dtype.lanes)
+    fitted = cast(var.dtype.with_lanes(lanes), value)
+    return fitted if fitted.dtype.lanes == lanes else Broadcast(fitted, lanes)
 
 
 def free_variables(root: Any) -> dict[Var, None]:

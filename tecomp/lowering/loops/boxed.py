@@ -79,13 +79,13 @@ class BoxedLoops:
 
         Nothing is divided by 0 then, and quotients and remainders can be joined again.
         """
-        extents = {
+        extents = dict.fromkeys(
             extent
             for relation in self.frame.relations
             if isinstance(relation, Fuse) and is_reduction(relation.fused) is reduction
             for part in relation.parts[1:]
             if isinstance(extent := self.frame.frames[part].extent, Expr)
-        }
+        )
         return [extent > 0 for extent in extents]
 
     def _inside(

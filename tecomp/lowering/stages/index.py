@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tecomp.compute.tensor import TensorLoad
@@ -22,7 +22,7 @@ from tecomp.ir.language.expr import (
     if_then_else,
     select,
 )
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import bottom_up, children, post_order, put_for, top_down, walk
 
 V = TypeVar("V", bound=Var)
 LoadOf = Callable[[TensorLoad, tuple[Expr, ...]], BufferLoad]
@@ -33,32 +33,42 @@ def value_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf) -> Expr:
 
     Comparisons of indices are made in int64, where they can be decided when loops are known.
     """
-
-    def rule(node: Any) -> Expr | None:
-        match node:
-            case TensorLoad():
-                return load(node, tuple(index_of(index, values, load) for index in node.indices))
-            case Compare(op, a, b) if _is_index(a) and _is_index(b):
-                return compare(op, index_of(a, values), index_of(b, values))
-        return None
-
-    return substitute(top_down(expr, rule), values)
-
-
-def index_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf | None = None) -> Expr:
-    """`expr`, an index, as an int64 expression.
-
-    Index arithmetic is carried out in int64 whatever its declared type, so it cannot wrap;
-    what is computed from data keeps its type until it meets an index.
-    """
-    if load is not None:
-        expr = top_down(expr, lambda node: value_of(node, values, load)
-                        if isinstance(node, TensorLoad) else None)
-
+    made: dict[int, Expr] = {}
+    for read in post_order(expr):
+        if isinstance(read, TensorLoad):
+            made[id(read)] = load(read, tuple(_index(i, values, made) for i in read.indices))
     known: Mapping[Any, Expr] = values
 
     def rule(node: Any) -> Expr | None:
         match node:
+            case TensorLoad():
+                return made[id(node)]
+            case Var() if node in known:
+                return put_for(node, known[node])
+            case Compare(op, a, b) if _is_index(a) and _is_index(b):
+                return compare(op, _index(a, values, made), _index(b, values, made))
+        return None
+
+    return top_down(expr, rule)
+
+
+def index_of(expr: Expr, values: Mapping[V, Expr]) -> Expr:
+    """`expr`, an index, as an int64 expression; what it reads stays as it is.
+
+    Index arithmetic is carried out in int64 whatever its declared type, so it cannot wrap;
+    what is computed from data keeps its type until it meets an index.
+    """
+    return _index(expr, values, {})
+
+
+def _index(expr: Expr, values: Mapping[V, Expr], made: Mapping[int, Expr]) -> Expr:
+    """As `index_of`, with what was made of reads, by their ids."""
+    known: Mapping[Any, Expr] = values
+
+    def rule(node: Any) -> Expr | None:
+        match node:
+            case TensorLoad():
+                return made.get(id(node))
             case Var() if node in known:
                 return known[node]
             case Binary(op, a, b) if a.dtype != b.dtype:
@@ -73,7 +83,11 @@ def index_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf | None = None) -
                 return inner if inner.dtype.is_integer else None
         return None
 
-    return cast(INT64, bottom_up(expr, rule))
+    return cast(INT64, bottom_up(expr, rule, parts=_before_reads))
+
+
+def _before_reads(node: Any) -> Sequence[Any]:
+    return () if isinstance(node, TensorLoad) else children(node)
 
 
 def _call(node: Call) -> Expr | None:
@@ -99,4 +113,6 @@ def _is_index(expr: Expr) -> bool:
 
 def _is_pure(expr: Expr) -> bool:
     """Whether `expr` is made of indices alone."""
-    return expr.dtype == INT64 and not any(isinstance(n, BufferLoad) for n in walk(expr))
+    return expr.dtype == INT64 and not any(
+        isinstance(node, (BufferLoad, TensorLoad)) for node in walk(expr)
+    )

@@ -16,6 +16,7 @@ from tecomp.ir.algebra.simplify import bounds, bounds_given, facts_of
 from tecomp.ir.language.equal import same
 from tecomp.ir.language.expr import Const, Expr, Var, index_value
 from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.language.text import brief
 from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
@@ -173,7 +174,7 @@ class _Domain:
 
 def _text(expr: Expr) -> str:
     """An index or a read as one writes it: integers without their type."""
-    return re.sub(r"\bint32\((-?\d+)\)", r"\1", str(expr))
+    return re.sub(r"\bint32\((-?\d+)\)", r"\1", brief(expr))
 
 
 def _site(load: TensorLoad, axis: int) -> str:
