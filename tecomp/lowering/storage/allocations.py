@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tecomp.ir.algebra.simplify import Ranges, constant_upper_bound, simplify
-from tecomp.ir.language.expr import BinOp, BufferLoad, Expr, binary, index_value, is_const
+from tecomp.ir.language.expr import BinOp, BufferLoad, Expr, Var, binary, index_value, is_const
 from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
@@ -18,7 +18,8 @@ from tecomp.ir.language.stmt import (
     Range,
     Stmt,
 )
-from tecomp.ir.traversal.rewrite import bottom_up, walk
+from tecomp.ir.traversal.rewrite import bottom_up, children, walk
+from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
 
 Indices: TypeAlias = "tuple[Expr, ...]"
@@ -38,15 +39,64 @@ def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     """
     if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
         return func
-    body = rewrite_statements(func.body, _allocated, size_ranges(func))
+    body = run(_lowered(func.body, {}, _local_buffers(func)))
     return simplify(replace(func, body=body), since=func if is_simple else None)
 
 
-def _allocated(node: Stmt, ranges: Ranges) -> Stmt | None:
-    if not isinstance(node, BufferRealize):
+def _local_buffers(func: PrimFunc) -> dict[int, Buffer]:
+    """The buffers that have just the regions of realizations, by their ids."""
+    found: dict[int, Buffer] = {}
+
+    def rule(node: Stmt, ranges: Ranges) -> None:
+        if isinstance(node, BufferRealize):
+            found[id(node)] = local_buffer(node, ranges)
+
+    rewrite_statements(func.body, rule, size_ranges(func))
+    return found
+
+
+def _lowered(root: Stmt, around: Mapping[Var, _Region], local: Mapping[int, Buffer]) -> Task:
+    """A task that gives `root` with allocations, and with accesses to regions `around` it moved.
+
+    What is inside of a region is rewritten by itself: memory may be realized in several places.
+    """
+    allocated: dict[int, Stmt] = {}
+    for node in [*walk(root, parts=_outside_of_regions)]:
+        if isinstance(node, BufferRealize):
+            buffer = local[id(node)]
+            region = _Region(node.buffer, buffer, from_start(node.bounds))
+            body = yield _lowered(node.body, {**around, node.buffer.data: region}, local)
+            allocated[id(node)] = Allocate(buffer, body)
+
+    def rule(node: Any) -> Any:
+        if isinstance(node, BufferRealize):
+            return allocated[id(node)]
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data in around:
+            return around[node.buffer.data].moved(node)
         return None
-    local = local_buffer(node, ranges)
-    return Allocate(local, rebased(node.body, node.buffer, local, from_start(node.bounds)))
+
+    return bottom_up(root, rule, _outside_of_regions)
+
+
+def _outside_of_regions(node: Any) -> Sequence[Any]:
+    return () if isinstance(node, BufferRealize) else children(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A part of a buffer that has a buffer of its own, with its elements at `place`."""
+
+    whole: Buffer
+    local: Buffer
+    place: Callable[[Indices], Indices]
+
+    def moved(self, node: BufferLoad | BufferStore) -> BufferLoad | BufferStore | None:
+        """An access to the whole as one to the part; None where it is to a view of the memory."""
+        if node.buffer is not self.whole and node.buffer != self.whole:
+            return None
+        if isinstance(node, BufferLoad):
+            return BufferLoad(self.local, self.place(node.indices), node.predicate)
+        return BufferStore(self.local, node.value, self.place(node.indices), node.predicate)
 
 
 def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
@@ -79,20 +129,13 @@ def rebased(
     body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
 ) -> Stmt:
     """`body` with accesses to `whole` made to `local`, at `place` of their indices."""
+    region = _Region(whole, local, place)
 
     def rule(node: Any) -> Any:
-        match node:
-            case BufferLoad(buffer, indices, predicate) if _is_region(buffer, whole):
-                return BufferLoad(local, place(indices), predicate)
-            case BufferStore(buffer, value, indices, predicate) if _is_region(buffer, whole):
-                return BufferStore(local, value, place(indices), predicate)
-        return None
+        is_access = isinstance(node, BufferLoad | BufferStore) and node.buffer.data is whole.data
+        return region.moved(node) if is_access else None
 
     return bottom_up(body, rule)
-
-
-def _is_region(buffer: Buffer, whole: Buffer) -> bool:
-    return buffer is whole or (buffer.data is whole.data and buffer == whole)
 
 
 def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.language.expr import index_value
+from tecomp.ir.language.stmt import BufferRealize, PrimFunc, Range, seq
+from tecomp.ir.parsing.parser import parse
 from tecomp.lowering.storage.allocations import lower_storage
 
 Check = Callable[..., PrimFunc]
@@ -103,3 +106,36 @@ def f(A: Buffer("float32", (8,))):
         for j in range(8):
             A[j] = T[0, 7 - j]
 """, flat=False)
+
+
+def test_one_buffer_in_two_regions() -> None:
+    """Copies of a loop realize the same buffer, each in its own region; one index is in both."""
+    func = parse("""
+def f(A: Buffer("float32", (12,)), B: Buffer("float32", (12,))):
+    with BufferRealize(Buffer("float32", (12,)), bounds=((4, 4),)) as T:
+        with BufferRealize(Buffer("float32", (12,)), bounds=((2, 9),)) as U:
+            for i in range(4):
+                T[i + 4] = A[i + 4]
+                U[i + 4] = T[i + 4]
+                B[i + 4] = T[i + 4] + U[i + 4]
+""")
+    realized = func.body
+    assert isinstance(realized, BufferRealize)
+    other = replace(realized, bounds=(Range(index_value(0), index_value(12)),))
+    lowered = lower_storage(replace(func, body=seq(realized, other)))
+
+    assert f"{lowered}\n" == '''\
+def f(A: Buffer("float32", (12,)), B: Buffer("float32", (12,))):
+    with Allocate(Buffer("float32", (4,))) as T:
+        with Allocate(Buffer("float32", (9,))) as U:
+            for i in range(4):
+                T[i] = A[i + 4]
+                U[i + 2] = T[i]
+                B[i + 4] = T[i] + U[i + 2]
+    with Allocate(Buffer("float32", (12,))) as T:
+        with Allocate(Buffer("float32", (9,))) as U:
+            for i in range(4):
+                T[i + 4] = A[i + 4]
+                U[i + 2] = T[i + 4]
+                B[i + 4] = T[i + 4] + U[i + 2]
+'''
