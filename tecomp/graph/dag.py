@@ -66,13 +66,17 @@ def graph_of(
     moved = rebuilt(written, {}, change=lambda op: op if op in steps else with_plain_factors(op))
     outputs = [moved.get(x, x) for x in outputs]
     ops = [op for op in post_order([x.op for x in outputs]) if op not in known]
-    readers: dict[Operation, dict[Operation, None]] = {op: {} for op in ops}
-    for op in ops:
+    readers, origins = readers_of(ops), MappingProxyType(moved)
+    return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), readers, origins)
+
+
+def readers_of(operations: Sequence[Operation]) -> Mapping[Operation, tuple[Operation, ...]]:
+    """For operations and what they read, those of them that read it."""
+    readers: dict[Operation, dict[Operation, None]] = {op: {} for op in operations}
+    for op in operations:
         for tensor in op.input_tensors:
             readers.setdefault(tensor.op, {})[op] = None
-    listed = MappingProxyType({op: tuple(found) for op, found in readers.items()})
-    origins = MappingProxyType(moved)
-    return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), listed, origins)
+    return MappingProxyType({op: tuple(found) for op, found in readers.items()})
 
 
 def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.accesses import Access, Accesses, accesses
@@ -39,12 +39,16 @@ def border_of(group: Group) -> list[Tensor]:
     return [x for x in dict.fromkeys(reads) if x not in states]
 
 
-def groups_of(graph: Graph) -> tuple[Group, ...]:
+def groups_of(graph: Graph, apart: Container[Operation] = ()) -> tuple[Group, ...]:
     """Groups in an order in which each has what it reads.
 
     An operation joins the group of its readers if there is one such group, each of them reads an
     element where it computes one, and none needs all of a row before its own elements. What only
     says where an element is joins every group that reads it. The steps of a scan are part of it.
+
+    Args:
+        graph: the operations.
+        apart: those that are groups of their own, with the views that they read.
     """
     steps = steps_of_scans(graph.operations)
     homes: dict[Operation, dict[Operation, None]] = {}
@@ -56,8 +60,10 @@ def groups_of(graph: Graph) -> tuple[Group, ...]:
         if op in steps:
             found = {steps[op]: None}
         elif op in outputs:
-            found = {op: None} | (found if _is_view(op) else {})
-        elif not _is_view(op) and not (len(found) == 1 and all(_fits(op, r) for r in readers)):
+            found = {op: None} | (found if _is_view(op) and op not in apart else {})
+        elif op in apart or (not _is_view(op) and not (
+            len(found) == 1 and all(r not in apart and _fits(op, r) for r in readers)
+        )):  # fmt: skip
             found = {op: None}
         if op.reduce_axis and not all(_may_reduce(op, reductions[home]) for home in found):
             found = {op: None}

@@ -25,7 +25,7 @@ from tecomp.constraints.operation import View
 from tecomp.errors import LayoutError
 from tecomp.graph.assignment import Assignment, Factor, Table, minimise
 from tecomp.graph.candidates import candidates
-from tecomp.graph.dag import Graph
+from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.refusals import refusal
 from tecomp.graph.ways import (
     Machine,
@@ -98,6 +98,9 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         relayouts: copies of values in other layouts.
         certificate: how sure it is that none would be cheaper.
         seats: the same as `of`, and for views what they show.
+        shown: the views, which are in no memory of their own.
+        reads: for each operation what it reads a copy of, and in which layout.
+        copying: the operations that only bring a value to another layout.
         graph: the program.
     """
 
@@ -105,7 +108,14 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     relayouts: tuple[Copy, ...]
     certificate: Certificate
     seats: Mapping[Tensor, Seat]
+    shown: frozenset[Tensor]
+    reads: Mapping[Operation, tuple[tuple[Slot, Layout | None], ...]]
+    copying: frozenset[Operation]
     graph: Graph
+
+    def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:
+        """The copies of a value."""
+        return tuple(copy for copy in self.relayouts if copy.tensor is tensor)
 
     def __getitem__(self, tensor: Tensor) -> FixedTiledLayout:
         """Where a value is.
@@ -180,14 +190,18 @@ class _Problem:
         machine: where it is to run.
         values: where each value may lie.
         slots: what each operation reads.
+        opaque: the operations that no rule says anything of.
         ways: the combinations that each operation allows.
+        copying: those that bring a value to a layout that was asked for.
     """
 
     graph: Graph
     machine: Machine
     values: dict[Tensor, _Value]
     slots: dict[Operation, tuple[Slot, ...]]
+    opaque: frozenset[Operation]
     ways: dict[Operation, tuple[Way, ...]]
+    copying: set[Operation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +243,9 @@ def choose_layouts(
 def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Asked]) -> _Problem:
     values: dict[Tensor, _Value] = {}
     every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
-    slots = {op: slots_of(op, set(every)) for op in graph.operations}
+    steps = steps_of_scans(graph.operations)
+    opaque = frozenset(op for op in graph.operations if is_opaque(op) or op in steps)
+    slots = {op: slots_of(op, set(every), is_opaque=op in opaque) for op in graph.operations}
     readers: dict[Tensor, int] = {}
     for slot in (slot for own in slots.values() for slot in own):
         readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
@@ -237,12 +253,11 @@ def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Asked]) -> _
     for x in wanted:
         if x not in every:
             raise LayoutError(f"layouts: {x!r} is given a layout, and is no value of the program")
-    problem = _Problem(graph, machine, values, slots, {})
+    problem = _Problem(graph, machine, values, slots, opaque, {}, set())
     for x in (*graph.inputs, *graph.constants):
-        own = _layouts_of(x, wanted.get(x), machine)
-        asked, known = x in wanted, x in graph.constants
-        made = range(len(own)) if asked else range(len(_known(x, machine)) if known else 1)
-        values[x] = _Value((*own, *_others(x, own, machine)), tuple(made), known, readers.get(x, 0))
+        own, known = _layouts_of(x, wanted.get(x), machine), x in graph.constants
+        made = range(len(own) if known or x in wanted else 1)
+        values[x] = _Value(_seats(problem, x, own), tuple(made), known, readers.get(x, 0))
     for op in graph.operations:
         _add(problem, op, wanted, readers)
     return problem
@@ -255,23 +270,40 @@ def _add(
     values, machine = problem.values, problem.machine
     reads = [x for x in op.input_tensors if x in values]
     is_known = bool(reads) and all(values[x].is_known for x in reads)
-    shown = view_of(op)
+    shown = None if op in problem.opaque else view_of(op)
     if shown is not None and op.output(0) not in wanted and shown.tensor in values:
         x = op.output(0)
-        own, ways = _shown(op, values[shown.tensor].seats, _known(x, machine))
+        own, ways = _shown(op, values[shown.tensor].seats, _seats(problem, x, ()))
         made = tuple(dict.fromkeys(way.outs[0] for way in ways))
         values[x] = _Value(own, made, is_known, readers.get(x, 0))
         problem.ways[op] = ways
         return
     for x in op.outputs:
-        asked = wanted.get(x)
-        known: Sequence[Layout] = _layouts_of(x, asked, machine)
-        if asked is None:
-            known = _known(x, machine)[:1] if is_opaque(op) else _known(x, machine)
-        own = (*known, *_others(x, known, machine))
+        known = _layouts_of(x, wanted.get(x), machine)
+        if op in problem.opaque:
+            known = (_plain(x),)
+        own = _seats(problem, x, known)
         values[x] = _Value(own, tuple(range(len(known))), is_known, readers.get(x, 0))
+    if op in problem.opaque:
+        plain = tuple(values[s.tensor].seats.index(_plain(s.tensor)) for s in problem.slots[op])
+        problem.ways[op] = (Way((0,) * op.num_outputs, plain),)
+        return
     seats = {x: value.seats for x, value in values.items()}
     problem.ways[op] = _priced(op, machine.ways(op, problem.slots[op], seats), problem)
+
+
+def _seats(problem: _Problem, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
+    """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
+    found = dict.fromkeys((*own, *_known(tensor, problem.machine)))
+    if any(op in problem.opaque for op in problem.graph.readers.get(tensor.op, ())):
+        found.setdefault(_plain(tensor))
+    return tuple(found)
+
+
+def _plain(tensor: Tensor) -> Layout:
+    """The order of NumPy, in which all is read and written that no rule says anything of."""
+    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    return Layout.row_major(shape, tensor.dtype)
 
 
 def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way, ...]:
@@ -281,6 +313,7 @@ def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way,
     shown = view_of(op)
     if shown is None:
         return tuple(fit)
+    problem.copying.add(op)
     source, result = problem.values[shown.tensor], problem.values[op.output(0)]
     priced = []
     for way in fit:
@@ -326,12 +359,6 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
                 f"layouts: {tensor.name} has no layout on {machine.target.name}: {error}"
             ) from None
     return machine.known[key]
-
-
-def _others(
-    tensor: Tensor, own: Sequence[Layout], machine: Machine
-) -> Iterator[Layout]:
-    return (each for each in _known(tensor, machine) if each not in own)
 
 
 def _layouts_of(
@@ -454,9 +481,24 @@ def _layouts(problem: _Problem, choice: _Choice) -> Layouts:
     copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
     seats = {x: value.seats[taken[x].made] for x, value in values.items()}
     of = {x: seat if isinstance(seat, Layout) else seat.layout for x, seat in seats.items()}
+    reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.ways.items()}
+    views = {op for op in problem.ways if op not in problem.opaque and view_of(op) is not None}
+    asked = frozenset(op for op in views if op in problem.copying)
     return Layouts(
-        MappingProxyType(of), copies, certificate, MappingProxyType(seats), problem.graph
+        of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
+        reads, asked, problem.graph,
     )
+
+
+def _reads(
+    problem: _Problem, op: Operation, way: Way, taken: Mapping[Tensor, _State]
+) -> Iterator[tuple[Slot, Layout | None]]:
+    """What an operation reads, and the layout of the copy if it reads one."""
+    for slot, number in zip(problem.slots[op], way.inputs, strict=True):
+        seat = problem.values[slot.tensor].seats[number]
+        is_made = taken[slot.tensor].made == number
+        assert is_made or isinstance(seat, Layout)
+        yield slot, None if is_made or not isinstance(seat, Layout) else seat
 
 
 def _copies(

@@ -69,13 +69,15 @@ class Slot:
         )
 
 
-def slots_of(op: Operation, known: Container[Tensor]) -> tuple[Slot, ...]:
+def slots_of(
+    op: Operation, known: Container[Tensor], *, is_opaque: bool
+) -> tuple[Slot, ...]:
     """What an operation reads of some tensors.
 
     Two elements of one tensor may come from two layouts of it, as in `X[i, k] * X[j, k]`; where it
     reads more of them, they come from one. Tensors of indices may lie anyhow, and are left out.
     """
-    if is_opaque(op) or not isinstance(op, ComputeOp):
+    if is_opaque or not isinstance(op, ComputeOp):
         return tuple(Slot(x) for x in op.input_tensors if x in known)
     found: dict[Tensor, dict[tuple[str, ...], None]] = {}
     for load in loads_of(op.body[0]):
@@ -165,8 +167,6 @@ class Machine:
         Raises:
             LayoutError: it cannot be decided.
         """
-        if is_opaque(op):
-            return (Way((0,) * op.num_outputs, (0,) * len(slots)),)
         around = (op.output(0), *dict.fromkeys(slot.tensor for slot in slots))
         key = definition_key([op], op.input_tensors), *(
             tuple(map(key_of, seats[x])) for x in around
