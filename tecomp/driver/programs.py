@@ -26,6 +26,8 @@ def compile(
     target: str | Path | Target = "cpu",
     *,
     constants: Mapping[Tensor, Any] = MappingProxyType({}),
+    layouts: Mapping[Tensor, Any] = MappingProxyType({}),
+    relayouts: bool = True,
     name: str = "program",
 ) -> Any:
     """A program that computes tensors from others, all of its operations compiled as one.
@@ -36,6 +38,11 @@ def compile(
         target: the machine: its name, a description, or a path to one.
         constants: the values of placeholders that are the same in every call. What follows from
             them alone is computed now.
+        layouts: of values on the machine: a layout, `"default"` for the one that the machine has
+            for such a tensor, or a list of those to choose from. Other inputs come in the default,
+            everything else lies where relayouts cost least; callers have arrays of NumPy anyhow.
+        relayouts: whether values are brought to other layouts where their readers want that.
+            Without, layouts follow from those of the inputs.
         name: of it.
 
     Returns:
@@ -45,8 +52,8 @@ def compile(
         DefinitionError: an output needs what is neither computed nor given, something is given
             twice, or a size is no number.
         CallError: a constant has another shape or type than its placeholder.
+        LayoutError: the machine allows an operation no layouts, or none that go together.
         LowerError: an operation has no code.
-        TargetError: the machine is no processor.
 
     >>> import numpy as np
     >>> from tecomp import te
@@ -59,7 +66,10 @@ def compile(
     array([[0., 0., 0., 0.],
            [3., 3., 3., 3.]], dtype=float32)
     """
-    return _COMPILER.load()(outputs, inputs, target, constants=constants, name=name)
+    return _COMPILER.load()(
+        outputs, inputs, target, constants=constants, name=name, layouts=layouts,
+        relayouts=relayouts,
+    )
 
 
 def load(folder: str | PathLike[str]) -> Any:

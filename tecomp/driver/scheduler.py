@@ -7,11 +7,13 @@ loads that when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
+from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
 from tecomp.machine.descriptor import Target
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule
 
 _SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers")
@@ -23,7 +25,10 @@ def is_program(value: object) -> bool:
     return bool(values) and all(isinstance(each, Tensor) for each in values)
 
 
-def scheduled(outputs: Tensor | Sequence[Tensor], target: Target) -> Schedule:
-    """The schedule for results that come without one."""
-    made: Schedule = _SCHEDULER.load()(outputs, target)
+def scheduled(
+    outputs: Tensor | Sequence[Tensor], target: Target,
+    layouts: Mapping[Tensor, IndexMap] = MappingProxyType({}),
+) -> Schedule:
+    """The schedule for results that come without one, and tensors that lie in some layouts."""
+    made: Schedule = _SCHEDULER.load()(outputs, target, layouts)
     return made

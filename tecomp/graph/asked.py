@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import CallError, DefinitionError, TargetError
+from tecomp.errors import CallError, DefinitionError
+from tecomp.graph.candidates import Wanted, has_layouts
 from tecomp.ir.language.given import check_kind, check_list
 from tecomp.machine.descriptor import Target
 
@@ -27,6 +29,8 @@ class Asked:
         target: the machine.
         constants: what is the same in every call.
         name: of the program.
+        layouts: that values have on the machine, where the caller says so.
+        relayouts: whether values are brought to other layouts where their readers want that.
     """
 
     outputs: tuple[Tensor, ...]
@@ -34,6 +38,13 @@ class Asked:
     target: Target
     constants: Mapping[Tensor, Array]
     name: str
+    layouts: Mapping[Tensor, Wanted] = field(default_factory=dict)
+    relayouts: bool = True
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether the machine or the caller cares where values lie."""
+        return has_layouts(self.target) or bool(self.layouts)
 
 
 def asked_for(
@@ -42,20 +53,17 @@ def asked_for(
     target: str | Path | Target,
     constants: Mapping[Tensor, Any],
     name: str,
+    layouts: Mapping[Tensor, Wanted] = MappingProxyType({}),
+    *,
+    relayouts: bool = True,
 ) -> Asked:
     """The arguments of `tecomp.compile`, checked.
 
     Raises:
         DefinitionError: one of them is not of its kind.
         CallError: a constant has another shape or type than its tensor.
-        TargetError: the machine is no processor.
     """
     machine = target if isinstance(target, Target) else Target.load(target)
-    if machine.core is None:
-        raise TargetError(
-            f"compile: {machine.name} describes no core of a processor, and programs run on one so "
-            "far; build its kernels one by one"
-        )
     wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
     cure = "give an array for each placeholder"
     check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
@@ -63,7 +71,12 @@ def asked_for(
         check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(f"compile: the name of a program is an identifier, not {name!r}")
-    return Asked(tuple(wanted), tuple(inputs), machine, _arrays(constants), name)
+    cure = "give a layout for each tensor"
+    check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
+    check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
+    return Asked(
+        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts), relayouts
+    )
 
 
 def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:

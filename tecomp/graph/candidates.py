@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from tecomp.ir.algebra.extents import round_up
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.descriptions.machines import element_of
 from tecomp.layout.sticks.forms import StickFormat
 from tecomp.layout.sticks.stick import StickLayout
+from tecomp.layout.sticks.types import types_of
 from tecomp.machine.descriptor import Target, Tile
 from tecomp.machine.rules import LaneReduction
 from tecomp.poly.maps.index_map import IndexMap
 
 Shape = tuple[int, ...]
+Wanted: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['default']]"
+"""What a caller may ask for: a layout, that of the machine, or one of several."""
+
+
+def layouts_in(wanted: Wanted) -> list[Layout | Literal["default"]]:
+    """What a caller asks for, one by one."""
+    return [wanted] if isinstance(wanted, Layout | str) else list(wanted)
 
 
 def has_layouts(target: Target) -> bool:
@@ -36,9 +46,12 @@ def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]
     [[4, 512, 64], [8, 256, 64], [256, 512, 64]]
     """
     found: dict[Layout, None] = {}
-    if target.stick is not None:
+    if has_layouts(target):
+        element_of(target, dtype, None)
+    if _has_stick_layouts(target, dtype):
         found[StickLayout.for_target(target, shape, dtype)] = None
-    for dim in reversed(range(len(shape))):
+    dims = range(len(shape)) if has_layouts(target) else range(len(shape))[-1:]
+    for dim in reversed(dims):
         found.setdefault(along(target, shape, dtype, dim))
     if not found:
         found[_without_dimensions(target, dtype)] = None
@@ -55,11 +68,29 @@ def along(target: Target, shape: Shape, dtype: DType, dim: int) -> Layout:
         LayoutError: the machine does not store the type.
     """
     order = [*(k for k in range(len(shape)) if k != dim), dim]
-    if target.stick is not None:
+    if _has_stick_layouts(target, dtype):
         return _sticks(target, shape, dtype, order)
+    if target.stick is not None:
+        return _rows_of(max(target.stick.bytes // dtype.bytes, 1), shape, dtype, order)
     if target.tile is not None:
         return _tiles(target.tile, shape, dtype, order)
     return Layout.row_major(shape, dtype, order)
+
+
+def _has_stick_layouts(target: Target, dtype: DType) -> bool:
+    """Whether a machine keeps a type in its sticks in the format that sticks have for it."""
+    if target.stick is None or dtype not in target.formats:
+        return False
+    device, _ = types_of(dtype)
+    return device.storage.name in target.formats[dtype]
+
+
+def _rows_of(lanes: int, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
+    """Sticks of so many lanes, in which values are as they are."""
+    axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
+    *outer, last = (axes[dim] for dim in order)
+    results = *outer[1:], last // lanes, *outer[:1], last % lanes
+    return Layout.of(shape, dtype, IndexMap(axes, results))
 
 
 def _sticks(target: Target, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
@@ -89,7 +120,7 @@ def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layo
 
 def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
     """One element in lane 0 of each stick, or of each row of a tile."""
-    if target.stick is not None:
+    if _has_stick_layouts(target, dtype):
         order = list(range(len(shape)))
         return StickLayout.for_target(
             target, shape, dtype, order, StickFormat.Sparse, size=shape

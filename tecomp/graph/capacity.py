@@ -9,6 +9,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import CapacityError
 from tecomp.graph.memory import Plan, Value, bytes_of, plan_memory
 from tecomp.ir.language.text import counted
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.memory import Memory
 
 
@@ -18,6 +19,7 @@ def check_fits(
     passed: Sequence[Tensor],
     lifetimes: Mapping[Tensor, tuple[int, int]],
     plan: Plan,
+    stored: Mapping[Tensor, Layout],
 ) -> None:
     """Refuse a program whose values take more than there is.
 
@@ -27,6 +29,7 @@ def check_fits(
         passed: inputs, outputs and constants, which are there all the time.
         lifetimes: of each value between kernels the first and the last kernel that needs it.
         plan: where these are.
+        stored: the layouts of those that are not in the order of NumPy.
 
     Raises:
         CapacityError: names what is needed where most is, and the least that has to go.
@@ -43,7 +46,7 @@ def check_fits(
     if live:
         named = ", ".join(f"{value.tensor.name} ({value.bytes})" for value in live)
         message += f", where {named} are needed at one time"
-    raise CapacityError(f"{message}; {_cure(lifetimes, live, capacity - outside)}")
+    raise CapacityError(f"{message}; {_cure(lifetimes, live, capacity - outside, stored)}")
 
 
 def _at_peak(plan: Plan) -> list[Value]:
@@ -55,27 +58,29 @@ def _at_peak(plan: Plan) -> list[Value]:
 
 
 def _cure(
-    lifetimes: Mapping[Tensor, tuple[int, int]], live: Sequence[Value], room: int
+    lifetimes: Mapping[Tensor, tuple[int, int]], live: Sequence[Value], room: int,
+    stored: Mapping[Tensor, Layout],
 ) -> str:
     """The fewest bytes of the values at the peak without which the others fit."""
     if room < 0:
         return f"make what is passed smaller by {counted(-room, 'byte')}"
     smallest_first = sorted(live, key=lambda value: value.bytes)
     for value in smallest_first:
-        if _fits(lifetimes, [value], room):
+        if _fits(lifetimes, [value], room, stored):
             return f"without {value.tensor.name} it fits: make it smaller, or compute it again"
     gone: list[Value] = []
     for value in reversed(smallest_first):
         gone.append(value)
-        if _fits(lifetimes, gone, room):
+        if _fits(lifetimes, gone, room, stored):
             names = ", ".join(each.tensor.name for each in gone)
             return f"without {names} it fits: make them smaller, or compute them again"
     return "other values take more than there is, too: cut the program in several"
 
 
 def _fits(
-    lifetimes: Mapping[Tensor, tuple[int, int]], gone: Sequence[Value], room: int
+    lifetimes: Mapping[Tensor, tuple[int, int]], gone: Sequence[Value], room: int,
+    stored: Mapping[Tensor, Layout],
 ) -> bool:
     without = {value.tensor for value in gone}
     left = {tensor: life for tensor, life in lifetimes.items() if tensor not in without}
-    return plan_memory(left, ALIGNMENT).bytes <= room
+    return plan_memory(left, ALIGNMENT, stored).bytes <= room

@@ -13,6 +13,7 @@ from typing import Any
 
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.asked import asked_for
+from tecomp.graph.candidates import Wanted
 from tecomp.graph.kept import keep, kept
 from tecomp.graph.program import Program
 from tecomp.graph.saved import load
@@ -26,9 +27,11 @@ def compile_program(
     *,
     constants: Mapping[Tensor, Any],
     name: str,
+    layouts: Mapping[Tensor, Wanted],
+    relayouts: bool,
 ) -> Program:
     """What `tecomp.compile` gives; its arguments and errors are described there."""
-    asked = asked_for(outputs, inputs, target, constants, name)
+    asked = asked_for(outputs, inputs, target, constants, name, layouts, relayouts=relayouts)
     found = kept(asked)
     if found is not None:
         return Program(asked, found, lambda: _steps().details_of(asked))

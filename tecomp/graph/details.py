@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tecomp.compute.tensor import Tensor
 from tecomp.driver.parts import Part
 from tecomp.graph.groups import Group, border_of
+from tecomp.graph.layouts import Layouts
 from tecomp.graph.memory import Plan, bytes_of
 from tecomp.graph.report import KernelReport, ProgramReport
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.model.report import Report
 
 
@@ -31,10 +35,14 @@ class Details:
     Attributes:
         kernels: the calls of kernels, in order.
         memory: where the values between kernels lie.
+        layouts: of all values; none if the machine does not care.
+        stored: the layouts of those in memory that are not in the order of NumPy.
     """
 
     kernels: tuple[Call, ...]
     memory: Plan
+    layouts: Layouts | None
+    stored: Mapping[Tensor, Layout]
 
     def report(self, name: str, target: str, constants: int, *, measure: bool) -> ProgramReport:
         """What the program costs.
@@ -53,16 +61,21 @@ class Details:
             if id(call.part) not in costs:
                 seconds = call.part.measured() if measure else None
                 costs[id(call.part)] = call.part.report(), seconds
-        kernels = tuple(_kernel_report(call, *costs[id(call.part)]) for call in self.kernels)
+        kernels = tuple(
+            _kernel_report(call, self.stored, *costs[id(call.part)]) for call in self.kernels
+        )
         return ProgramReport(
             name, target, kernels, len(costs), self.memory.bytes, self.memory.lower_bound, constants
         )
 
 
-def _kernel_report(call: Call, report: Report, seconds: float | None) -> KernelReport:
+def _kernel_report(
+    call: Call, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None
+) -> KernelReport:
     group = call.group
-    reads = sum(map(bytes_of, border_of(group)))
+    reads = sum(bytes_of(x, stored) for x in border_of(group))
     return KernelReport(
         group.result.name, tuple(op.name for op in group.operations), reads,
-        sum(map(bytes_of, group.result.outputs)), report.seconds, report.bound_by, seconds,
+        sum(bytes_of(x, stored) for x in group.result.outputs), report.seconds, report.bound_by,
+        seconds,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -17,7 +17,9 @@ from tecomp.driver.scheduler import scheduled
 from tecomp.graph.constants import fold
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.keys import definition_key
+from tecomp.graph.memory import plain_layout
 from tecomp.ir.language.text import identifier
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 
 
@@ -56,10 +58,12 @@ class Kernels:
     Attributes:
         target: the machine.
         begin: called with each module as soon as there is one.
+        stored: the layouts of values that are not in the order of NumPy.
     """
 
     target: Target
     begin: Callable[[ModuleText], None]
+    stored: Mapping[Tensor, Layout]
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
@@ -71,7 +75,11 @@ class Kernels:
             constants: what is the same in every call of it.
         """
         border = border_of(group)
-        folding = "".join(str(int(x in constants)) for x in border)
+        if self.target.core is None:
+            constants = ()  # What is in the memory of a core is there for a call.
+        around = (*border, *group.result.outputs)
+        lying = repr([str(self.stored[x].index_map) if x in self.stored else "" for x in around])
+        folding = "".join(str(int(x in constants)) for x in border) + lying
         key = folding + definition_key(group.operations, border)
         if key in self._known and self._known[key].part.has_places:
             # An error at run time says where the user wrote what fails.
@@ -86,7 +94,14 @@ class Kernels:
         own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
         moved = rebuilt(group.operations, own)
         results = [moved.get(x, x) for x in group.result.outputs]
-        schedule = scheduled(results, self.target)
+        passed = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
+        # A machine that is run here keeps values in the types of the host, in layouts of its own
+        # where nothing is said.
+        maps = {
+            new: (self.stored.get(x) or plain_layout(x)).index_map for x, new in passed
+            if x in self.stored or self.target.core is None
+        }
+        schedule = scheduled(results, self.target, maps)
         args = [*own.values(), *results]
         asked = Build(schedule, args, group.result.name, self.target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])

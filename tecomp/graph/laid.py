@@ -1,8 +1,8 @@
 """A program whose operations read and write values in layouts: with copies to and from them.
 
-Callers have their arrays in the order of NumPy. What a machine wants otherwise is copied when a call
-begins, or once where it is a constant, and results are copied when it ends; relayouts are copies
-between two layouts. All of these are operations of the program like others, each a kernel.
+Callers have their arrays in the order of NumPy. What a machine wants otherwise is copied when a
+call begins, or once where it is a constant, and results are copied when it ends; relayouts are
+copies between two layouts. All of these are operations of the program, each a kernel.
 """
 
 from __future__ import annotations
@@ -145,4 +145,5 @@ class _Making:
 def is_plain(layout: Layout) -> bool:
     """Whether elements are where arrays of NumPy have them."""
     index_map = layout.index_map
-    return tuple(index_map.final_indices) == tuple(index_map.initial_indices)
+    axes, places = index_map.initial_indices, index_map.final_indices
+    return len(axes) == len(places) and all(a is b for a, b in zip(axes, places, strict=True))

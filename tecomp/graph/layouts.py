@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,8 +23,9 @@ from tecomp.compute.tensor import Tensor
 from tecomp.constraints.operation import View
 from tecomp.errors import LayoutError
 from tecomp.graph.assignment import Assignment, Factor, Table, minimise
-from tecomp.graph.candidates import candidates
+from tecomp.graph.candidates import Wanted, candidates, layouts_in
 from tecomp.graph.dag import Graph, steps_of_scans
+from tecomp.graph.memory import plain_layout
 from tecomp.graph.refusals import refusal
 from tecomp.graph.ways import (
     Machine,
@@ -45,9 +45,6 @@ from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import row_major
 from tecomp.machine.descriptor import Target
-
-Asked: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['default']]"
-"""What a caller may ask for: a layout, that of the machine, or one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +213,7 @@ class _Choice:
 def choose_layouts(
     graph: Graph,
     target: Target,
-    given: Mapping[Tensor, Asked] = MappingProxyType({}),
+    given: Mapping[Tensor, Wanted] = MappingProxyType({}),
     *,
     relayouts: bool = True,
 ) -> Layouts:
@@ -240,7 +237,7 @@ def choose_layouts(
     return _layouts(problem, choice)
 
 
-def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Asked]) -> _Problem:
+def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Wanted]) -> _Problem:
     values: dict[Tensor, _Value] = {}
     every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
     steps = steps_of_scans(graph.operations)
@@ -264,7 +261,7 @@ def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Asked]) -> _
 
 
 def _add(
-    problem: _Problem, op: Operation, wanted: Mapping[Tensor, Asked], readers: Mapping[Tensor, int]
+    problem: _Problem, op: Operation, wanted: Mapping[Tensor, Wanted], readers: Mapping[Tensor, int]
 ) -> None:
     """What an operation makes, where that may lie, and the ways in which it does."""
     values, machine = problem.values, problem.machine
@@ -281,11 +278,12 @@ def _add(
     for x in op.outputs:
         known = _layouts_of(x, wanted.get(x), machine)
         if op in problem.opaque:
-            known = (_plain(x),)
+            known = (plain_layout(x),)
         own = _seats(problem, x, known)
         values[x] = _Value(own, tuple(range(len(known))), is_known, readers.get(x, 0))
     if op in problem.opaque:
-        plain = tuple(values[s.tensor].seats.index(_plain(s.tensor)) for s in problem.slots[op])
+        reads = [slot.tensor for slot in problem.slots[op]]
+        plain = tuple(values[x].seats.index(plain_layout(x)) for x in reads)
         problem.ways[op] = (Way((0,) * op.num_outputs, plain),)
         return
     seats = {x: value.seats for x, value in values.items()}
@@ -296,14 +294,8 @@ def _seats(problem: _Problem, tensor: Tensor, own: Sequence[Layout]) -> tuple[La
     """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
     found = dict.fromkeys((*own, *_known(tensor, problem.machine)))
     if any(op in problem.opaque for op in problem.graph.readers.get(tensor.op, ())):
-        found.setdefault(_plain(tensor))
+        found.setdefault(plain_layout(tensor))
     return tuple(found)
-
-
-def _plain(tensor: Tensor) -> Layout:
-    """The order of NumPy, in which all is read and written that no rule says anything of."""
-    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
-    return Layout.row_major(shape, tensor.dtype)
 
 
 def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way, ...]:
@@ -362,13 +354,14 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
 
 
 def _layouts_of(
-    tensor: Tensor, asked: Asked | None, machine: Machine
+    tensor: Tensor, asked: Wanted | None, machine: Machine
 ) -> tuple[Layout, ...]:
     """The layouts that a caller asks for, the machine's own if for none."""
     if asked is None:
         return _known(tensor, machine)
-    every = [asked] if isinstance(asked, Layout | str) else list(asked)
-    found = tuple(_known(tensor, machine)[0] if each == "default" else each for each in every)
+    found = tuple(
+        _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
+    )
     for layout in found:
         if not isinstance(layout, Layout):
             raise LayoutError(

@@ -19,6 +19,7 @@ from tecomp.graph.memory import Plan, bytes_of
 from tecomp.graph.native import Native
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.stmt import Buffer
+from tecomp.layout.descriptions.layout import Layout
 
 Step = tuple[Part, Sequence[Given | Held]]
 
@@ -30,6 +31,7 @@ def native_of(
     known: frozenset[Tensor],
     plan: Plan,
     codes: Codes,
+    stored: Mapping[Tensor, Layout],
 ) -> Native:
     """The machine code of a program.
 
@@ -40,11 +42,12 @@ def native_of(
         known: what follows from constants alone, and is computed once.
         plan: where the values between kernels are.
         codes: where the machine code of the kernels is made.
+        stored: the layouts of values that are not in the order of NumPy.
     """
     passed = (*graph.inputs, *graph.outputs)
     where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(passed)}
     where |= {value.tensor: Held(value.offset) for value in plan.values}
-    steps = _Steps(frozenset(graph.constants), known, where, len(passed))
+    steps = _Steps(frozenset(graph.constants), known, where, len(passed), stored)
     for group, kernel in kernels:
         steps.add(group, kernel)
     params = [_buffer(tensor) for tensor in passed]
@@ -72,6 +75,7 @@ class _Steps:
         known: what follows from it alone, and that itself.
         where: what the caller passes to calls, and the values between kernels.
         last: position of the argument of calls that is the memory of constants.
+        stored: the layouts of values that are not in the order of NumPy.
         room: the places in that memory.
         once: what runs when constants are laid out: its first argument is that memory.
         each: what runs in each call.
@@ -83,6 +87,7 @@ class _Steps:
     known: frozenset[Tensor]
     where: Mapping[Tensor, Given | Held]
     last: int
+    stored: Mapping[Tensor, Layout]
     room: Room = field(default_factory=lambda: Room(ALIGNMENT))
     once: list[Step] = field(default_factory=list)
     each: list[Step] = field(default_factory=list)
@@ -116,13 +121,13 @@ class _Steps:
         """Where a value is when constants are laid out."""
         if tensor in self.constants:
             return Given(self.sources.setdefault(tensor, len(self.sources) + 1))
-        return Given(0, self.room.offset(tensor, bytes_of(tensor)))
+        return Given(0, self.room.offset(tensor, bytes_of(tensor, self.stored)))
 
     def _each(self, tensor: Tensor) -> Given | Held:
         """Where a value is in a call."""
         if tensor not in self.known:
             return self.where[tensor]
-        offset = self.room.offset(tensor, bytes_of(tensor))
+        offset = self.room.offset(tensor, bytes_of(tensor, self.stored))
         if tensor in self.constants:
             self.copied[tensor] = offset
         return Given(self.last, offset)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
 from tecomp.ir.algebra.extents import round_up
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.storage.spans import Span, most_at_once, places_of
 
 
@@ -59,15 +61,20 @@ def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[in
     return found
 
 
-def plan_memory(lifetimes: Mapping[Tensor, tuple[int, int]], alignment: int) -> Plan:
+def plan_memory(
+    lifetimes: Mapping[Tensor, tuple[int, int]],
+    alignment: int,
+    stored: Mapping[Tensor, Layout] = MappingProxyType({}),
+) -> Plan:
     """Offsets of values, no two of which share a byte while both are needed.
 
     Args:
         lifetimes: of each value the first and the last kernel that needs it.
         alignment: bytes that each offset is a multiple of.
+        stored: the layouts of those that are not in the order of NumPy.
     """
     spans = [
-        Span(round_up(max(bytes_of(tensor), 1), alignment), alignment, first, last)
+        Span(round_up(max(bytes_of(tensor, stored), 1), alignment), alignment, first, last)
         for tensor, (first, last) in lifetimes.items()
     ]
     values = [
@@ -79,6 +86,13 @@ def plan_memory(lifetimes: Mapping[Tensor, tuple[int, int]], alignment: int) -> 
     return Plan(tuple(values), total, most_at_once(spans))
 
 
-def bytes_of(tensor: Tensor) -> int:
-    """Bytes of a tensor whose sizes are numbers."""
+def bytes_of(tensor: Tensor, stored: Mapping[Tensor, Layout] = MappingProxyType({})) -> int:
+    """Bytes of a tensor whose sizes are numbers, with the padding of its layout."""
+    if tensor in stored:
+        return stored[tensor].num_places * tensor.dtype.bytes
     return prod(n for n in tensor.shape if isinstance(n, int)) * tensor.dtype.bytes
+
+
+def plain_layout(tensor: Tensor) -> Layout:
+    """The order of NumPy."""
+    return Layout.row_major([n for n in tensor.shape if isinstance(n, int)], tensor.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,23 @@ from tecomp.ir.language.text import counted
 if TYPE_CHECKING:
     # What a program is made of is loaded by those who look at it.
     from tecomp.graph.details import Call, Details
+    from tecomp.graph.layouts import Layouts
     from tecomp.graph.memory import Plan
     from tecomp.graph.report import ProgramReport
 
 
 def _again(asked: Asked) -> Program:
     program: Program = compile(
-        asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name
+        asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name,
+        layouts=asked.layouts, relayouts=asked.relayouts,
     )
     return program
+
+
+def _plain_layouts(asked: Asked) -> Layouts:
+    """The layouts on a machine that does not care: all are in the order of NumPy."""
+    made: Layouts = import_module("tecomp.graph.steps").layouts_of(asked)
+    return made
 
 
 class Program:
@@ -69,6 +78,11 @@ class Program:
     def kernels(self) -> tuple[Call, ...]:
         """The calls of kernels, in order."""
         return self.details.kernels
+
+    @property
+    def layouts(self) -> Layouts:
+        """Where each value is: `program.layouts[T]`; with the relayouts, and a certificate."""
+        return self.details.layouts or _plain_layouts(self._asked)
 
     @property
     def memory(self) -> Plan:

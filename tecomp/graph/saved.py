@@ -43,6 +43,11 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
         CacheError: there is something else, or nothing can be written.
     """
     place = Path(folder)
+    if asked.layouts:
+        raise CacheError(
+            f"save: {asked.name} was compiled for layouts that its caller said, which no file "
+            "holds; compile it where it runs"
+        )
     if place.exists() and not _may_be_replaced(place):
         raise CacheError(f"save: {place} is there, and no saved program; give another folder")
     part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")

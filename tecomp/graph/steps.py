@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.codegen.runtime.structures import ALIGNMENT
+from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.codes import codes
 from tecomp.driver.progress import progress
@@ -16,16 +17,25 @@ from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.details import Call, Details
 from tecomp.graph.groups import Group, groups_of
 from tecomp.graph.kernels import GroupKernel, Kernels
+from tecomp.graph.laid import laid
+from tecomp.graph.layouts import Layouts, choose_layouts
 from tecomp.graph.linking import native_of
 from tecomp.graph.memory import Plan, lifetimes_of, plan_memory
 from tecomp.graph.native import Native
+from tecomp.layout.descriptions.layout import Layout
 
 
 def details_of(asked: Asked) -> Details:
     """What a program is made of, without its machine code."""
     outline = _outline(asked)
-    kernels = Kernels(asked.target, lambda _: None)
+    kernels = Kernels(asked.target, lambda _: None, outline.stored)
     return _details(outline, [kernels.of(group, outline.known) for group in outline.groups])
+
+
+def layouts_of(asked: Asked) -> Layouts:
+    """The layouts of a program."""
+    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
+    return choose_layouts(graph, asked.target, asked.layouts, relayouts=asked.relayouts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +47,16 @@ class _Outline:
         groups: those that become a kernel each, in the order in which they run.
         known: what follows from constants alone, and is computed once.
         plan: where the values between kernels are.
+        layouts: of all values, if the machine cares.
+        stored: the layouts of those in memory that are not in the order of NumPy.
     """
 
     graph: Graph
     groups: tuple[Group, ...]
     known: frozenset[Tensor]
     plan: Plan
+    layouts: Layouts | None
+    stored: Mapping[Tensor, Layout]
 
     def runs_once(self, group: Group) -> bool:
         """Whether a group is computed when constants are laid out."""
@@ -51,16 +65,21 @@ class _Outline:
 
 def _outline(asked: Asked) -> _Outline:
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
-    groups = groups_of(graph)
+    layouts, apart, stored = None, frozenset[Operation](), dict[Tensor, Layout]()
+    if asked.is_laid_out:
+        layouts = layouts_of(asked)
+        made = laid(layouts)
+        graph, apart, stored = made.graph, made.apart, dict(made.stored)
+    groups = groups_of(graph, apart)
     known = known_once(graph, groups)
     each = [group for group in groups if not known.issuperset(group.result.outputs)]
     lifetimes = lifetimes_of(graph, each)
-    plan = plan_memory(lifetimes, ALIGNMENT)
+    plan = plan_memory(lifetimes, ALIGNMENT, stored)
     memory = asked.target.memories.get("global")
     if memory is not None:
         passed = (*graph.inputs, *graph.outputs, *graph.constants)
-        check_fits(asked.name, memory, passed, lifetimes, plan)
-    return _Outline(graph, groups, known, plan)
+        check_fits(asked.name, memory, passed, lifetimes, plan, stored)
+    return _Outline(graph, groups, known, plan, layouts, stored)
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:
@@ -68,16 +87,17 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
     outline = _outline(asked)
     found: list[GroupKernel] = []
     with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
-        kernels = Kernels(asked.target, made.add)
+        kernels = Kernels(asked.target, made.add, outline.stored)
         for group in outline.groups:
             found.append(kernels.of(group, outline.known))
             shown.step()
         pairs = list(zip(outline.groups, found, strict=True))
-        native = native_of(asked.name, outline.graph, pairs, outline.known, outline.plan, made)
+        native = native_of(asked.name, outline.graph, pairs, outline.known, outline.plan, made,
+                           outline.stored)
     return native, _details(outline, found)
 
 
 def _details(outline: _Outline, kernels: Sequence[GroupKernel]) -> Details:
     pairs = zip(outline.groups, kernels, strict=True)
     calls = [Call(group, k.part) for group, k in pairs if not outline.runs_once(group)]
-    return Details(tuple(calls), outline.plan)
+    return Details(tuple(calls), outline.plan, outline.layouts, outline.stored)

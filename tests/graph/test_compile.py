@@ -311,16 +311,6 @@ def test_statements_of_the_user_cannot_change_what_others_read() -> None:
     assert error.value.message == "te.extern E: fcompute stores to the input B"
 
 
-def test_machines_with_scratchpads_have_no_programs_yet() -> None:
-    with pytest.raises(tecomp.TargetError) as error:
-        tecomp.compile(B, [A], "stick128")
-
-    assert error.value.message == (
-        "compile: stick128 describes no core of a processor, and programs run on one so far; build "
-        "its kernels one by one"
-    )
-
-
 def test_what_follows_from_constants_is_computed_once() -> None:
     X, W, Y = layers(1)
     scale = te.placeholder((SIZE,), name="scale")

@@ -1,0 +1,162 @@
+"""Programs on machines that care where values lie: numbers, layouts and relayouts."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import StickLayout, te
+from tecomp.errors import LayoutError
+
+HALF = "float16"
+random = np.random.default_rng(0)
+
+
+def transposed_sum() -> tuple[te.Tensor, te.Tensor, te.Tensor, te.Tensor]:
+    """`A.t() + X`, whose readers want one of them in other sticks."""
+    A, X = te.placeholder((70, 40), HALF, name="A"), te.placeholder((40, 70), HALF, name="X")
+    T = te.compute((40, 70), lambda i, j: A[j, i], name="T")
+    Y = te.compute((40, 70), lambda i, j: T[i, j] + X[i, j], name="Y")
+    return A, X, T, Y
+
+
+def half(*shape: int) -> np.ndarray[Any, Any]:
+    return random.integers(-4, 5, shape).astype(HALF)
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+def test_a_relayout_is_a_kernel(machine: str) -> None:
+    A, X, T, Y = transposed_sum()
+    program = tecomp.compile(Y, [A, X], machine)
+    a, x = half(70, 40), half(40, 70)
+
+    np.testing.assert_array_equal(program(a, x), a.T + x)
+    (relayout,) = program.layouts.relayouts
+    assert relayout.elements == program.layouts.certificate.cost == 2800
+    names = [call.group.result.name for call in program.kernels]
+    assert f"{relayout.tensor.name}_relaid" in names
+    assert program.layouts[T].size == (40, 70)
+
+
+def test_layouts_print_as_the_document_has_them() -> None:
+    A, X, _, Y = transposed_sum()
+    layouts = tecomp.compile(Y, [A, X], "stick128").layouts
+    lines = str(layouts).splitlines()
+
+    assert str(layouts[A]) == (
+        "FixedTiledLayout(size=[70, 40], stride=[40, 1], device_layout=SpyreTensorLayout("
+        "device_size=[1, 128, 64], dim_map =[1, 0, 1], num_stick_dims=1, "
+        "format=StickFormat.Dense, device_dtype=DataFormats.SEN169_FP16))"
+    )
+    assert lines[0] == f"A: {layouts[A]}"
+    assert lines[-1] == (
+        "relayouts move 2,800 elements, at least 2,800 have to be (variable elimination along a "
+        "tree decomposition, exact)"
+    )
+    assert [x.name for x in layouts] == ["A", "X", "T", "Y"]
+    other = te.placeholder((3,), name="other")
+    with pytest.raises(LayoutError) as error:
+        layouts[other]
+    assert error.value.message == (
+        "layouts: Tensor(other, shape=(3,), dtype=float32) is no value of the program; these are "
+        "A, X, T, Y"
+    )
+
+
+def test_given_layouts() -> None:
+    A, X, _, Y = transposed_sum()
+    across = StickLayout((128, 40), HALF, [1, 0], size=(70, 40))
+    a, x = half(70, 40), half(40, 70)
+    program = tecomp.compile(Y, [A, X], "stick128", layouts={A: across})
+
+    assert program.layouts.certificate.cost == 0
+    assert program.layouts[A].device_layout is across
+    np.testing.assert_array_equal(program(a, x), a.T + x)
+    several = tecomp.compile(Y, [A, X], "stick128", layouts={A: ["default", across], X: "default"})
+    assert several.layouts[A].device_layout is across
+
+
+def test_constants_come_in_any_layout() -> None:
+    A, X, _, Y = transposed_sum()
+    a, x = half(70, 40), half(40, 70)
+    program = tecomp.compile(Y, [X], "stick128", constants={A: a})
+
+    assert program.layouts.certificate.cost == 0
+    np.testing.assert_array_equal(program(x), a.T + x)
+
+
+def test_propagation_alone() -> None:
+    A, X, _, Y = transposed_sum()
+    with pytest.raises(LayoutError) as error:
+        tecomp.compile(Y, [A, X], "stick128", relayouts=False)
+
+    assert error.value.message == (
+        "layouts: Y is infeasible on stick128: Y: its elements at (i=0, j=0) and (i=1, j=0) are at "
+        "[0, 0, 0] and [0, 0, 1], and those of X that they read at [0, 0, 0] and [0, 1, 0], which "
+        "are neither the next lane of one stick, at one offset in all sticks, nor one element "
+        "(rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable "
+        "for all operands that have one); a relayout of X to lambda i0, i1: [i0 // 64, i1, "
+        "i0 % 64] mends it"
+    )
+
+
+def test_what_no_rule_speaks_of() -> None:
+    """Scans and reductions of several values read and write in the order of NumPy."""
+    A = te.placeholder((6, 8), HALF, name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    total = te.compute((6,), lambda i: te.sum(A[i, k] * te.const(2, HALF), axis=k), name="total")
+    state = te.placeholder((6,), HALF, name="state")
+    start = te.compute((1,), lambda i: total[i], name="start")
+    step = te.compute((6,), lambda i: state[i - 1] + total[i], name="step")
+    summed = te.scan(start, step, state, name="summed")
+    Y = te.compute((6,), lambda i: summed[i] + total[i], name="Y")
+    a = half(6, 8)
+    program = tecomp.compile(Y, [A], "stick128", layouts={A: StickLayout((64, 64), HALF, [1, 0], size=(6, 8))})
+    rows = (a * 2).sum(1)
+
+    np.testing.assert_array_equal(program(a), rows.cumsum() + rows)
+
+
+def test_the_processor_has_one_layout() -> None:
+    A, X, T, Y = transposed_sum()
+    program = tecomp.compile(Y, [A, X])
+
+    assert program.layouts.certificate.cost == 0
+    assert program.layouts[T].stride == (1, 40)
+    assert str(program.layouts[A].device_layout.index_map).endswith("[index0, index1]")
+
+
+def test_programs_travel_with_their_layouts(tmp_path: Any) -> None:
+    A, X, _, Y = transposed_sum()
+    across = StickLayout((128, 40), HALF, [1, 0], size=(70, 40))
+    program = tecomp.compile(Y, [A, X], "stick128", layouts={A: across}, name="laid")
+    a, x = half(70, 40), half(40, 70)
+
+    assert copy.copy(program) is program
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(program))(a, x), a.T + x)
+    with pytest.raises(tecomp.CacheError) as error:
+        program.save(tmp_path / "laid")
+    assert error.value.message == (
+        "save: laid was compiled for layouts that its caller said, which no file holds; compile it "
+        "where it runs"
+    )
+
+
+@pytest.mark.parametrize(("layouts", "message"), [
+    ({"A": 3}, "layouts: A is given 3; give a layout, \"default\", or several of these"),
+    ({"A": []}, "layouts: A is given no layout to choose; give one or more"),
+    ({"A": StickLayout((64, 64), HALF)},
+     "layouts: A is float16[70, 40], and its layout is for float16[64, 64]; give one of its shape "
+     "and type"),
+])  # fmt: skip
+def test_bad_layouts(layouts: dict[str, Any], message: str) -> None:
+    A, X, _, Y = transposed_sum()
+    with pytest.raises(LayoutError) as error:
+        tecomp.compile(Y, [A, X], "stick128", layouts={A: layouts["A"]})
+
+    assert error.value.message == message
