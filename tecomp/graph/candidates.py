@@ -24,7 +24,7 @@ Wanted: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['de
 
 def layouts_in(wanted: Wanted) -> list[Layout | Literal["default"]]:
     """What a caller asks for, one by one."""
-    return [wanted] if isinstance(wanted, Layout | str) else list(wanted)
+    return list(wanted) if isinstance(wanted, list | tuple) else [wanted]  # type: ignore[list-item]
 
 
 def has_layouts(target: Target) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 import tecomp
 from tecomp import StickLayout, te
 from tecomp.errors import LayoutError
+from tecomp.graph.groups import border_of
+from tecomp.graph.memory import bytes_of
 
 HALF = "float16"
 random = np.random.default_rng(0)
@@ -25,6 +28,17 @@ def transposed_sum() -> tuple[te.Tensor, te.Tensor, te.Tensor, te.Tensor]:
     return A, X, T, Y
 
 
+def check_sizes(program: Any) -> None:
+    """What kernels take is as large as memory is planned for it."""
+    stored = program.details.stored
+    for call in program.kernels:
+        around = [*border_of(call.group), *call.group.result.outputs]
+        params = call.part.lowered.final.params
+        assert [prod(p.shape) * p.dtype.bytes for p in params] == [
+            bytes_of(x, stored) for x in around
+        ]
+
+
 def half(*shape: int) -> np.ndarray[Any, Any]:
     return random.integers(-4, 5, shape).astype(HALF)
 
@@ -36,6 +50,7 @@ def test_a_relayout_is_a_kernel(machine: str) -> None:
     a, x = half(70, 40), half(40, 70)
 
     np.testing.assert_array_equal(program(a, x), a.T + x)
+    check_sizes(program)
     (relayout,) = program.layouts.relayouts
     assert relayout.elements == program.layouts.certificate.cost == 2800
     names = [call.group.result.name for call in program.kernels]
@@ -96,12 +111,12 @@ def test_propagation_alone() -> None:
         tecomp.compile(Y, [A, X], "stick128", relayouts=False)
 
     assert error.value.message == (
-        "layouts: Y is infeasible on stick128: Y: its elements at (i=0, j=0) and (i=1, j=0) are at "
-        "[0, 0, 0] and [0, 0, 1], and those of X that they read at [0, 0, 0] and [0, 1, 0], which "
+        "layouts: Y is infeasible on stick128: Y: its elements at (i=0, j=0) and (i=0, j=1) are at "
+        "[0, 0, 0] and [0, 0, 1], and those of T that they read at [0, 0, 0] and [0, 1, 0], which "
         "are neither the next lane of one stick, at one offset in all sticks, nor one element "
         "(rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable "
-        "for all operands that have one); a relayout of X to lambda i0, i1: [i0 // 64, i1, "
-        "i0 % 64] mends it"
+        "for all operands that have one); a relayout of T to lambda i0, i1: [i1 // 64, i0, "
+        "i1 % 64] mends it"
     )
 
 
@@ -116,8 +131,10 @@ def test_what_no_rule_speaks_of() -> None:
     summed = te.scan(start, step, state, name="summed")
     Y = te.compute((6,), lambda i: summed[i] + total[i], name="Y")
     a = half(6, 8)
-    program = tecomp.compile(Y, [A], "stick128", layouts={A: StickLayout((64, 64), HALF, [1, 0], size=(6, 8))})
+    across = StickLayout((64, 64), HALF, [1, 0], size=(6, 8))
+    program = tecomp.compile(Y, [A], "stick128", layouts={A: across})
     rows = (a * 2).sum(1)
+    check_sizes(program)
 
     np.testing.assert_array_equal(program(a), rows.cumsum() + rows)
 
