@@ -29,6 +29,7 @@ LAYERS = [
     {"plugin"},
     {"__init__"},
     {"schedules"},
+    {"relayouts"},
     {"graph"},
     {"demo"},
     {"cli"},

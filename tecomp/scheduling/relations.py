@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import ceil_div, divisor
-from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value
+from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value, is_const
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
@@ -86,7 +86,7 @@ def recover(
         match relation:
             case Split(parent, outer, inner) if outer in values and inner in values:
                 start = part_start(relation, frames[parent].extent, values[outer])
-                values[parent] = start + values[inner]
+                values[parent] = _sum(start, values[inner])
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
                 rest = values[fused]
                 for part in reversed(parts[1:]):
@@ -180,10 +180,19 @@ def part_start(relation: Split, extent: Extent, part: Expr) -> Expr:
     min(6, n * 4)
     """
     factor = split_factor(relation, extent)
+    if is_const(part, 0):
+        return part
     if not is_shifted(relation, extent):
         return part * factor
     # In the order of isl's own case distinctions, so that differences to these vanish.
     return binary(BinOp.MIN, index_value(extent) - factor, part * factor)
+
+
+def _sum(a: Expr, b: Expr) -> Expr:
+    """`a + b`, where most are loops of one iteration."""
+    if is_const(a, 0):
+        return b
+    return a if is_const(b, 0) else a + b
 
 
 def is_shifted(relation: Relation, extent: Extent) -> bool:

@@ -5,13 +5,13 @@ Most stages that are computed as a whole are such. Sets make the same loops, but
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import ceil_div
-from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.language.stmt import For, ForKind, Stmt
+from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
+from tecomp.ir.language.stmt import For, ForKind, SeqStmt, Stmt
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.relations import Frame, Frames, is_shifted, recover
@@ -20,7 +20,7 @@ from tecomp.scheduling.state import Fuse, Split, StageState, Transform
 _AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 Index = Mapping[IterVar, Expr]
-"""The value of each axis of the tensor."""
+"""Values of loops, or of axes."""
 
 
 def counted(stage: StageState, body: Callable[[Index], Stmt]) -> Stmt | None:
@@ -28,36 +28,20 @@ def counted(stage: StageState, body: Callable[[Index], Stmt]) -> Stmt | None:
 
     Args:
         stage: a map.
-        body: makes the innermost statement.
+        body: makes the innermost statement from the axes of the tensor.
 
     Returns:
         The loops; None where sets have to be asked: an extent is no number or 0, loops follow a
         layout, or one that runs at once may be cut short.
     """
-    box = _Box.of(stage)
-    if box is None:
+    loops = Counted.of(stage)
+    if loops is None:
         return None
-    kinds, threads = loop_kinds(stage), grid_axes(stage)
-    loops: list[tuple[IterVar, Expr]] = []
-    values: dict[IterVar, Expr] = {}
-    for leaf in stage.leaves:
-        extent = box.count(leaf, box.values(values))
-        if extent is None or (not isinstance(extent, Const) and kinds.get(leaf) in _AT_ONCE):
-            return None
-        loops.append((leaf, extent))
-        is_one = isinstance(extent, Const) and extent.value == 1
-        values[leaf] = Const(0) if is_one else Var(leaf.name)
-    statement = body(box.values(values))
-    for leaf, extent in reversed(loops):
-        var = values[leaf]
-        if isinstance(var, Var):
-            kind = kinds.get(leaf, ForKind.SERIAL)
-            statement = For(var, Const(0), extent, kind, statement, threads.get(leaf, ""))
-    return statement
+    return loops.nest(stage.leaves, {}, lambda values: body(loops.index(values)))
 
 
 @dataclass(frozen=True)
-class _Box:
+class Counted:
     """The axes and loops of a stage, all of known extent.
 
     Attributes:
@@ -71,8 +55,8 @@ class _Box:
     made: Mapping[IterVar, Split]
 
     @classmethod
-    def of(cls, stage: StageState) -> _Box | None:
-        """Those of a stage; None if some are not such."""
+    def of(cls, stage: StageState) -> Counted | None:
+        """Those of a stage; None if some are not such, or run at once and may be cut short."""
         frames = {axis: Frame(axis.dom.min, axis.extent) for axis in stage.compute.loops}
         made: dict[IterVar, Split] = {}
         for relation in stage.relations:
@@ -86,8 +70,42 @@ class _Box:
             frames |= {axis: Frame(Const(0), axis.extent) for axis in new}
         if not all(isinstance(frame.extent, int) and frame.extent for frame in frames.values()):
             return None
-        box = cls(stage, frames, made)
-        return box if box._is_regular() else None
+        loops = cls(stage, frames, made)
+        return loops if loops._is_regular() and loops._are_in_order() else None
+
+    def nest(
+        self, leaves: Sequence[IterVar], values: Index, body: Callable[[Index], Stmt]
+    ) -> Stmt:
+        """Some of the loops, in order.
+
+        Args:
+            leaves: the loops.
+            values: those around them.
+            body: makes the innermost statement from the values of all these.
+        """
+        kinds, threads = loop_kinds(self.stage), grid_axes(self.stage)
+        made: list[For] = []
+        now = dict(values)
+        for leaf in leaves:
+            extent = self._count(leaf, now)
+            now[leaf] = var = Var(leaf.name)
+            if isinstance(extent, Const) and extent.value == 1:
+                now[leaf] = Const(0)
+                continue
+            kind = kinds.get(leaf, ForKind.SERIAL)
+            made.append(For(var, Const(0), extent, kind, SeqStmt(()), threads.get(leaf, "")))
+        statement = body(now)
+        for loop in reversed(made):
+            statement = replace(loop, body=statement)
+        return statement
+
+    def index(self, values: Index) -> Index:
+        """The axes, for values of all loops."""
+        relative = recover(self.stage.relations, self.frames, values, _no_layout)
+        return {
+            axis: value if is_const(base := self.frames[axis].base, 0) else base + value
+            for axis, value in relative.items()
+        }
 
     def _is_regular(self) -> bool:
         """Whether no loop that is cut short was fused or shifted, and no part is empty."""
@@ -100,6 +118,18 @@ class _Box:
                 whole = (relation.parent,) if is_shifted(relation, extent) else ()
             if any(map(self._is_short, whole)):
                 return False
+        return True
+
+    def _are_in_order(self) -> bool:
+        """Whether what is cut short does not run at once, and is inside of what cuts it."""
+        known: Index = {}
+        for leaf in self.stage.leaves:
+            if self._is_short(leaf):
+                split = self.made[leaf]
+                is_known = leaf is split.outer or split.outer in self.index(known)
+                if self.stage.marks.get(leaf) in _AT_ONCE or not is_known:
+                    return False
+            known = {**known, leaf: Const(0)}
         return True
 
     def _extent(self, axis: IterVar) -> int:
@@ -121,26 +151,17 @@ class _Box:
     def _factor(self, split: Split) -> int:
         return self._extent(split.inner)
 
-    def values(self, loops: Index) -> Index:
-        """All axes that open loops determine."""
-        relative = recover(self.stage.relations, self.frames, loops, _no_layout)
-        return {axis: self.frames[axis].base + value for axis, value in relative.items()}
-
-    def count(self, axis: IterVar, values: Index) -> Expr | None:
-        """How many values an axis has, for given ones; None if these do not say it."""
+    def _count(self, axis: IterVar, values: Index) -> Expr:
+        """How many values an axis has, for those of the loops around."""
         extent = index_value(self._extent(axis))
         if not self._is_short(axis):
             return extent
         split = self.made[axis]
-        around = self.count(split.parent, values)
-        if around is None:
-            return None
+        around = self._count(split.parent, values)
         if axis is split.outer:
             return index_value(ceil_div(around, self._factor(split)))
-        if split.outer not in values:
-            return None
-        left = around - values[split.outer] * self._factor(split)
-        return binary(BinOp.MIN, extent, left)
+        outer = self.index(values)[split.outer]
+        return binary(BinOp.MIN, extent, around - outer * self._factor(split))
 
 
 def _no_layout(index_map: IndexMap, shape: object) -> IndexMap:

@@ -13,6 +13,7 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.driver.copies import Copy, Side
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.dtype import DType
+from tecomp.relayouts.function import function_of
 from tests.strategies.arrays import Guarded
 
 Map = Callable[..., list[Any]]
@@ -70,7 +71,7 @@ def test_every_layout_from_rows_columns_and_sticks(
         random = np.random.default_rng(0)
         array = Guarded(random.integers(0, 255, copy.source.places, dtype))
         out = Guarded(np.zeros(copy.result.places, dtype))
-        func = copy.function(core)
+        func = function_of(copy, core)
 
         Kernel(func)(array.array.reshape(-1), out.array.reshape(-1))
 
@@ -87,7 +88,7 @@ def test_every_layout_from_rows_columns_and_sticks(
 def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
     shape = (600, 600)
     copy = Copy(shape, DType("uint32"), side(ROWS, shape), side(COLUMNS, shape))
-    few, many = (copy.function(Core(n, 32, 16, (32768,))) for n in (1, 2))
+    few, many = (function_of(copy, Core(n, 32, 16, (32768,))) for n in (1, 2))
 
     assert "parallel" not in str(few)
     assert str(many).count("in parallel(") == 1
@@ -112,7 +113,7 @@ def test_the_interpreter_agrees() -> None:
     copy = Copy(shape, DType("uint16"), side(ROWS, shape), result)
     array = np.arange(740, dtype="uint16")
     compiled, interpreted = np.zeros((2, 20 * 40), "uint16")
-    func = copy.function(CORE)
+    func = function_of(copy, CORE)
 
     Kernel(func)(array, compiled)
     evaluate(func, [array, interpreted])
@@ -124,7 +125,7 @@ def test_the_loops_of_sticks(golden: Callable[[object], None]) -> None:
     shape = (1000, 200)
     copy = Copy(shape, DType("float16"), side(ROWS, shape), side(STICKS, shape))
 
-    golden(copy.function(CORE))
+    golden(function_of(copy, CORE))
 
 
 @pytest.mark.parametrize(
@@ -137,17 +138,25 @@ def test_rows_below_are_asked_for_unless_they_share_their_places_in_the_cache(
 ) -> None:
     shape = (4_000_000 // columns, columns)
     copy = Copy(shape, DType(dtype), side(ROWS, shape), side(COLUMNS, shape))
-    text = str(copy.function(CORE))
+    text = str(function_of(copy, CORE))
     asked = text.count("prefetch(")
 
     assert (asked if "scope=\"local\"" in text else None) == requests
+
+
+def test_rows_shorter_than_a_vector_are_not_stored_past_the_caches() -> None:
+    small = Core(1, 32, 16, (4096, 16384))
+    for name, is_streamed in (("threes", False), ("sticks", True)):
+        copy = Copy(SHAPE, DType("uint32"), side(ROWS, SHAPE), side(MAPS[name], SHAPE))
+
+        assert ("global.stream" in str(function_of(copy, small))) == is_streamed
 
 
 def test_requests_stay_inside_of_the_source() -> None:
     """The interpreter refuses what lies outside."""
     shape = (270, 37)
     copy = Copy(shape, DType("float32"), side(ROWS, shape), side(COLUMNS, shape))
-    func = copy.function(Core(1, 32, 16, (4096, 16384)))
+    func = function_of(copy, Core(1, 32, 16, (4096, 16384)))
     array = np.arange(270 * 37, dtype="float32")
     result = np.zeros_like(array)
     evaluate(func, [array, result])
@@ -160,4 +169,4 @@ def test_the_loops_of_a_transpose(golden: Callable[[object], None]) -> None:
     shape = (1000, 2000)
     copy = Copy(shape, DType("float64"), side(ROWS, shape), side(COLUMNS, shape))
 
-    golden(copy.function(CORE))
+    golden(function_of(copy, CORE))
