@@ -13,18 +13,15 @@ from copy import copy
 from functools import partial
 
 from tecomp import ScheduleError, Target, accesses, te
-from tecomp.schedules import matmul
 from tecomp.schedules.conv2d import convolution_at_root
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.products.loops import product_at_root
-from tecomp.schedules.programs.groups import Group, are_rows, groups_of, program_of
+from tecomp.schedules.programs.groups import Group, groups_of, program_of
 from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
+from tecomp.schedules.programs.on_scratchpads import on_scratchpads
 from tecomp.schedules.reduce import reduce_at_root
 from tecomp.schedules.rows import rows_at_root
-from tecomp.schedules.scratchpads import on_cores
-from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, Placement, placement_of
-from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
-from tecomp.schedules.structure.contraction import of_images
+from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placement_of
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
@@ -47,13 +44,14 @@ def auto(
 
     Args:
         outputs: the results: one tensor or several.
-        target: the machine. On one with scratchpads, a product, a convolution, or rows that follow
-            from rows use them; everything else is computed where it is.
+        target: the machine. On one with scratchpads its cores compute parts there.
         layouts: where elements of tensors that the caller passes are, for those that are not in
             their usual order.
 
     Raises:
         LayoutError: a layout is not one of its tensor.
+        CapacityError: a scratchpad has no room for what a single element is made of.
+        TargetError: an extent is not known before the call, and scratchpads need it.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> k = te.reduce_axis((0, 200), name="k")
@@ -65,9 +63,9 @@ def auto(
     """
     results = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
     where = placement_of(target, layouts)
-    done = _on_cores(results, where) if where is not None else None
-    if done is not None:
-        return done
+    if where is not None:
+        scratchpads: te.Schedule = on_scratchpads(results, where)
+        return scratchpads
     s = te.create_schedule(results)
     s = s if target.core is None else _in_caches(s, target)
     for x, layout in layouts.items():
@@ -86,27 +84,6 @@ def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
     apart = frozenset(group.output for group in groups)
     for group in groups:
         s = _scheduled(s, group, target, apart)
-    return s
-
-
-def _on_cores(results: Sequence[te.Tensor], where: Placement) -> te.Schedule | None:
-    """A schedule for scratchpads, if a program is one product, one convolution, or rows."""
-    if len(results) != 1:
-        return None
-    (output,) = results
-    s = te.create_schedule(output)
-    product, convolution = product_of(output), convolution_of(output)
-    try:
-        if product is not None:
-            matmul.product_on_cores(s, product, where)
-        elif convolution is not None:
-            on_cores.schedule(s, output, of_images(convolution), where)
-        elif are_rows(program_of(s)):
-            schedule_blocks(s, output, where)
-        else:
-            return None
-    except ScheduleError:
-        return None
     return s
 
 

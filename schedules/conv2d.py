@@ -22,7 +22,7 @@ from tecomp.schedules.scratchpads import on_cores
 from tecomp.schedules.scratchpads.placement import placement_of
 from tecomp.schedules.structure.contraction import of_images
 from tecomp.schedules.structure.convolutions import Convolution, need_convolution
-from tecomp.schedules.structure.stages import begin, is_own
+from tecomp.schedules.structure.stages import begin, is_computed, is_own
 from tecomp.schedules.tiling import image_tiles
 from tecomp.schedules.tiling.dots import add_dots, dot_types, sum_in_vectors
 from tecomp.schedules.tiling.epilogue import finished
@@ -166,7 +166,9 @@ def schedule(
     s: te.Schedule = begin(d.output, d.between)
     where = placement_of(target)
     if where is not None:
-        on_cores.schedule(s, d.output, of_images(d), where)
+        padded = [d.image] if is_computed(d.image) else []
+        on_cores.schedule(s, d.output, of_images(d, padded), where)
+        where.put_arguments(s)
     else:
         convolution_at_root(s, d, target, plan)
     return s

@@ -11,7 +11,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tecomp import ScheduleError, Target, te
 from tecomp.schedules.products.loops import product_at_root
@@ -149,6 +149,7 @@ def schedule(
     where = placement_of(target)
     if where is not None:
         product_on_cores(s, d, where)
+        where.put_arguments(s)
         return s
     for x in d.between:
         s[x].compute_inline()
@@ -156,8 +157,19 @@ def schedule(
     return s
 
 
-def product_on_cores(s: te.Schedule, d: Product, where: Placement) -> None:
+def product_on_cores(
+    s: te.Schedule, d: Product, where: Placement, whole: Collection[te.Tensor] | None = None
+) -> on_cores.Plan:
     """Schedule a product and what is made of it on a machine with scratchpads.
+
+    Args:
+        s: the schedule.
+        d: the product.
+        where: the machine.
+        whole: what is there before; what is not computed if None.
+
+    Returns:
+        How it is cut.
 
     Raises:
         ScheduleError: it is a matrix times itself.
@@ -165,7 +177,7 @@ def product_on_cores(s: te.Schedule, d: Product, where: Placement) -> None:
     _need_two(d)
     for x in d.between:
         s[x].compute_inline()
-    on_cores.schedule(s, d.output, of_matrices(d), where)
+    return on_cores.schedule(s, d.output, of_matrices(d), where, whole)
 
 
 def _need_two(d: Product) -> None:

@@ -26,10 +26,11 @@ def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
     """
     s = te.create_schedule(output)
     where = placement_of(target)
+    made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
     if where is not None:
-        schedule_blocks(s, output, where)
+        schedule_blocks(s, output, made, where)
+        where.put_arguments(s)
     else:
-        made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
         rows_at_root(s, output, made, target)
     return s
 

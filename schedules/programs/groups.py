@@ -71,12 +71,14 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
     """The groups of a program in the order in which they are computed, and what is inlined."""
     inlined = _inlined(p)
     found: dict[te.Tensor, Group] = {}
-    taken = {x for x in p.stages if _is_absorbed(p, x) or _is_of_scan(p, x)}
+    taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
     after = _after_reductions(p)
     for x in reversed(p.stages):
         if x in after and x not in taken and x not in inlined and is_pointwise(x):
             members = _rows(p, x, taken, inlined, target)
             if any(y.op.reduce_axis for y in members):
+                # Rows that are there in a scratchpad are not computed again for each reader.
+                inlined -= members if target.core is None else set()
                 made = tuple(y for y in p.stages if y in members and y not in inlined)
                 found[x] = Group(x, (x,), made)
                 taken |= members | {x}
@@ -180,7 +182,7 @@ def _is_absorbed(p: Program, x: te.Tensor) -> bool:
     )
 
 
-def _is_of_scan(p: Program, x: te.Tensor) -> bool:
+def is_of_scan(p: Program, x: te.Tensor) -> bool:
     """Whether it is the start of a scan or one of its steps."""
     return any(accesses(y).is_scan for y in p.readers[x])
 
@@ -219,16 +221,6 @@ def _rows(
     return _members(p, output, taken)
 
 
-def are_rows(p: Program) -> bool:
-    """Whether all of a program are rows that follow from one another, and values for each."""
-    *others, output = p.stages
-    lead = len(output.shape) - 1
-    is_whole = p.results == {output} and lead > 0 and is_pointwise(output)
-    return is_whole and _members(p, output, set()) == set(others) and all(
-        same_shape(x.shape, output.shape) or len(x.shape) == lead for x in others
-    )
-
-
 def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
     members: set[te.Tensor] = {output}
     for x in reversed(p.stages[: p.stages.index(output)]):
@@ -242,7 +234,12 @@ def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Ten
 
 
 def _fits(output: te.Tensor, target: Target) -> bool:
-    """Whether several rows stay in the second cache, and there are rows for all cores."""
+    """Whether several rows stay in the second cache, and there are rows for all cores.
+
+    Of rows that are longer than a scratchpad pieces can be there.
+    """
+    if target.core is None:
+        return True
     core, (*rows, columns) = core_of(target), output.shape
     second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     is_small = isinstance(columns, int) and 8 * columns * width_of(output) <= second

@@ -9,12 +9,11 @@ from math import prod
 
 from tecomp import te
 from tecomp.schedules.intrinsics.units import TileProduct, tile_product
+from tecomp.schedules.scratchpads.division import Shares, shares_of
 from tecomp.schedules.scratchpads.placement import Placement, number
 from tecomp.schedules.structure.contraction import Contraction, Sizes
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 
-Shares = Mapping[int, Sequence[tuple[str, int]]]
-"""For axes of the result by number the axes of the grid, and how many cores along each."""
 _ROWS = (("m", "k"), ("k", "n"), ("m", "n"))
 
 
@@ -29,6 +28,7 @@ class Plan:
         shares: which cores the parts along an axis are for.
         block: of that and of the sum, what is in its scratchpad at one time.
         is_doubled: whether the next part of the factors comes in while one is in use.
+        fits: whether there is room for a block.
     """
 
     product: TileProduct | None
@@ -37,6 +37,7 @@ class Plan:
     shares: Shares
     block: Sizes
     is_doubled: bool
+    fits: bool
 
 
 def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
@@ -69,8 +70,9 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
         # As many blocks, but even ones.
         count = ceil_div(most, block[axis])
         block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
-    is_doubled = block[c.depth] < limit[c.depth] and room.need(block) <= where.room
-    return Plan(product, tile, core, shares, block, is_doubled)
+    fits = room.fits(block)
+    is_doubled = fits and block[c.depth] < limit[c.depth]
+    return Plan(product, tile, core, shares, block, is_doubled, fits)
 
 
 @dataclass(frozen=True)
@@ -159,33 +161,8 @@ def _options(
     ]
     for each in combinations(*options):
         parts = [ceil_div(count, n) for count, n in zip(tiles, each, strict=True)]
-        if prod(parts) <= cores and (shares := _shares(parts, grid)) is not None:
+        if prod(parts) <= cores and (shares := shares_of(parts, grid)) is not None:
             yield each, shares
-
-
-def _shares(parts: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
-    """Which cores the parts along each axis are for; None if there are too few of them.
-
-    Parts go to the shortest axis of the grid that is long enough, else to several that they fill
-    evenly. No more than two axes of the result share one of the grid: which part a core has stays a
-    short formula.
-    """
-    free = dict(grid)
-    sharers = dict.fromkeys(grid, 0)
-    found: dict[int, list[tuple[str, int]]] = {}
-    for axis in sorted(range(len(parts)), key=lambda axis: -parts[axis]):
-        left = parts[axis]
-        while left > 1:
-            fitting = [name for name, count in free.items() if count >= left]
-            name = min(fitting, key=free.__getitem__, default=max(free, key=free.__getitem__))
-            count = next(n for n in range(min(left, free[name]), 0, -1) if left % n == 0)
-            if count == 1:
-                return None
-            found.setdefault(axis, []).append((name, count))
-            sharers[name] += 1
-            free[name] = free[name] // count if sharers[name] < 2 else 1
-            left //= count
-    return found
 
 
 def is_tiled(where: Placement, product: TileProduct | None) -> bool:
@@ -215,4 +192,4 @@ def is_transposed_and_padded(c: Contraction, operand: int, product: TileProduct 
     x = c.factors[operand]
     rank = len(x.shape)
     order = matrix_order(c.roles[operand], operand, product, rank)
-    return bool(x.op.input_tensors) and order != list(range(rank))
+    return x in c.padded and order != list(range(rank))

@@ -7,7 +7,7 @@ after the other, and a unit that multiplies tiles adds them up there, or vectors
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tecomp import te
 from tecomp.schedules.scratchpads.blocks import (
@@ -17,15 +17,29 @@ from tecomp.schedules.scratchpads.blocks import (
     matrix_order,
     plan,
 )
+from tecomp.schedules.scratchpads.division import Shares
 from tecomp.schedules.scratchpads.placement import Map, Placement, sizes_of
 from tecomp.schedules.structure.contraction import Contraction
+from tecomp.schedules.structure.stages import leads_to
 
 
-def schedule(s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement) -> None:
-    """Schedule the result of a contraction, or what is made of it element by element."""
+def schedule(
+    s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement,
+    whole: Collection[te.Tensor] | None = None,
+) -> Plan:
+    """Schedule the result of a contraction, or what is made of it element by element.
+
+    Args:
+        s: the schedule, in which what the contraction is made of has its place.
+        output: the result.
+        c: the contraction.
+        where: the machine.
+        whole: what is there before; what is not computed if None.
+
+    Returns:
+        How it is cut.
+    """
     p = plan(c, output, where)
-    for x in _arguments(output):
-        where.put(s, x)
     where.put(s, output)
     readers = c.reads
     for x in readers:
@@ -34,16 +48,18 @@ def schedule(s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement
     made = [s.cache_write(output, where.scratchpad)]
     if output is not c.total:
         made.append(c.total)
-    loop = _walk_result(s, output, c, p, where)
+    core, block = ([sizes[axis] for axis in c.axes] for sizes in (p.core, p.block))
+    loop = walk_parts(s, output, core, block, p.shares, where)
     for x in made:
         s[x].compute_at(s[output], loop)
     sums = made[-1]
     if output is not c.total:
-        _finish(s, made[0], c, where, output, loop)
+        _finish(s, made[0], c, where, (output, loop), whole)
     part = _add_up(s, sums, c, p, where)
     for k, x in enumerate(c.factors):
         reader = sums if readers[k] is x else readers[k]
         _bring(s, x, reader, k, c, p, where, (sums, part))
+    return p
 
 
 def _bring(
@@ -51,8 +67,7 @@ def _bring(
     where: Placement, site: tuple[te.Tensor, te.IterVar],
 ) -> None:
     """Bring a part of a factor into the scratchpad, for each iteration of a loop of the sums."""
-    copy = x if x.op.input_tensors else s.cache_read(x, where.scratchpad, [reader])
-    made = [copy]
+    made = [x if x in c.padded else s.cache_read(x, where.scratchpad, [reader])]
     if is_transposed_and_padded(c, operand, p.product):
         made += [s.cache_read(each, where.scratchpad, [x]) for each in x.op.input_tensors]
     sums, part = site
@@ -65,40 +80,38 @@ def _bring(
         s[made[-1]].double_buffer()
 
 
-def _arguments(output: te.Tensor) -> list[te.Tensor]:
-    """The tensors of the caller that a result is made of."""
-    found: dict[te.Tensor, None] = {}
-    todo = [output]
-    while todo:
-        x = todo.pop()
-        todo += x.op.input_tensors
-        if not x.op.input_tensors:
-            found[x] = None
-    return list(found)
-
-
-def _walk_result(
-    s: te.Schedule, output: te.Tensor, c: Contraction, p: Plan, where: Placement
+def walk_parts(
+    s: te.Schedule, output: te.Tensor, core: Sequence[int], block: Sequence[int], shares: Shares,
+    where: Placement,
 ) -> te.IterVar:
     """Loops over cores, over the blocks of a core, and through a block, to bring it out.
 
+    Args:
+        s: the schedule.
+        output: what is divided.
+        core: extents of what one core has of it.
+        block: extents of what is in its scratchpad at one time.
+        shares: which cores the parts are for.
+        where: the machine.
+
     Returns:
-        The loop over blocks.
+        The innermost loop over blocks, of those that there are several of.
     """
     stage = s[output]
     cores: dict[str, list[te.IterVar]] = {name: [] for name in where.target.grid}
     single: list[te.IterVar] = []
-    blocks, inside = [], []
-    for k, (axis, own) in enumerate(zip(stage.op.axis, c.axes, strict=True)):
-        core, rest = stage.split(axis, factor=p.core[own])
-        block, rest = stage.split(rest, factor=p.block[own])
-        for name, count in p.shares.get(k, ())[:0:-1]:
-            core, along = stage.split(core, factor=count)
-            cores[name].append(along)
-        # What is not shared out has one part.
-        name = p.shares[k][0][0] if k in p.shares else ""
-        cores.get(name, single).append(core)
-        blocks.append(block)
+    blocks: list[te.IterVar] = []
+    inside: list[te.IterVar] = []
+    for k, axis in enumerate(stage.op.axis):
+        along, rest = stage.split(axis, factor=core[k])
+        part, rest = stage.split(rest, factor=block[k])
+        for name, count in shares.get(k, ())[:0:-1]:
+            along, inner = stage.split(along, factor=count)
+            cores[name].append(inner)
+        # What is not shared out has one part; if nothing is, one core has that.
+        name = shares[k][0][0] if k in shares else ("" if shares else next(iter(cores)))
+        cores.get(name, single).append(along)
+        blocks.insert(0 if core[k] <= block[k] else len(blocks), part)
         inside.append(rest)
     stage.reorder(*(loop for many in cores.values() for loop in many), *single, *blocks, *inside)
     for name, loops in cores.items():
@@ -137,15 +150,31 @@ def walk(s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Place
 
 
 def _finish(
-    s: te.Schedule, made: te.Tensor, c: Contraction, where: Placement, output: te.Tensor,
-    loop: te.IterVar,
+    s: te.Schedule, made: te.Tensor, c: Contraction, where: Placement,
+    site: tuple[te.Tensor, te.IterVar], whole: Collection[te.Tensor] | None,
 ) -> None:
     """Make the result of the sums, in the scratchpad: what it needs beside them comes there."""
-    for x in made.op.input_tensors:
-        if not x.op.input_tensors:
-            where.keep(s, s.cache_read(x, where.scratchpad, [made]), output, loop)
-    where.keep(s, made, output, loop)
+    for x, readers in _beside(made, c.total, whole).items():
+        where.keep(s, s.cache_read(x, where.scratchpad, readers), *site)
+    where.keep(s, made, *site)
     s[c.total].set_scope(where.scratchpad)
+
+
+def _beside(
+    made: te.Tensor, total: te.Tensor, whole: Collection[te.Tensor] | None
+) -> dict[te.Tensor, list[te.Tensor]]:
+    """What is read on the way from a sum to what is made of it, beside the sum, and by whom."""
+    found: dict[te.Tensor, list[te.Tensor]] = {}
+    todo = [made]
+    while todo:
+        reader = todo.pop()
+        for x in reader.op.input_tensors:
+            is_made = x not in whole if whole is not None else leads_to(x, total)
+            if x != total and is_made:
+                todo.append(x)
+            elif x != total and reader not in found.get(x, ()):
+                found.setdefault(x, []).append(reader)
+    return found
 
 
 def _add_up(

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
 from tecomp import IndexMap, Layout, Target, TargetError, te
 from tecomp.schedules.structure.sizes import ceil_div, round_up
+from tecomp.schedules.structure.stages import is_scan
 
 HOST = "global"
 """The memory in which callers have their arrays."""
@@ -185,6 +187,16 @@ class Placement:
             layout = self.layout(sizes_of(x), x.dtype, self.device)
             s[x].transform_layout(layout, loops="logical")
 
+    def put_arguments(self, s: te.Schedule) -> None:
+        """Keep all that the caller gives in the memory of the device."""
+        every = [stage.op.output(0) for stage in s.stages]
+        scans: list[Any] = [x.op for x in every if is_scan(x)]
+        # A state stands for the scan.
+        states = {state for op in scans for state in op.states}
+        for x in every:
+            if not x.op.input_tensors and x not in states:
+                self.put(s, x)
+
     def whole(self, x: te.Tensor) -> Layout:
         """Where the elements of a whole tensor are in the memory of the device."""
         shape = sizes_of(x)
@@ -195,10 +207,24 @@ class Placement:
             return Layout.row_major(shape, x.dtype)
         return Layout.of(shape, x.dtype, self.layout(shape, x.dtype, self.device))
 
-    def keep(self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar) -> None:
-        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes."""
+    def keep(
+        self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes.
+
+        Args:
+            s: the schedule.
+            x: the tensor.
+            where: what needs it.
+            loop: the loop of that in which it is computed.
+            order: of the dimensions there, the one along the lanes last; as they are if None.
+        """
         s[x].set_scope(self.scratchpad)
-        *_, lane = s[x].transform_layout(self.layout(sizes_of(x), x.dtype))
+        dims = order or range(len(x.shape))
+        shape = sizes_of(x)
+        whole = self.layout([shape[dim] for dim in dims], x.dtype)
+        *_, lane = s[x].transform_layout(lambda *i: whole(*(i[dim] for dim in dims)))
         s[x].compute_at(s[where], loop)
         s[x].vectorize(lane)
 

@@ -7,6 +7,7 @@ through them; what is computed for each element is in the device's memory in the
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 from tecomp import te
@@ -15,20 +16,29 @@ from tecomp.schedules.structure.sizes import ceil_div
 from tecomp.schedules.tiling.tiles import balanced
 
 
-def schedule_blocks(s: te.Schedule, output: te.Tensor, where: Placement) -> None:
+def schedule_blocks(
+    s: te.Schedule, output: te.Tensor, made: Collection[te.Tensor], where: Placement
+) -> None:
     """Schedule an operator that makes rows from rows, and values for each row on the way.
 
     Its tensors are told apart by their shape: those of the result's are rows, those without its
     last axis are values of rows, and what else it is given has a value for each column.
+
+    Args:
+        s: the schedule, in which what is given has its place.
+        output: the rows.
+        made: the stages that are computed for them alone.
+        where: the machine.
     """
-    _Rows(s, output, where).schedule()
+    _Rows(s, output, made, where).schedule()
 
 
 class _Rows:
     """The schedule as it is made.
 
     Attributes:
-        readers: of each tensor, what reads it.
+        made: the stages that are computed for the result alone.
+        readers: of each tensor that those read, or the result, what of them does.
         rows: in a block.
         columns: in a piece of its rows; None if there is room for whole rows.
         step: the loop of the result over the blocks of a core.
@@ -36,12 +46,14 @@ class _Rows:
             brought: inside a loop of some stage.
     """
 
-    def __init__(self, s: te.Schedule, output: te.Tensor, where: Placement) -> None:
-        self.s, self.output, self.where = s, output, where
+    def __init__(
+        self, s: te.Schedule, output: te.Tensor, made: Collection[te.Tensor], where: Placement
+    ) -> None:
+        self.s, self.output, self.made, self.where = s, output, made, where
         self.readers: dict[te.Tensor, list[te.Tensor]] = {}
-        for stage in s.stages:
-            for x in stage.op.input_tensors:
-                self.readers.setdefault(x, []).append(stage.op.output(0))
+        for reader in (stage.op.output(0) for stage in s.stages):
+            for x in reader.op.input_tensors if reader in made or reader == output else ():
+                self.readers.setdefault(x, []).append(reader)
         self.rows, self.columns = self._part()
         self.sites: dict[te.Tensor, tuple[te.Tensor, te.Tensor, te.IterVar]] = {}
         self.step = self._share_rows()
@@ -49,14 +61,12 @@ class _Rows:
     def schedule(self) -> None:
         """All stages."""
         for x in self.readers:
-            if not x.op.input_tensors:
-                self.where.put(self.s, x)
-            elif self._has_columns(x):
+            if x in self.made and self._has_columns(x):
                 self._keep_row(x)
-            else:
+            elif x in self.made:
                 self._keep_value(x)
         for x in self.readers:
-            if self._has_columns(x) and not (x.op.input_tensors and self.columns is None):
+            if self._has_columns(x) and not (x in self.made and self.columns is None):
                 self._bring(x)
 
     def _part(self) -> tuple[int, int | None]:
@@ -78,7 +88,7 @@ class _Rows:
         """Bytes of the scratchpad for a block of rows, or for a piece of it."""
         total = 0
         for x in (self.output, *self.readers):
-            height = rows if x.op.input_tensors or self._is_of_rows(x) else 1
+            height = rows if x in self.made or self._is_of_rows(x) else 1
             width = columns if self._has_columns(x) else 1
             total += self.where.bytes((height, width), x.dtype)
         return total
@@ -87,7 +97,7 @@ class _Rows:
         return len(x.shape) == len(self.output.shape)
 
     def _has_columns(self, x: te.Tensor) -> bool:
-        return self._is_of_rows(x) or not x.op.input_tensors
+        return self._is_of_rows(x) or x not in self.made
 
     def _share_rows(self) -> te.IterVar:
         """The loops of the result: blocks of rows, of which each core has some."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp import te
@@ -30,6 +30,8 @@ class Contraction:
         roles: for each of the factors and the result, which of its dimensions are `m`, `n`, `k`.
         read: extents of the parts of the factors that are read for parts of the axes.
         is_product: whether a tile is a product of matrices; of grouped channels it is several.
+        padded: factors with zeros around that are computed where they are needed; the others are
+            there before.
     """
 
     total: te.Tensor
@@ -41,6 +43,7 @@ class Contraction:
     roles: tuple[Mapping[int, str], Mapping[int, str], Mapping[int, str]]
     read: Callable[[Sizes], tuple[tuple[int, ...], tuple[int, ...]]]
     is_product: bool = True
+    padded: Collection[te.Tensor] = ()
 
     @property
     def axes(self) -> tuple[te.IterVar, ...]:
@@ -72,8 +75,13 @@ def of_matrices(d: Product) -> Contraction:
     )
 
 
-def of_images(d: Convolution) -> Contraction:
-    """What the axes of a convolution are to a unit: pixels of a row by channels, for each tap."""
+def of_images(d: Convolution, padded: Collection[te.Tensor] = ()) -> Contraction:
+    """What the axes of a convolution are to a unit: pixels of a row by channels, for each tap.
+
+    Args:
+        d: the convolution.
+        padded: its factors that are computed where they are needed.
+    """
     b, y, x, k = d.axes_of(d.total)
     r, s, channel = d.taps_of(d.total)
     per_group: int = max(k.extent // d.groups, 1) if isinstance(k.extent, int) else 1
@@ -99,4 +107,4 @@ def of_images(d: Convolution) -> Contraction:
         else ({2: "m", 3: "k"}, filters, {2: "m", 3: "n"})
     )
     factors = d.image, d.weights
-    return Contraction(d.total, factors, factors, x, k, channel, roles, read, d.groups == 1)
+    return Contraction(d.total, factors, factors, x, k, channel, roles, read, d.groups == 1, padded)

@@ -109,6 +109,19 @@ def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
     return is_same(s[x].leaf_iter_vars, (*x.op.axis, *x.op.reduce_axis))
 
 
+def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
+    """Whether a tensor is another one, or made of it."""
+    todo, seen = [x], {x}
+    while todo:
+        here = todo.pop()
+        if here == source:
+            return True
+        new = set(here.op.input_tensors) - seen
+        todo += new
+        seen |= new
+    return False
+
+
 def is_scan(x: te.Tensor) -> bool:
     """Whether its rows follow from one another."""
     return accesses(x).is_scan

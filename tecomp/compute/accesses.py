@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
+from tecomp.compute.footprint import reach, reads_tensors
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
@@ -106,6 +108,32 @@ class Access:
     def axes(self) -> tuple[IterVar | None, ...]:
         """For each index the axis that it is; None where it is anything else."""
         return tuple(index.axis for index in self.index)
+
+    @property
+    def follows_data(self) -> bool:
+        """Whether which element it is depends on elements of tensors, as in a gather."""
+        return any(reads_tensors(term) for index in self.index for term, _ in index.terms)
+
+    def footprint(self, sizes: Mapping[IterVar, int]) -> tuple[int, ...]:
+        """Extents of a box that has all that is read in a part of the axes, wherever that begins.
+
+        Args:
+            sizes: how many values in a row each axis runs through; the others have one.
+
+        Raises:
+            DefinitionError: an extent of the tensor is no number.
+        """
+        found = []
+        for index, extent in zip(self.index, self.tensor.shape, strict=True):
+            if not isinstance(extent, int):
+                raise DefinitionError(
+                    f"footprint: {self.tensor.name} has the extent `{extent}`, which is only known "
+                    "at the call; give numbers"
+                )
+            steps = [(reach(term, sizes), abs(factor)) for term, factor in index.terms]
+            known = [step * factor for step, factor in steps if step is not None]
+            found.append(min(sum(known) + 1, extent) if len(known) == len(steps) else extent)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+
 import tecomp
 from tecomp import te
 
+WIDE = te.placeholder((400,), name="W")
 A = te.placeholder((40, 50), name="A")
 I = te.placeholder((40,), "int32", name="I")  # noqa: E741
 
@@ -27,6 +34,51 @@ def test_what_is_no_sum_is_a_term_of_its_own() -> None:
     assert (first.is_affine, first.coefficient(j), first.coefficient(i)) == (False, 1, None)
     assert (second.is_affine, second.coefficient(i), second.axes) == (False, None, (i,))
     assert [read.tensor.name for read in tecomp.accesses(B).reads] == ["A", "I"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_footprints_have_room_for_all_that_is_read(seed: int) -> None:
+    """Wherever a part begins: indices of sums, quotients and remainders, tried out."""
+    dice = random.Random(seed)
+    for _ in range(20):
+        a, b = dice.choice((1, 2, 3, -2)), dice.randint(1, 9)
+        c, d = dice.randint(2, 7), dice.randint(0, 3)
+        forms: list[Any] = [
+            lambda i, j, a=a, d=d: i * a + j * 2 + d,
+            lambda i, j, b=b, c=c: (i * b + j) // c,
+            lambda i, j, b=b, c=c: (i * b + j) % c,
+            lambda i, j, c=c, d=d: (i // c) * 3 + j + d,
+        ]
+        form = dice.choice(forms)
+        B = te.compute((12, 12), lambda i, j, form=form: WIDE[form(i, j) + 40], name="B")
+        (read,) = tecomp.accesses(B).reads
+        part = dice.randint(1, 5), dice.randint(1, 5)
+        (extent,) = read.footprint(dict(zip(B.op.axis, part, strict=True)))
+        for y, x in product(range(12 - part[0]), range(12 - part[1])):
+            values = [form(y + i, x + j) for i in range(part[0]) for j in range(part[1])]
+            assert max(values) - min(values) < extent
+
+
+def test_what_data_says_may_be_anywhere() -> None:
+    B = te.compute((8, 9), lambda i, j: A[I[i], j], name="B")
+    i, j = B.op.axis
+    table, index = tecomp.accesses(B).reads
+
+    assert (table.follows_data, index.follows_data) == (True, False)
+    assert table.footprint({i: 2, j: 3}) == (40, 3)
+    assert table.footprint({j: 3}) == (1, 3)
+    assert index.footprint({i: 2}) == (2,)
+
+
+def test_footprints_need_numbers() -> None:
+    S = te.placeholder((te.var("n"),), name="S")
+    B = te.compute((4,), lambda i: S[i], name="B")
+    with pytest.raises(tecomp.DefinitionError) as error:
+        tecomp.accesses(B).reads[0].footprint({})
+
+    assert error.value.message == (
+        "footprint: S has the extent `n`, which is only known at the call; give numbers"
+    )
 
 
 def test_the_same_place_is_read_once() -> None:

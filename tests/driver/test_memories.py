@@ -196,6 +196,26 @@ def test_offsets_are_aligned() -> None:
     }
 
 
+def test_only_what_is_in_use_around_a_core_counts_with_what_is_in_its_arena() -> None:
+    func = parse('''def main(A: Buffer("float32", (8,))):
+    with Allocate(Buffer("float32", (64,), scope="lx")) as X:
+        with Allocate(Buffer("float32", (32,), scope="lx")) as Y:
+            X[0] = A[0]
+            Y[0] = X[0]
+            for i in parallel(8, thread="core.x"):
+                with Allocate(Buffer("float32", (16,), scope="lx")) as Z:
+                    Z[0] = A[i]
+                    A[i] = Z[0]
+            A[0] = Y[0]
+''')
+
+    whole, core = plan_arenas(func, toy().memories)
+
+    assert {each.buffer.name: each.end for each in whole.placed} == {"X": 256, "Y": 384}
+    # X has had its time, but Y begins behind it.
+    assert (core.outside, core.peak) == (384, 448)
+
+
 def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
     func = parse('''def main(A: Buffer("float32", (8,))):
     with Allocate(Buffer("float32", (3, 5), scope="rows", axis_separators=(0,))) as X:

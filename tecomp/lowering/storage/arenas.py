@@ -49,7 +49,7 @@ class Arena:
         memory: where it is.
         loop: the parallel loop of which each iteration has such an arena; None for the function.
         placed: what is in it, in program order.
-        outside: bytes of the arenas around it, which are in use as well.
+        outside: bytes of the arenas around it that are in use as well.
     """
 
     memory: Memory
@@ -96,7 +96,7 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
         The arenas, outer before inner. Buffers of a core that many cores use parts of are in none.
     """
     found: list[Arena] = []
-    outside: dict[tuple[int, str], int] = {}
+    known: dict[tuple[int, str], Arena] = {}
     for activation in activations_of(func):
         for name in dict.fromkeys(held.buffer.scope for held in activation.held):
             memory = memories.get(name)
@@ -108,19 +108,25 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
             ]
             if not parts:
                 continue
-            around = _around(activation, name, outside)
+            around = _around(activation, name, known)
             copies = 1 if memory.scope == "core" else _rounds(activation)
             arena = Arena(memory, activation.loop, _pack(parts, memory), around)
-            outside[id(activation), name] = around + arena.bytes
+            known[id(activation), name] = arena
             found.append(replace(arena, outside=around + (copies - 1) * arena.bytes))
     return tuple(found)
 
 
-def _around(activation: Activation, name: str, known: Mapping[tuple[int, str], int]) -> int:
+def _around(
+    activation: Activation, name: str, known: Mapping[tuple[int, str], Arena]
+) -> int:
+    """Bytes of the arena around that are in use while an activation runs."""
     outer = activation.outer
     while outer is not None:
-        if (id(outer), name) in known:
-            return known[id(outer), name]
+        if (arena := known.get((id(outer), name))) is not None:
+            return arena.outside + max((
+                each.end for each in arena.placed
+                if (each.first or 0) <= activation.last and activation.first <= each.last
+            ), default=0)
         outer = outer.outer
     return 0
 

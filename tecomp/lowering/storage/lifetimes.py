@@ -27,11 +27,15 @@ class Activation:
     Attributes:
         loop: the parallel loop; None for the function.
         outer: the activation around it; None for the function.
+        first: its first statement, counted in program order.
+        last: its last one.
         held: what is allocated in it, and in no activation inside of it.
     """
 
     loop: For | None
     outer: Activation | None
+    first: int = 0
+    last: int = 0
     held: list[Held] = field(default_factory=list)
 
     @property
@@ -112,7 +116,7 @@ class _Walker:
             case For():
                 self.loops.append(_Loop(node, self.position))
                 if node.kind is ForKind.PARALLEL:
-                    self.activations.append(Activation(node, self.open[-1]))
+                    self.activations.append(Activation(node, self.open[-1], self.position))
                     self.open.append(self.activations[-1])
             case Allocate(buffer):
                 self.live[buffer.data] = held = Held(buffer, len(self.loops))
@@ -127,7 +131,7 @@ class _Walker:
                 for held in loop.needed.values():
                     held.used(loop.start, self.position)
                 if node.kind is ForKind.PARALLEL:
-                    self.open.pop()
+                    self.open.pop().last = self.position
             case Allocate(buffer):
                 del self.live[buffer.data]
 

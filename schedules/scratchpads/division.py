@@ -1,0 +1,109 @@
+"""Which part of the result each core computes: even parts, of whole sticks and tiles.
+
+A part is a box: along each axis so many sticks, tiles, or single values. The largest part says how
+long all take, so it is made as small as the grid allows; of parts that are as large, even ones are
+taken, and the longest axis is cut first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tecomp.schedules.structure.sizes import ceil_div
+
+Shares = Mapping[int, Sequence[tuple[str, int]]]
+"""For axes of the result by number the axes of the grid, and how many cores along each."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """How a result is divided among cores.
+
+    Attributes:
+        part: pieces, such as sticks, of one core along each axis.
+        count: parts along each axis.
+        shares: which cores those are for.
+    """
+
+    part: tuple[int, ...]
+    count: tuple[int, ...]
+    shares: Shares
+
+    @property
+    def cores(self) -> int:
+        """How many have a part."""
+        return prod(self.count)
+
+
+def divide(
+    pieces: Sequence[int],
+    grid: Mapping[str, int],
+    fits: Callable[[Sequence[int]], bool] = lambda part: True,
+) -> Division:
+    """The parts of a result.
+
+    Args:
+        pieces: what is not cut, along each axis.
+        grid: cores along each of its axes.
+        fits: whether a core can have such a part.
+
+    Returns:
+        The division whose largest part is the smallest, of those that fit if there are such.
+
+    >>> divide((128, 4), {"x": 32}).count, divide((16, 16), {"x": 32}).count
+    ((32, 1), (16, 2))
+    >>> divide((37,), {"x": 32}).part
+    (2,)
+    """
+    order = sorted(range(len(pieces)), key=lambda axis: -pieces[axis])
+    best: tuple[tuple[object, ...], Division] | None = None
+    for part in _parts(pieces, order, prod(grid.values())):
+        count = tuple(ceil_div(n, size) for n, size in zip(pieces, part, strict=True))
+        uneven = sum(n % size > 0 for n, size in zip(pieces, part, strict=True))
+        cost = (not fits(part), prod(part), uneven, [-count[axis] for axis in order])
+        if best is not None and cost >= best[0]:
+            continue
+        if (shares := shares_of(count, grid)) is not None:
+            best = cost, Division(part, count, shares)
+    assert best is not None  # One core can have it all.
+    return best[1]
+
+
+def _parts(pieces: Sequence[int], order: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:
+    """All sizes of parts of which there are no more than cores."""
+    if not order:
+        yield tuple(max(n, 1) for n in pieces)
+        return
+    first, *others = order
+    whole = max(pieces[first], 1)
+    for size in sorted({ceil_div(whole, n) for n in range(1, min(whole, cores) + 1)}):
+        left = cores // ceil_div(whole, size)
+        for part in _parts(pieces, others, left):
+            yield (*part[:first], size, *part[first + 1 :])
+
+
+def shares_of(count: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
+    """Which cores the parts along each axis are for; None if there are too few of them.
+
+    Parts go to the shortest axis of the grid that is long enough, else to several that they fill
+    evenly. No more than two axes of the result share one of the grid: which part a core has stays a
+    short formula.
+    """
+    free = dict(grid)
+    sharers = dict.fromkeys(grid, 0)
+    found: dict[int, list[tuple[str, int]]] = {}
+    for axis in sorted(range(len(count)), key=lambda axis: -count[axis]):
+        left = count[axis]
+        while left > 1:
+            fitting = [name for name, many in free.items() if many >= left]
+            name = min(fitting, key=free.__getitem__, default=max(free, key=free.__getitem__))
+            many = next(n for n in range(min(left, free[name]), 0, -1) if left % n == 0)
+            if many == 1:
+                return None
+            found.setdefault(axis, []).append((name, many))
+            sharers[name] += 1
+            free[name] = free[name] // many if sharers[name] < 2 else 1
+            left //= many
+    return found

@@ -1,0 +1,306 @@
+"""Any formula or reduction on the cores of a machine with scratchpads, a part after the other.
+
+The result is divided among the cores. A core computes blocks of its part: it brings what a block
+is made of into its scratchpad, twice if there is room, so that the next part comes in while one is
+in use; computes the block there, in vectors; and writes it back in the order of memory. Where a
+reduction reads more than there is room for, it is done a piece after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tecomp import CapacityError, te
+from tecomp.schedules.scratchpads.division import Division, divide
+from tecomp.schedules.scratchpads.need import Box, Sizes, Work, bytes_of, is_beside, order_of
+from tecomp.schedules.scratchpads.on_cores import walk_parts
+from tecomp.schedules.scratchpads.placement import Placement, number, sizes_of
+from tecomp.schedules.structure.sizes import ceil_div, round_up
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a result is cut.
+
+    Attributes:
+        division: which part each core has.
+        core: extents of such a part.
+        block: extents of what is in a scratchpad at one time.
+        depth: how much of the reduction is done at a time.
+        is_doubled: whether the next block comes in while one is in use.
+        copied: what is brought to the scratchpad.
+    """
+
+    division: Division
+    core: tuple[int, ...]
+    block: tuple[int, ...]
+    depth: Sizes
+    is_doubled: bool
+    copied: tuple[te.Tensor, ...]
+
+
+def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
+    """Schedule a result, and what is computed for it, on the cores of a machine.
+
+    Args:
+        s: the schedule, in which what is there before has its place.
+        w: the result.
+        where: the machine.
+
+    Raises:
+        CapacityError: there is no room for what a single element is made of.
+    """
+    output = w.output
+    p = plan(w, where)
+    for x in w.inlined:
+        s[x].compute_inline()
+    where.put(s, output)
+    every = [output.op.output(k) for k in range(output.op.num_outputs)]
+    made = s.cache_write(every, where.scratchpad)[0]
+    loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
+    part = None
+    if w.total is not None:
+        total = made if w.total == output else w.total
+        part = _reduce(s, w, total, p, where, loop)
+    if w.total != output:
+        where.keep(s, made, output, loop)
+    for x in p.copied:
+        _bring(s, x, w, made, where, loop, part, p)
+
+
+def _reduce(
+    s: te.Schedule, w: Work, total: te.Tensor, p: Plan, where: Placement, loop: te.IterVar
+) -> te.IterVar | None:
+    """Reduce a block in the scratchpad, in vectors along it.
+
+    Returns:
+        The loop over pieces of the reduction; None if there is one.
+    """
+    stage = s[total]
+    stage.set_scope(where.scratchpad)
+    *outer, lane = stage.transform_layout(where.layout(sizes_of(total), total.dtype))
+    stage.compute_at(s[w.output], loop)
+    pieces, steps = [], []
+    for axis, own in zip(w.depth, stage.op.reduce_axis, strict=True):
+        if p.depth[axis] < number(axis.extent, total):
+            piece, own = stage.split(own, factor=p.depth[axis])
+            pieces.append(piece)
+        steps.append(own)
+    stage.reorder(*pieces, *outer, *steps, lane)
+    stage.vectorize(lane)
+    return pieces[-1] if pieces else None
+
+
+def _bring(
+    s: te.Schedule, x: te.Tensor, w: Work, made: te.Tensor, where: Placement, loop: te.IterVar,
+    part: te.IterVar | None, p: Plan,
+) -> None:
+    """Copy what a block is made of, once for it, or for each piece of the reduction."""
+    beside = [y for y in w.readers(x) if part is None or is_beside(w, y)]
+    others = [y for y in w.readers(x) if y not in beside]
+    total = made if w.total == w.output else w.total
+    box = w.boxes(p.block, p.depth)[x]
+    for readers, stage, place in ((beside, w.output, loop), (others, total, part)):
+        if not readers or stage is None or place is None:
+            continue
+        now = [made if y == w.output else y for y in readers]
+        copy = s.cache_read(x, where.scratchpad, now)
+        where.keep(s, copy, stage, place, order_of(box, w.output.op.axis[-1]))
+        if p.is_doubled:
+            s[copy].double_buffer()
+
+
+def plan(w: Work, where: Placement) -> Plan:
+    """The part of each core, and the largest blocks of it that fit.
+
+    Each step makes the block longer along the axis that saves most of what is read from the memory
+    of the device.
+
+    Raises:
+        CapacityError: there is no room for what a single element is made of.
+    """
+    output = w.output
+    shape = sizes_of(output)
+    units = _units(output, where)
+    pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
+    span = _Span(w, where, units)
+    division = divide(pieces, where.target.grid, span.fits)
+    core = tuple(n * unit for n, unit in zip(division.part, units, strict=True))
+    room = _Room(w, where, core, tuple(w.copied()))
+    depth: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
+    if room.fits(core, depth, doubled=False):
+        return Plan(division, core, core, depth, False, room.copied)
+    if not room.fits(units, dict.fromkeys(depth, 1), doubled=False):
+        units = (1,) * len(units)
+        room = room.without_far()
+    least = dict.fromkeys(depth, 1)
+    is_doubled = room.fits(units, least, doubled=True)
+    depth = room.deepest(units, depth, doubled=is_doubled)
+    block = room.longest(units, depth, doubled=is_doubled)
+    depth = room.deepest(block, {a: number(a.extent, output) for a in w.depth}, doubled=is_doubled)
+    even = tuple(
+        round_up(ceil_div(most, ceil_div(most, n)), unit)
+        for n, most, unit in zip(block, core, units, strict=True)
+    )
+    return Plan(division, core, even, depth, is_doubled, room.copied)
+
+
+def _units(output: te.Tensor, where: Placement) -> tuple[int, ...]:
+    """What is not cut along each axis: sticks, tiles."""
+    rank = len(output.shape)
+    return tuple([1] * rank + list(where.unit(output.dtype)))[-rank:] if rank > 1 else (
+        where.unit(output.dtype)[1],)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What blocks take of a scratchpad.
+
+    Attributes:
+        w: the result.
+        where: the machine.
+        core: extents of the part of a core.
+        copied: what is brought there.
+    """
+
+    w: Work
+    where: Placement
+    core: tuple[int, ...]
+    copied: tuple[te.Tensor, ...]
+
+    def sizes(self, block: Sequence[int], depth: Sizes) -> dict[te.Tensor, int]:
+        """Bytes of everything that is there for a block."""
+        boxes, lane = self.w.boxes(block, depth), self.w.output.op.axis[-1]
+        kept = [*self.copied, *([self.w.total] if self.w.total else [])]
+        found = {
+            x: bytes_of(x, tuple(boxes[x][dim] for dim in order_of(boxes[x], lane)), self.where)
+            for x in kept
+        }
+        for k in range(self.w.output.op.num_outputs):
+            x = self.w.output.op.output(k)
+            found[x] = bytes_of(x, boxes[self.w.output], self.where)
+        return found
+
+    def fits(self, block: Sequence[int], depth: Sizes, *, doubled: bool) -> bool:
+        """Whether there is room for a block, or for that and what the next one is made of."""
+        sizes = self.sizes(block, depth)
+        more = sum(sizes[x] for x in self.copied) if doubled else 0
+        need: int = sum(sizes.values()) + more
+        return bool(need <= self.where.room)
+
+    def without_far(self) -> _Room:
+        """What is read at places far apart stays where it is, if there is no room for one element.
+
+        Raises:
+            CapacityError: there is none all the same.
+        """
+        least, one = dict.fromkeys(self.w.depth, 1), (1,) * len(self.core)
+        sizes = self.sizes(one, least)
+        need = sum(sizes.values())
+        if need <= self.where.room:
+            return self
+        boxes = self.w.boxes(one, least)
+        far = [x for x in self.copied if any(s.extent > 1 and s.terms is None for s in boxes[x])]
+        if far:
+            largest = max(far, key=sizes.__getitem__)
+            return replace(
+                self, copied=tuple(x for x in self.copied if x != largest)
+            ).without_far()
+        listed = ", ".join(
+            f"{x.name}: {x.dtype}, {size} bytes"
+            for x, size in sorted(sizes.items(), key=lambda pair: -pair[1])[:3]
+        )
+        raise CapacityError(
+            f"{self.w.output.name}: a single element of it takes {need} bytes of memory "
+            f"`{self.where.scratchpad}`, of which each core of target {self.where.target.name} has "
+            f"{self.where.room} ({listed}); read less for it at one time, or take a target with "
+            "larger scratchpads"
+        )
+
+    def deepest(self, block: Sequence[int], whole: Sizes, *, doubled: bool) -> Sizes:
+        """As much of the reduction as fits, of the last axes first."""
+        if self.fits(block, whole, doubled=doubled):
+            return whole
+        depth: Sizes = dict.fromkeys(whole, 1)
+        for axis in reversed(list(whole)):
+            low, high = 1, whole[axis]
+            while low < high:
+                middle = ceil_div(low + high, 2)
+                if self.fits(block, {**depth, axis: middle}, doubled=doubled):
+                    low = middle
+                else:
+                    high = middle - 1
+            # As many pieces, but even ones: that is no use if they begin inside of a stick.
+            even = {**depth, axis: ceil_div(whole[axis], ceil_div(whole[axis], low))}
+            is_better = self.fits(block, even, doubled=doubled)
+            depth = even if is_better else {**depth, axis: low}
+        return depth
+
+    def longest(self, block: tuple[int, ...], depth: Sizes, *, doubled: bool) -> tuple[int, ...]:
+        """Blocks that read as little as possible, in all, of what they are made of."""
+        while True:
+            longer = [
+                (*block[:k], min(2 * n, most), *block[k + 1 :])
+                for k, (n, most) in enumerate(zip(block, self.core, strict=True)) if n < most
+            ]
+            fitting = [each for each in longer if self.fits(each, depth, doubled=doubled)]
+            if not fitting:
+                return block
+            # Of equal ones the last axis: its elements lie side by side.
+            block = min(reversed(fitting), key=lambda each: self._read(each, depth))
+
+    def _read(self, block: Sequence[int], depth: Sizes) -> int:
+        """Bytes that a core reads for its part, block by block."""
+        blocks = prod(ceil_div(most, n) for n, most in zip(block, self.core, strict=True))
+        boxes = self.w.boxes(block, depth)
+        size: int = blocks * sum(_size(x, boxes[x]) for x in self.copied)
+        return size
+
+
+@dataclass(frozen=True)
+class _Span:
+    """How far apart the elements are that a core uses of a tensor.
+
+    Attributes:
+        w: the result.
+        where: the machine.
+        units: what parts are counted in.
+    """
+
+    w: Work
+    where: Placement
+    units: tuple[int, ...]
+
+    def fits(self, part: Sequence[int]) -> bool:
+        """Whether the target lets a core reach all that it needs for a part."""
+        limit = None if self.where.target.limits is None else self.where.target.limits.span_bytes
+        if limit is None:
+            return True
+        whole = {axis: number(axis.extent, self.w.output) for axis in self.w.depth}
+        extents = [n * unit for n, unit in zip(part, self.units, strict=True)]
+        boxes = self.w.boxes(extents, whole)
+        # What is not so large in whole is not asked for: most tensors are not, by far.
+        return all(
+            prod(sizes_of(x)) * _width(x) < limit // 2
+            or span_of(x, [span.extent for span in boxes[x]], self.where) <= limit
+            for x in (self.w.output, *self.w.copied())
+        )
+
+
+def span_of(x: te.Tensor, part: Sequence[int], where: Placement) -> int:
+    """Bytes from the first to the last element of a part of a whole tensor, at its beginning."""
+    shape = sizes_of(x)
+    last = [max(min(n, extent), 1) - 1 for n, extent in zip(part, shape, strict=True)]
+    size: int = (where.whole(x).offset(last) + 1) * _width(x)
+    return size
+
+
+def _size(x: te.Tensor, box: Box) -> int:
+    size: int = prod(span.extent for span in box) * _width(x)
+    return size
+
+
+def _width(x: te.Tensor) -> int:
+    return int(x.op.output(0).dtype.bytes)

@@ -1,0 +1,91 @@
+"""Which part of a result each core computes: even parts of whole sticks, within spans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import pytest
+
+from tecomp import Target, te
+from tecomp.schedules.scratchpads.division import divide, shares_of
+from tecomp.schedules.scratchpads.need import work_of
+from tecomp.schedules.scratchpads.parts import plan
+from tecomp.schedules.scratchpads.placement import placement_of
+
+CORES = {"core.x": 32}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "count"),
+    [
+        ((16, 16), (16, 2)),
+        ((128, 4), (32, 1)),  # a sum of 128x256 values of two bytes, in sticks
+        ((64, 4), (32, 1)),  # the rows of a softmax
+        ((4, 1), (4, 1)),
+        ((3, 5), (3, 5)),
+        ((6, 5), (6, 5)),
+        ((1,), (1,)),
+        ((12, 12), (12, 2)),  # 24 cores have six each; of 32 one would have six as well
+    ],
+)
+def test_parts_are_even_and_the_longest_axis_is_cut_first(
+    pieces: tuple[int, ...], count: tuple[int, ...]
+) -> None:
+    found = divide(pieces, CORES)
+
+    assert found.count == count
+    assert all(n % size == 0 for n, size in zip(pieces, found.part, strict=True))
+
+
+def test_uneven_parts_are_taken_where_no_even_ones_are_as_small() -> None:
+    found = divide((37,), CORES)
+
+    assert (found.part, found.count) == ((2,), (19,))
+
+
+@pytest.mark.parametrize("grid", [{"x": 7}, {"x": 2, "y": 3}, {"x": 2, "y": 3, "z": 2}])
+def test_no_division_has_smaller_parts(grid: dict[str, int]) -> None:
+    cores = prod(grid.values())
+    for pieces in product(range(1, 9), repeat=2):
+        found = divide(pieces, grid)
+        possible = [
+            part for part in product(*(range(1, n + 1) for n in pieces))
+            if shares_of(counts(pieces, part), grid) is not None
+        ]
+
+        assert prod(found.part) == min(map(prod, possible)), pieces
+        assert found.cores <= cores
+        for axis, many in enumerate(found.count):
+            assert prod(n for _, n in found.shares.get(axis, ())) == many
+        for name, size in grid.items():
+            used = [n for many in found.shares.values() for axis, n in many if axis == name]
+            assert prod(used) <= size
+
+
+def counts(pieces: Sequence[int], part: Sequence[int]) -> list[int]:
+    return [-(-n // size) for n, size in zip(pieces, part, strict=True)]
+
+
+@pytest.mark.parametrize(("limit", "count"), [(268_431_360, (32, 1)), (8192, (8, 4))])
+def test_spans_of_a_core_are_limited(limit: int, count: tuple[int, int]) -> None:
+    """Sticks of one column are together: four rows of a matrix are all over it, 16 of a column not."""
+    where = placement_of(Target.load("stick128").overridden(limits={"span_bytes": limit}))
+    assert where is not None
+    A = te.placeholder((128, 128), name="A")
+    C = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="C")
+
+    assert plan(work_of(C, None, [C], {A}), where).division.count == count
+
+
+def test_sticks_are_not_cut() -> None:
+    where = placement_of(Target.load("stick128"))
+    assert where is not None
+    A = te.placeholder((5, 200), "float16", name="A")
+    C = te.compute(A.shape, lambda i, j: A[i, j] * A[i, j], name="C")
+
+    found = plan(work_of(C, None, [C], {A}), where)
+
+    assert found.division.count == (5, 4)
+    assert found.core == (1, 64)

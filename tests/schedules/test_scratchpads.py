@@ -1,0 +1,218 @@
+"""Any program on machines with scratchpads: numbers, cores, room, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import CapacityError, Target, te
+from tecomp.schedules import auto, softmax
+from tecomp.schedules.scratchpads.placement import placement_of
+from tests.strategies.te_programs import draw_program
+
+ACME = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
+MACHINES = {name: name for name in ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")}
+MACHINES["acme"] = str(ACME)
+SMALL = {"stick128": 2048, "tensix_wh": 40960, "texture2d": 1024, "acme": 1024}
+RANDOM = np.random.default_rng(0)
+
+
+def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], target: Target) -> Any:
+    """What a schedule computes of arrays for all arguments but the last; and its report."""
+    kernel = tecomp.build(s, args, target)
+    result = kernel.empty(args[-1])
+    kernel(*(kernel.pack(x, value) for x, value in zip(args, given, strict=False)), result)
+    return kernel.unpack(args[-1], result), kernel.report()
+
+
+def with_room(name: str, size: int) -> Target:
+    """A machine with scratchpads of so many bytes."""
+    target = Target.load(MACHINES[name])
+    where = placement_of(target)
+    assert where is not None
+    return target.overridden(
+        memory={where.scratchpad: {"capacity_bytes": size, "reserved_bytes": 0}})
+
+
+def check(seed: int, target: Target) -> None:
+    program = draw_program(seed)
+    output, expected = program.values[-1]
+    inputs, given = program.needed([output])
+    if not inputs or output in inputs:
+        return
+
+    found, _ = run(auto(output, target), [*inputs, output], given, target)
+
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("seed", [3, 27, 55])
+def test_random_programs(name: str, seed: int) -> None:
+    check(seed, Target.load(MACHINES[name]))
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("seed", [11, 14, 76])
+def test_random_programs_in_little_room(name: str, seed: int) -> None:
+    """Blocks, pieces of reductions, and copies for the next block."""
+    check(seed, with_room(name, SMALL[name]))
+
+
+def axis(extent: int, name: str) -> te.IterVar:
+    found: te.IterVar = te.reduce_axis((0, extent), name=name)
+    return found
+
+
+A, B = te.placeholder((64, 96), name="A"), te.placeholder((96,), name="B")
+INDEX = te.placeholder((40,), "int32", name="I")
+k, r, p, q = axis(96, "k"), axis(64, "r"), axis(2, "p"), axis(3, "q")
+STATE = te.placeholder(A.shape, name="state")
+START = te.compute((1, 96), lambda _, j: A[0, j], name="start")
+STEP = te.compute(A.shape, lambda t, j: STATE[t - 1, j] + A[t, j], name="step")
+
+
+def windows(a: Any) -> Any:
+    return np.lib.stride_tricks.sliding_window_view(a, (2, 3))[::2].max((2, 3))
+
+
+def made(shape: tuple[int, ...], of: Callable[..., te.Expr]) -> te.Tensor:
+    found = te.compute(shape, of, name="C")
+    assert isinstance(found, te.Tensor)
+    return found
+
+
+KINDS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[..., Any]]] = {
+    "elementwise": (
+        [A], made((64, 96), lambda i, j: te.max(A[i, j] * 2.0, 0.5)), lambda a: np.maximum(a * 2, 0.5),
+    ),
+    "broadcast": ([A, B], made((64, 96), lambda i, j: A[i, j] + B[j]), lambda a, b: a + b),
+    "rows": ([A], made((64,), lambda i: te.sum(A[i, k], axis=k)), lambda a: a.sum(1)),
+    "columns": ([A], made((96,), lambda j: te.max(A[r, j], axis=r)), lambda a: a.max(0)),
+    "all": ([A], made((), lambda: te.sum(A[r, k], axis=[r, k])), lambda a: a.sum()),
+    "transpose": ([A], made((96, 64), lambda i, j: A[j, i]), lambda a: a.T),
+    "pooling": (
+        [A], made((32, 94), lambda i, j: te.max(A[2 * i + p, j + q], axis=[p, q])), windows,
+    ),
+    "gather": (
+        [A, INDEX], made((40, 96), lambda i, j: A[INDEX[i], j] * 2.0), lambda a, i: a[i] * 2,
+    ),
+    "condition": (
+        [A],
+        made((64, 100), lambda i, j: te.if_then_else(
+            te.all(j >= 2, j < 98), A[i, j - 2], te.const(0, "float32"))),
+        lambda a: np.pad(a, ((0, 0), (2, 2))),
+    ),
+    "scan": ([A], te.scan(START, STEP, STATE, [A], name="C"), lambda a: np.cumsum(a, 0)),
+}
+ALONE = ("all", "scan")  # One core does it.
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_programs(name: str, kind: str) -> None:
+    target = Target.load(MACHINES[name])
+    where = placement_of(target)
+    inputs, output, by_numpy = KINDS[kind]
+    given = [
+        RANDOM.random([int(n) for n in x.shape], np.float32) if x.dtype == "float32"
+        else RANDOM.integers(0, 64, [int(n) for n in x.shape]).astype(x.dtype.numpy)
+        for x in inputs
+    ]
+
+    s = auto(output, target)
+    found, report = run(s, [*inputs, output], given, target)
+
+    np.testing.assert_allclose(found, by_numpy(*given), rtol=1e-5)
+    if kind not in ALONE:
+        assert 'thread="core.' in str(tecomp.lower(s, [*inputs, output]))
+        assert where is not None
+        assert any(t.memory == where.scratchpad and t.bytes for t in report.traffic)
+
+
+@pytest.mark.parametrize("name", ["stick128", "acme"])
+def test_attention(name: str) -> None:
+    Q, K, V = (te.placeholder((33, 20), name=name) for name in "QKV")
+    e, j = te.reduce_axis((0, 20), name="e"), te.reduce_axis((0, 33), name="j")
+    S = te.compute((33, 33), lambda i, k: te.sum(Q[i, e] * K[k, e], axis=e), name="S")
+    P = softmax.define(te.compute(S.shape, lambda i, k: S[i, k] * 0.25, name="scaled"))
+    Y = te.compute((33, 20), lambda i, f: te.sum(P[i, j] * V[j, f], axis=j), name="Y")
+    q, k, v = RANDOM.random((3, 33, 20), np.float32)
+    target = Target.load(MACHINES[name])
+
+    found, _ = run(auto(Y, target), [Q, K, V, Y], [q, k, v], target)
+
+    powers = np.exp(q @ k.T / 4)
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True) @ v, rtol=1e-4)
+
+
+def test_products_of_a_program_are_those_of_the_unit() -> None:
+    A, B = (te.placeholder((64, 64), "float16", name=name) for name in "AB")
+    k, r = te.reduce_axis((0, 64), name="k"), te.reduce_axis((0, 64), name="r")
+
+    def product(x: te.Tensor, y: te.Tensor, axis: te.IterVar, name: str) -> te.Tensor:
+        return te.compute((64, 64), lambda i, j: te.sum(
+            x[i, axis].astype("float32") * y[axis, j].astype("float32"), axis=axis), name=name)
+
+    first = product(A, B, k, "first")
+    half = te.compute((64, 64), lambda i, j: te.max(first[i, j], 0.0).astype("float16"), name="h")
+    C = product(half, B, r, "C")
+    target = Target.load("stick128")
+    a, b = (RANDOM.random((2, 64, 64)) / 8).astype(np.float16)
+
+    found, report = run(auto(C, target), [A, B, C], [a, b], target)
+
+    wide = np.maximum(a.astype("f4") @ b.astype("f4"), 0).astype("f2").astype("f4")
+    np.testing.assert_allclose(found, wide @ b.astype("f4"), rtol=2e-3)
+    assert report.tiles == {"matmul_float16": 2 * 8}
+
+
+def test_values_come_in_while_others_are_in_use() -> None:
+    A = te.placeholder((64, 4096), name="A")
+    C = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="C")
+    target = with_room("stick128", 8192)
+    s = auto(C, target)
+
+    text = str(tecomp.lower(s, [A, C], stop_after="double_buffers"))
+
+    assert re.search(r'\(2, \d+, \d+, 32\), scope="lx"\)\) as A_lx', text)
+
+
+def test_there_is_no_room_for_one_element() -> None:
+    A, B = te.placeholder((8, 100), name="A"), te.placeholder((100,), name="B")
+    C = te.compute(A.shape, lambda i, j: A[i, j] + B[j], name="C")
+    with pytest.raises(CapacityError) as error:
+        auto(C, with_room("stick128", 256))
+
+    assert error.value.message == (
+        "C: a single element of it takes 384 bytes of memory `lx`, of which each core of target "
+        "stick128 has 256 (A: float32, 128 bytes, B: float32, 128 bytes, C: float32, 128 bytes); "
+        "read less for it at one time, or take a target with larger scratchpads"
+    )
+
+
+def test_what_is_read_far_apart_stays_where_it_is() -> None:
+    """A matrix times itself: rows and columns of a block have no room between them."""
+    A, k = te.placeholder((300, 40), name="A"), te.reduce_axis((0, 40), name="k")
+    C = te.compute((300, 300), lambda i, j: te.sum(A[i, k] * A[j, k], axis=k), name="C")
+    target = with_room("stick128", 4096)
+    a = RANDOM.random((300, 40), np.float32)
+
+    found, _ = run(auto(C, target), [A, C], [a], target)
+
+    np.testing.assert_allclose(found, a @ a.T, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["elementwise", "broadcast", "columns", "transpose"])
+@pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d"])
+def test_rules_of_the_machine_are_kept(kind: str, name: str) -> None:
+    _, output, _ = KINDS[kind]
+    target = Target.load(MACHINES[name])
+
+    assert tecomp.check_constraints(auto(output, target), target) == ()
