@@ -116,3 +116,23 @@ def test_eight_by_eight_takes_24_shuffles() -> None:
 
     assert "gather" not in text
     assert len(shuffles) == 24
+
+
+def test_columns_whose_values_have_names(both: Both) -> None:
+    body = "".join(f'''        with Let(A[ramp(i + {k}, {ROW}, 4)] + A[ramp(i + {k + 4}, {ROW}, 4)]) as t{k}:
+            B[ramp(i * 16 + {4 * k}, 1, 4)] = t{k} * t{k}
+''' for k in range(4))
+    kernel = both(f'''def f(A: Buffer("float32", (2000,)), B: Buffer("float32", (2000,))):
+    for i in range(3):
+{body}''', some("float32", 2000), some("float32", 2000))
+
+    assert "gather" not in kernel.source("llvm")
+
+
+def test_columns_at_places_that_have_names(both: Both) -> None:
+    body = "".join(f'''        with Let(I[i + {k}]) as t{k}:
+            B[ramp(i * 16 + {4 * k}, 1, 4)] = A[ramp(t{k} + {k}, {ROW}, 4)]
+''' for k in range(4))
+    both(f'''def f(I: Buffer("int64", (8,)), A: Buffer("float32", (2000,)), B: Buffer("float32", (2000,))):
+    for i in range(3):
+{body}''', np.arange(8), some("float32", 2000), some("float32", 2000))

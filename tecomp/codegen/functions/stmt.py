@@ -65,13 +65,24 @@ def _seq(code: Code, stmt: SeqStmt) -> Rule:
     for is_plain, group in groupby(stmt.stmts, key=_is_plain_store):
         run = list(group)
         if is_plain and not code.module.options.check_bounds:
-            code.columns = find_transposes([part for part in run if isinstance(part, BufferStore)])
+            lets, stores = zip(*map(_named, run), strict=True)
+            code.columns = find_transposes(stores, [let for each in lets for let in each])
         yield from run
         code.columns = {}
 
 
 def _is_plain_store(stmt: Stmt) -> bool:
-    return isinstance(stmt, BufferStore) and stmt.predicate is None
+    _, store = _named(stmt)
+    return isinstance(store, BufferStore) and store.predicate is None
+
+
+def _named(stmt: Stmt) -> tuple[list[Let], Stmt]:
+    """A statement, and the values that have names in it."""
+    lets = []
+    while isinstance(stmt, Let):
+        lets.append(stmt)
+        stmt = stmt.body
+    return lets, stmt
 
 
 def _let(code: Code, stmt: Let) -> Rule:

@@ -26,7 +26,7 @@ from tecomp.ir.language.expr import (
     Select,
     index_value,
 )
-from tecomp.ir.language.stmt import Buffer, BufferStore
+from tecomp.ir.language.stmt import Buffer, BufferStore, Let
 from tecomp.ir.traversal.rewrite import children, walk
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
@@ -102,17 +102,28 @@ class Column:
         return list(zip(square.rows(), transposed(code, columns, square.dtype), strict=True))
 
 
-def find_transposes(statements: Sequence[BufferStore]) -> dict[int, Column]:
+def find_transposes(
+    statements: Sequence[BufferStore], lets: Sequence[Let] = ()
+) -> dict[int, Column]:
     """For each access in `statements` that is a column of a square, by id, which one it is.
+
+    `lets` are the values that have names in one of them.
 
     A square is read where its first column is needed, and written where its last is stored;
     nothing in between may touch that memory.
     """
     stores = [s for s in statements if _is_across(s)]
-    reads = [node for s in statements for node in _read_always(s.value) if _is_across(node)]
+    names = {let.var for let in lets}
+    values = [*(let.value for let in lets), *(s.value for s in statements)]
+    reads = [
+        node for value in values for node in _read_always(value)
+        if _is_across(node) and names.isdisjoint(walk(*node.indices))
+    ]
+    stores = [s for s in stores if names.isdisjoint(walk(*s.indices))]
     if len(stores) < _LEAST and len(reads) < _LEAST:
         return {}
-    read = {n.buffer.data for s in statements for n in walk(s) if isinstance(n, BufferLoad)}
+    every = walk(*statements, *(let.value for let in lets))
+    read = {node.buffer.data for node in every if isinstance(node, BufferLoad)}
     written = {s.buffer.data for s in statements}
     found: dict[int, Column] = {}
     # All columns are read before the first is used, and written after the last is computed.
