@@ -26,8 +26,9 @@ from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
 from tecomp.schedules.structure.reductions import Reduction, reduction_of
-from tecomp.schedules.structure.stages import is_pointwise, is_untouched, unconverted
+from tecomp.schedules.structure.stages import is_pointwise, is_scan, is_untouched, unconverted
 from tecomp.schedules.structure.windows import Windows, windows_of
+from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
 Walk = Callable[[te.Schedule, Target], None]
@@ -112,10 +113,9 @@ def _walks(group: Group, apart: Container[te.Tensor]) -> list[Walk]:
     """What schedules a group, the best first; the results of all groups are `apart`."""
     output, chain = group.output, group.chain
     if group.rows:
-        return [lambda s, target: rows_at_root(s, output, group.rows, target)]
+        return [_rows(group)]
     if not chain[-1].op.reduce_axis:
-        is_formula = is_pointwise(output) and bool(output.shape)
-        return [lambda s, target: formula_at_root(s, output, target, apart)] if is_formula else []
+        return _elements(output, apart)
     if accesses(chain[-1]).reducer is None:
         # Of equal values some such reducers take the first: they combine them in the order given.
         return [lambda s, target: any_at_root(s, chain, target)]
@@ -131,6 +131,21 @@ def _walks(group: Group, apart: Container[te.Tensor]) -> list[Walk]:
     if (reduction := reduction_of(output, chain)) is not None:
         found.append(partial(_reduction, reduction))
     return [*found, lambda s, target: any_at_root(s, chain, target)]
+
+
+def _rows(group: Group) -> Walk:
+    if is_scan(group.rows[0]):
+        return lambda s, target: walk_transposed(s, group.output, group.rows[0], target)
+    return lambda s, target: rows_at_root(s, group.output, group.rows, target)
+
+
+def _elements(output: te.Tensor, apart: Container[te.Tensor]) -> list[Walk]:
+    """Loops for a scan, or for a formula of elements."""
+    if is_scan(output) and len(output.shape) > 1:
+        return [lambda s, target: walk_steps(s, output, target)]
+    if is_pointwise(output) and output.shape:
+        return [lambda s, target: formula_at_root(s, output, target, apart)]
+    return []
 
 
 def _product(d: Product, s: te.Schedule, target: Target) -> None:

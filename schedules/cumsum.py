@@ -20,12 +20,12 @@ their sums follow from one another, and are transposed back.
 from __future__ import annotations
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.structure.sizes import Size, ceil_div, round_up
+from tecomp.schedules.structure.sizes import Size, round_up
 from tecomp.schedules.structure.stages import is_own, is_scan, scanned
+from tecomp.schedules.tiling.steps import walk_steps
 from tecomp.schedules.tiling.streams import stream_large
 from tecomp.schedules.tiling.tiles import (
     core_of,
-    elements_at_hand,
     lanes_of,
     transpose_squares,
     width_of,
@@ -234,7 +234,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
     if scans:
         # The result alone, one that is transposed, or one inside of groups and one before them.
-        walks = (_walk_steps,) if scans[0] is output else (_walk_rows, _walk_groups)
+        walks = (walk_steps,) if scans[0] is output else (_walk_rows, _walk_groups)
         walks[len(scans) - 1](s, output, target)
         return s
     axis = _axis_of(output)
@@ -338,27 +338,6 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     s[sums].unroll(step)
     s[sums].vectorize(row)
     transpose_where_used(s, scanned(sums), output, block, lanes)
-
-
-def _walk_steps(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """Strips of columns, a row after another in each.
-
-    Axes of known extent are one for that, so that short rows are no short strips.
-    """
-    for part in output.op.input_tensors:
-        s[part].compute_inline()
-    stage, (steps, *axes) = s[output], list(output.op.axis)
-    if all(isinstance(axis.extent, int) for axis in axes):
-        axes = [stage.fuse(*axes)]
-    core, last = core_of(target), axes.pop()
-    lanes, most = core.lanes(output.dtype), elements_at_hand(output, target)
-    if isinstance(last.extent, int):
-        most = min(most, max(ceil_div(last.extent, core.count), 1))
-    strip, column = stage.split(last, factor=round_up(most, lanes))
-    vectors, lane = stage.split(column, factor=lanes_of(output, last, target))
-    stage.reorder(*axes, strip, steps, vectors, lane)
-    stage.parallel(stage.fuse(*axes, strip))
-    stage.vectorize(lane)
 
 
 def _strip(output: te.Tensor, axis: int, target: Target) -> int:

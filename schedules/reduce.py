@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tecomp import Target, te
+from tecomp import Target, accesses, te
 from tecomp.schedules.structure.reductions import Reduction, need_reduction
 from tecomp.schedules.structure.sizes import ceil_div, is_one, product
 from tecomp.schedules.structure.stages import begin
@@ -134,8 +134,62 @@ def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
         _across_short_rows(s, d.output, d.total, target)
     elif d.kept:
         across_rows(s, d.output, d.total, d.kept, target)
+    elif (kept := _kept_before(d, target)) is not None:
+        _across_then_along(s, d, kept, target)
     else:
         _along_rows(s, d, target)
+
+
+def _kept_before(d: Reduction, target: Target) -> int | None:
+    """How many of the last axes of the result lie before short rows, across which is reduced too.
+
+    None where rows are long, or where what is reduced across them is no more than a few rows, or
+    more than a cache has room for.
+    """
+    along, outer = d.runs[len(d.runs) - d.adjacent :], d.runs[: len(d.runs) - d.adjacent]
+    row = product(axis.extent for axis in along)
+    lanes = core_of(target).lanes(d.total.dtype)
+    if not outer or not isinstance(row, int) or row >= LONG * lanes:
+        return None
+    main = accesses(d.total).reads
+    dims = max((read.axes for read in main if read.axes), key=len)[: -d.adjacent]
+    kept = 0
+    for own, axis in zip(reversed(d.total.op.axis), reversed(dims), strict=False):
+        kept += own is axis and kept >= 0
+        if own is not axis:
+            break
+    place = product(axis.extent for axis in d.total.op.axis)
+    if not isinstance(place, int) or place * row > elements_at_hand(d.total, target):
+        return None
+    rows = product(axis.extent for axis in outer)
+    return kept if not isinstance(rows, int) or rows >= _ROWS_AT_ONCE else None
+
+
+def _across_then_along(s: te.Schedule, d: Reduction, kept: int, target: Target) -> None:
+    """Short rows of a result are combined element by element, and the elements of each at last.
+
+    The sums of all elements stay in the first cache, where they are a row for each outer loop.
+    """
+    total = d.total
+    along = d.runs[len(d.runs) - d.adjacent :]
+    s[total].reorder(*d.runs)
+    last = s[total].fuse(*along) if len(along) > 1 else along[0]
+    partial = one(s.rfactor(total, last, factor_axis=len(total.shape)))
+    stage, axes = s[partial], list(partial.op.axis)
+    run = stage.fuse(*axes[len(axes) - 1 - kept :])
+    lanes = lanes_of(partial, run, target)
+    most = balanced(run.extent, max(ceil_div(_number(run), core_of(target).count), lanes), lanes)
+    block, column = stage.split(run, factor=most)
+    vectors, lane = stage.split(column, factor=lanes)
+    outer = axes[: len(axes) - 1 - kept]
+    stage.reorder(*outer, block, *stage.op.reduce_axis, vectors, lane)
+    stage.parallel(stage.fuse(*outer, block))
+    stage.vectorize(lane)
+
+
+def _number(axis: te.IterVar) -> int:
+    assert isinstance(axis.extent, int)
+    return axis.extent
 
 
 def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:

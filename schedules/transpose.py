@@ -104,7 +104,7 @@ def formula_at_root(
         joined = _neighbours(output, apart)
         _walk(s, output, *_taken_together(s[output], loops, joined, column), target)
     elif output.shape:
-        stream(s, output, target, run_length(output, apart))
+        stream(s, output, target, run_length(output, apart), apart)
         if output.op in s.outputs:
             stream_large(s, output, target)
 

@@ -10,7 +10,7 @@ from tecomp import Target, accesses, te
 from tecomp.schedules.structure.convolutions import convolution_of
 from tecomp.schedules.structure.products import product_of
 from tecomp.schedules.structure.sizes import Size, is_one, same_shape
-from tecomp.schedules.structure.stages import is_pointwise, is_same
+from tecomp.schedules.structure.stages import is_pointwise, is_same, is_scan
 from tecomp.schedules.structure.windows import windows_of
 from tecomp.schedules.tiling.tiles import core_of, width_of
 
@@ -32,8 +32,8 @@ class Group:
         output: the stage whose loops they are.
         chain: the stages from the output back to the reduction of which it is made, element by
             element; the output alone if there is none.
-        rows: the stages that are computed for each row of the output, producers first; none if the
-            output is made of a chain.
+        rows: the stages that are computed for each row of the output, producers first, or the scan
+            whose steps are along its rows; none if the output is made of a chain.
     """
 
     output: te.Tensor
@@ -82,6 +82,11 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
                 made = tuple(y for y in p.stages if y in members and y not in inlined)
                 found[x] = Group(x, (x,), made)
                 taken |= members | {x}
+    for x in p.stages:
+        output = _transposed(p, x, inlined, target) if x not in taken else None
+        if output is not None and output not in taken:
+            found[output] = Group(output, (output,), (x,))
+            taken |= {x, output}
     for x in p.stages:
         if x.op.reduce_axis and x not in taken:
             chain = _chain(p, x, taken)
@@ -185,6 +190,29 @@ def _is_absorbed(p: Program, x: te.Tensor) -> bool:
 def is_of_scan(p: Program, x: te.Tensor) -> bool:
     """Whether it is the start of a scan or one of its steps."""
     return any(accesses(y).is_scan for y in p.readers[x])
+
+
+def _transposed(
+    p: Program, scan: te.Tensor, inlined: set[te.Tensor], target: Target
+) -> te.Tensor | None:
+    """The formula whose rows have the steps of a scan, if nothing else reads it."""
+    if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
+        return None
+    core, steps = core_of(target), scan.shape[0]
+    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
+    if not isinstance(steps, int) or 2 * steps * core.vector_bytes > second:
+        return None
+    read, turned = scan, True
+    while read is scan or read in inlined:
+        readers = p.readers[read]
+        if len(readers) != 1 or not is_pointwise(readers[0]):
+            return None
+        (y,) = readers
+        order = tuple(reversed(y.op.axis)) if turned else y.op.axis
+        if not all(is_same(x.axes, order) for x in accesses(y).reads if x.tensor == read):
+            return None
+        read, turned = y, False
+    return read
 
 
 def _points(y: te.Tensor) -> int:

@@ -87,6 +87,30 @@ def reads_of_chain(output: te.Tensor, apart: Container[te.Tensor] = ()) -> list[
 
 
 
+def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] = ()) -> int:
+    """Operations of a chain that give the same for each value of an axis of its result.
+
+    What is computed `apart` does not count.
+
+    >>> A, b = te.placeholder((9, 8), name="A"), te.placeholder((8,), name="b")
+    >>> B = te.compute((9, 8), lambda i, j: A[i, j] * te.exp(b[j]), name="B")
+    >>> repeated_work(B, 0), repeated_work(B, 1)
+    (10, 0)
+    """
+    links, todo = {output}, [output]
+    while todo:
+        x = todo.pop()
+        found = {
+            read.tensor for read in accesses(x).reads
+            if read.tensor not in apart and _is_link(read.tensor, output)
+            and is_same(read.axes, x.op.axis)
+        }
+        todo += found - links
+        links |= found
+    return sum(accesses(x).repeated[axis] for x in links)
+
+
+
 def _moves(read: Moved, axis: int, back: int) -> bool | None:
     """Whether a read moves on as an axis of the result does; None if it moves in another way."""
     if axis not in read.used:

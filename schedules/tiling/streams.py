@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import prod
 
 from tecomp import Target, te
+from tecomp.schedules.structure.chains import repeated_work
 from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
 
 _STREAM = "global.stream"
@@ -12,11 +14,20 @@ _STREAM = "global.stream"
 _VECTORS = 2
 """Vectors that are computed at a time: what a formula has of constants is loaded once for both."""
 
+_FUNCTION = 10
+"""Operations that are worth it to walk down some rows, and to compute what is the same for all of
+them once."""
+_ROWS = 8
+"""So many."""
+
 _FEW = 4
 """Vectors of a row up to which it is walked through together with the next."""
 
 
-def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> None:
+def stream(
+    s: te.Schedule, output: te.Tensor, target: Target, count: int,
+    apart: Container[te.Tensor] = (),
+) -> None:
     """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
 
     A chunk is as long as fits the first cache several times: long enough to be worth its start,
@@ -27,6 +38,7 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> Non
         output: the stage.
         target: for its vectors and cache.
         count: how many of the last axes can be walked through as one.
+        apart: formulas that it reads and that are in memory.
     """
     stage = s[output]
     *rows, last = stage.op.axis
@@ -41,8 +53,11 @@ def stream(s: te.Schedule, output: te.Tensor, target: Target, count: int) -> Non
     lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
     most = max(elements_at_hand(output, target), unit * lanes)
     chunk, along = stage.split(along, factor=balanced(along.extent, most, unit * lanes))
-    _, lane = stage.split(along, factor=lanes)
+    vectors, lane = stage.split(along, factor=lanes)
     stage.vectorize(lane)
+    if rows and repeated_work(output, len(rows) - 1, apart) >= _FUNCTION:
+        rows[-1], row = stage.split(rows[-1], factor=_ROWS)
+        stage.reorder(*rows, chunk, vectors, row, lane)
     stage.parallel(stage.fuse(*rows, chunk))
 
 

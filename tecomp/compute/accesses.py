@@ -17,7 +17,7 @@ from tecomp.errors import DefinitionError
 from tecomp.ir.language.dtype import holds_every
 from tecomp.ir.language.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
 from tecomp.ir.language.given import check_kind
-from tecomp.ir.traversal.rewrite import children, fold, walk
+from tecomp.ir.traversal.rewrite import children, fold, post_order, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
 
@@ -163,6 +163,8 @@ class Accesses:
         written: what is multiplied to give that, as it is written, if it is more than one.
         is_plain: whether the reduction takes every element, and starts from its identity.
         has_start: whether it starts from something else.
+        repeated: for each axis of the result the operations that give the same for every value of
+            it, but not for every element.
         is_scan: whether its rows follow from one another; then it reads what its steps read.
         work: operations for each element, or for each term of it; a function counts as ten.
     """
@@ -177,6 +179,7 @@ class Accesses:
     work: int = 0
     is_scan: bool = False
     written: tuple[Part, ...] = ()
+    repeated: tuple[int, ...] = ()
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -230,8 +233,31 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     every = tuple(reads.values())
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body),
-        written=parts if len(parts) > 1 else (),
+        written=parts if len(parts) > 1 else (), repeated=_repeated(op),
     )
+
+
+def _repeated(op: ComputeOp) -> tuple[int, ...]:
+    """For each axis the work on values that do not depend on it, but on another one."""
+    loads = [node for node in walk(*op.body) if isinstance(node, TensorLoad)]
+    places = {id(node) for load in loads for node in walk(*load.indices)}
+    used: dict[int, frozenset[IterVar]] = {}
+    found = dict.fromkeys(op.axis, 0)
+    for node in post_order(*op.body):
+        own = frozenset({node}) if isinstance(node, IterVar) else frozenset[IterVar]()
+        used[id(node)] = own.union(*(used[id(part)] for part in children(node)))
+        cost = _cost(node)
+        if cost and used[id(node)] and id(node) not in places:
+            for axis in found:
+                found[axis] += 0 if axis in used[id(node)] else cost
+    return tuple(found.values())
+
+
+def _cost(node: Any) -> int:
+    """Operations that a node stands for itself."""
+    if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Reduce | Cast):
+        return 0
+    return _FUNCTION if isinstance(node, Call) else 1
 
 
 def axes_of(term: Expr) -> dict[IterVar, None]:
@@ -251,10 +277,7 @@ def _divisor(term: Expr, axis: IterVar) -> int | None:
 def _work(body: tuple[Expr, ...]) -> int:
     """Operations on elements; those of indices are not counted."""
     nodes = walk(*body, parts=lambda node: () if isinstance(node, TensorLoad) else children(node))
-    return sum(
-        _FUNCTION if isinstance(node, Call) else not isinstance(node, Reduce | Cast)
-        for node in nodes if not isinstance(node, TensorLoad | Const | Var)
-    )
+    return sum(map(_cost, nodes))
 
 
 def _kind(combiner: CommReducer) -> Reducer | None:

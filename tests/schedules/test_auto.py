@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,3 +228,64 @@ def test_layouts_of_what_the_caller_passes(name: str, kind: str) -> None:
     assert c.shape[0] == 7
     expected = {"product": a @ b, "sum": a.sum(0), "formula": a * b[:, 0]}[kind]
     np.testing.assert_allclose(kernel.unpack(C, c), expected, rtol=1e-5)
+
+
+def computed(output: te.Tensor, inputs: list[te.Tensor], *given: np.ndarray[Any, Any]) -> Any:
+    out = np.full([int(str(n)) for n in output.shape], np.nan, np.float32)
+    tecomp.build(output, [*inputs, output])(*given, out)
+    return out
+
+
+def running(A: te.Tensor, n: int, m: int, name: str) -> te.Tensor:
+    """Running sums of `n` steps, along the last axis of what has `m` rows."""
+    state = te.placeholder((n, m), name="state")
+    start = te.compute((1, m), lambda _, i: A[i, 0], name="start")
+    step = te.compute((n, m), lambda t, i: state[t - 1, i] + A[i, t], name="step")
+    made = te.scan(start, step, state, [A], name=name)
+    assert isinstance(made, te.Tensor)
+    return made
+
+
+@pytest.mark.parametrize(("m", "n"), [(40, 50), (3, 7), (17, 1), (33, 200)])
+def test_steps_along_rows_are_made_for_blocks_of_rows(m: int, n: int) -> None:
+    A = te.placeholder((m, n), name="A")
+    sums = running(A, n, m, "sums")
+    B = te.compute((m, n), lambda i, j: sums[j, i] * 2.0, name="B")
+    a = np.random.default_rng(0).standard_normal((m, n), np.float32)
+
+    assert "s[sums].compute_at(" in str(auto(B, CPU).trace)
+    np.testing.assert_allclose(computed(B, [A], a), 2 * a.cumsum(1), rtol=1e-4, atol=1e-4)
+
+
+def test_steps_that_are_read_in_their_order_run_in_strips() -> None:
+    A = te.placeholder((40, 50), name="A")
+    sums = running(A, 50, 40, "sums")
+    B = te.compute((50, 40), lambda i, j: sums[i, j] * 2.0, name="B")
+    a = np.random.default_rng(0).standard_normal((40, 50), np.float32)
+
+    assert "s[sums].vectorize" in str(auto(B, CPU).trace)
+    np.testing.assert_allclose(computed(B, [A], a), 2 * a.cumsum(1).T, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_the_same_for_all_rows_is_computed_for_some_at_once() -> None:
+    A, b = te.placeholder((90, 200), name="A"), te.placeholder((200,), name="b")
+    B = te.compute(A.shape, lambda i, j: A[i, j] * te.exp(b[j]), name="B")
+    C = te.compute(A.shape, lambda i, j: te.exp(A[i, j]) * b[j], name="C")
+
+    assert "i_inner" in str(auto(B, CPU).trace)
+    assert "i_inner" not in str(auto(C, CPU).trace)
+    a, c = np.full(A.shape, 2, np.float32), np.linspace(0, 1, 200, dtype=np.float32)
+    np.testing.assert_allclose(computed(B, [A, b], a, c), a * np.exp(c), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(900, 18, 15), (900, 1, 3), (30, 5, 4, 9), (20, 1, 1, 2)])
+def test_short_rows_are_reduced_across_first(shape: tuple[int, ...]) -> None:
+    A = te.placeholder(shape, name="A")
+    r, *q = (te.reduce_axis((0, shape[k]), name="r") for k in (0, *range(2, len(shape))))
+    most = te.compute((shape[1],), lambda i: te.max(A(r, i, *q) * 2.0, axis=[r, *q]), name="most")
+    B = te.compute(most.shape, lambda i: most[i] + 1.0, name="B")
+    a = np.random.default_rng(0).standard_normal(shape, np.float32)
+
+    assert "s.rfactor(most" in str(auto(B, CPU).trace)
+    expected = (2 * a).max((0, *range(2, len(shape)))) + 1
+    np.testing.assert_allclose(computed(B, [A], a), expected, rtol=1e-6)
