@@ -20,12 +20,14 @@ class Input:
         dtype: of its elements.
         scale: floats are uniform between this and its negative.
         below: integers are below it, and not negative.
+        is_constant: whether they are known when it is compiled.
     """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     scale: float = 1.0
     below: int = 100
+    is_constant: bool = False
 
     def values(self, numbers: np.random.Generator) -> Array:
         """Some values."""
@@ -61,6 +63,11 @@ class Description:
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
 
+    @property
+    def constants(self) -> list[int]:
+        """The numbers of the inputs that are known when it is compiled."""
+        return [k for k, x in enumerate(self.inputs) if x.is_constant]
+
     def __str__(self) -> str:
         """Inputs, then steps."""
         shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.inputs)
@@ -70,3 +77,38 @@ class Description:
         """Inputs, the same each time."""
         numbers = np.random.default_rng(20)
         return [x.values(numbers) for x in self.inputs]
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input, or what a step makes, by its number."""
+
+    number: int
+    is_input: bool
+
+
+class Writer:
+    """A program as it grows."""
+
+    def __init__(self) -> None:
+        self._inputs: list[Input] = []
+        self._steps: list[tuple[str, tuple[Value, ...], dict[str, Any]]] = []
+
+    def input(self, given: Input) -> Value:
+        """One more input."""
+        self._inputs.append(given)
+        return Value(len(self._inputs) - 1, is_input=True)
+
+    def add(self, kind: str, *operands: Value, **options: Any) -> Value:
+        """One more step."""
+        self._steps.append((kind, operands, options))
+        return Value(len(self._steps) - 1, is_input=False)
+
+    def description(self) -> Description:
+        """The program as it is."""
+        count = len(self._inputs)
+        steps = tuple(
+            Step(kind, tuple(x.number + (0 if x.is_input else count) for x in operands), options)
+            for kind, operands, options in self._steps
+        )
+        return Description(tuple(self._inputs), steps)

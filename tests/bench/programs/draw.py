@@ -11,7 +11,7 @@ from typing import Any
 
 from tecomp import accesses, te
 from tests.bench.programs import in_te
-from tests.bench.programs.describe import Description, Input, Step
+from tests.bench.programs.describe import Description, Input, Value, Writer
 
 _STAGES = 12
 _MOST_VALUES = 4_000_000
@@ -21,17 +21,10 @@ minutes in NumPy."""
 
 
 @dataclass(frozen=True)
-class Value:
-    """An input, or what a step makes.
+class Drawn:
+    """A value of a program, and the same in `te`."""
 
-    Attributes:
-        number: of the input or of the step.
-        is_input: which of both.
-        tensor: the same in `te`.
-    """
-
-    number: int
-    is_input: bool
+    value: Value
     tensor: te.Tensor
 
     @property
@@ -44,39 +37,31 @@ class Value:
         """How many there are."""
         return len(self.tensor.shape)
 
-    @property
-    def dtype(self) -> str:
-        """Of its elements."""
-        return str(self.tensor.dtype)
-
 
 class Draft:
     """A program as it grows; `dice` decides."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
-        self._inputs: list[Input] = []
-        self._steps: list[tuple[str, tuple[Value, ...], dict[str, Any]]] = []
+        self._writer = Writer()
 
     def input(
         self, *shape: int, dtype: str = "float32", scale: float = 1.0, below: int = 100
-    ) -> Value:
+    ) -> Drawn:
         """One more input."""
-        self._inputs.append(Input(shape, dtype, scale, below))
-        number = len(self._inputs) - 1
-        return Value(number, True, te.placeholder(shape, dtype, f"I{number}"))
+        value = self._writer.input(Input(shape, dtype, scale, below))
+        return Drawn(value, te.placeholder(shape, dtype, f"I{value.number}"))
 
-    def weights(self, *shape: int, depth: int) -> Value:
+    def weights(self, *shape: int, depth: int) -> Drawn:
         """An input of which so many elements are multiplied and added up."""
         return self.input(*shape, scale=1.7 / sqrt(depth))
 
-    def add(self, kind: str, *operands: Value, **options: Any) -> Value:
+    def add(self, kind: str, *operands: Drawn, **options: Any) -> Drawn:
         """One more step."""
         tensor = in_te.KINDS[kind](*(x.tensor for x in operands), **options)
-        self._steps.append((kind, operands, options))
-        return Value(len(self._steps) - 1, False, tensor)
+        return Drawn(self._writer.add(kind, *(x.value for x in operands), **options), tensor)
 
-    def formula(self, name: str, *operands: Value) -> Value:
+    def formula(self, name: str, *operands: Drawn) -> Drawn:
         """A formula of elements."""
         return self.add("formula", *operands, name=name)
 
@@ -91,21 +76,16 @@ class Draft:
 
     def description(self) -> Description:
         """The program as it is."""
-        count = len(self._inputs)
-        steps = tuple(
-            Step(kind, tuple(x.number + (0 if x.is_input else count) for x in operands), options)
-            for kind, operands, options in self._steps
-        )
-        return Description(tuple(self._inputs), steps)
+        return self._writer.description()
 
 
-def _unary(d: Draft, x: Value) -> Value:
+def _unary(d: Draft, x: Drawn) -> Drawn:
     return d.formula(
         d.one_of("relu", "leaky_relu", "tanh", "sigmoid", "silu", "gelu", "gauss", "root", "log1p",
                  "affine", "clip", "square", "sine"), x)
 
 
-def _perceptron(d: Draft) -> Value:
+def _perceptron(d: Draft) -> Drawn:
     x = d.input(d.size(1, 512), d.size(16, 512))
     for _ in range(d.one_of(1, 2, 2, 3)):
         k, n = x.shape[-1], d.size(8, 768)
@@ -117,7 +97,7 @@ def _perceptron(d: Draft) -> Value:
     return x
 
 
-def _attention(d: Draft) -> Value:
+def _attention(d: Draft) -> Drawn:
     heads, tokens, width = d.one_of(1, 2, 4, 8), d.size(16, 256), d.one_of(16, 32, 64, 80)
     shapes = d.one_of(("bid,bjd->bij", "bij,bjd->bid"), ("ibd,jbd->bij", "bij,jbd->ibd"))
     shape = (heads, tokens, width) if shapes[0][0] == "b" else (tokens, heads, width)
@@ -129,7 +109,7 @@ def _attention(d: Draft) -> Value:
     return d.add("product", weights, d.input(*shape), letters=shapes[1])
 
 
-def _norms(d: Draft) -> Value:
+def _norms(d: Draft) -> Drawn:
     lead = d.one_of((), (), (d.size(2, 8),))
     x = d.input(*lead, d.size(16, 1000), d.size(16, 1500))
     if d.dice.random() < 0.5:
@@ -140,7 +120,7 @@ def _norms(d: Draft) -> Value:
     return x
 
 
-def _convolutions(d: Draft) -> Value:
+def _convolutions(d: Draft) -> Drawn:
     side, channels = d.size(7, 56), d.one_of(3, 8, 16, 32, 48, 64)
     x = d.input(d.one_of(1, 1, 2, 4), side, d.one_of(side, side + 3), channels)
     for _ in range(d.one_of(1, 1, 2)):
@@ -160,14 +140,14 @@ def _convolutions(d: Draft) -> Value:
     return x
 
 
-def _distances(d: Draft) -> Value:
+def _distances(d: Draft) -> Drawn:
     k = d.size(2, 128)
     x, y = d.input(d.size(16, 500), k), d.input(d.size(16, 500), k)
     x = d.add("distance", x, y, form=d.one_of("squares", "city", "most"))
     return d.formula("root", x) if d.dice.random() < 0.5 else x
 
 
-def _stencils(d: Draft) -> Value:
+def _stencils(d: Draft) -> Drawn:
     lead = d.one_of((), (), (d.size(2, 6),))
     x = d.input(*lead, d.size(32, 700), d.size(32, 700))
     for _ in range(d.one_of(1, 2, 3)):
@@ -180,7 +160,7 @@ def _stencils(d: Draft) -> Value:
     return x
 
 
-def _reductions(d: Draft) -> Value:
+def _reductions(d: Draft) -> Drawn:
     x = d.input(*(d.size(4, (4000, 700, 80, 30)[rank]) for rank in range(d.one_of(2, 3, 3, 4))))
     if d.dice.random() < 0.6:
         x = d.formula(d.one_of("square", "gauss", "affine", "log1p"), x)
@@ -191,7 +171,7 @@ def _reductions(d: Draft) -> Value:
     return d.formula(d.one_of("subtract", "divide", "maximum"), x, y) if is_kept else y
 
 
-def _gathers(d: Draft) -> Value:
+def _gathers(d: Draft) -> Drawn:
     rows = d.size(50, 20000)
     table = d.input(rows, d.size(8, 512))
     places = d.one_of((d.size(16, 2000),), (d.size(2, 16), d.size(8, 128)))
@@ -203,7 +183,7 @@ def _gathers(d: Draft) -> Value:
     return d.add("reduce", x, op=d.one_of("sum", "mean", "max"), axes=(x.rank - 2,), keepdims=False)
 
 
-def _scans(d: Draft) -> Value:
+def _scans(d: Draft) -> Drawn:
     x = d.input(d.size(16, 1000), d.size(16, 1000))
     if d.dice.random() < 0.5:
         x = d.formula(d.one_of("square", "gauss", "affine"), x)
@@ -211,7 +191,7 @@ def _scans(d: Draft) -> Value:
     return d.formula("affine", x)
 
 
-def _softmaxes(d: Draft) -> Value:
+def _softmaxes(d: Draft) -> Drawn:
     lead = d.one_of((), (d.size(2, 12),))
     x = d.input(*lead, d.size(16, 1000), d.size(8, 1000), scale=3.0)
     if d.dice.random() < 0.4:
@@ -219,7 +199,7 @@ def _softmaxes(d: Draft) -> Value:
     return d.add("softmax", x, axis=d.one_of(-1, -1, -1, x.rank - 2), form=d.one_of("plain", "log"))
 
 
-def _broadcasts(d: Draft) -> Value:
+def _broadcasts(d: Draft) -> Drawn:
     n, m = d.size(8, 1200), d.size(8, 1200)
     x = d.formula(d.one_of("add", "multiply", "maximum"), d.input(n, 1), d.input(m))
     for _ in range(d.dice.randint(1, 5)):
@@ -231,7 +211,7 @@ def _broadcasts(d: Draft) -> Value:
     return x
 
 
-def _moves(d: Draft) -> Value:
+def _moves(d: Draft) -> Drawn:
     a, b, c = d.size(4, 40), d.size(8, 160), d.size(8, 160)
     x = d.input(a, b, c)
     for _ in range(d.one_of(1, 2, 3)):
@@ -257,14 +237,14 @@ def _halved(n: int) -> tuple[int, int]:
     return (n // 4, 4) if n % 4 == 0 else (1, n)
 
 
-def _masks(d: Draft) -> Value:
+def _masks(d: Draft) -> Drawn:
     x = d.input(d.size(16, 900), d.size(16, 900))
     x = d.add("mask", x, form=d.one_of("causal", "band", "checks"))
     x = d.formula("choose", x, d.input(*x.shape))
     return d.add("reduce", d.formula("clip", x), op="sum", axes=(d.one_of(0, 1),), keepdims=False)
 
 
-def _mixed(d: Draft) -> Value:
+def _mixed(d: Draft) -> Drawn:
     dtype = d.one_of("int8", "uint8", "int32", "float16")
     n, m = d.size(16, 800), d.size(16, 800)
     x = d.add("cast", d.input(n, m, dtype=dtype, below=100), dtype="float32")
@@ -278,7 +258,7 @@ def _mixed(d: Draft) -> Value:
     return d.add("reduce", x, op=d.one_of("sum", "max"), axes=(d.one_of(0, 1),), keepdims=False)
 
 
-def _contractions(d: Draft) -> Value:
+def _contractions(d: Draft) -> Drawn:
     letters = d.one_of("ik,jk->ij", "ki,kj->ij", "bik,bkj->bij", "bik,kj->bij", "ik,k->i",
                        "k,kj->j", "ikl,klj->ij", "bik,bjk->bij", "ihd,hdn->in", "ik,khd->hid")
     first, second = letters.split("->")[0].split(",")
@@ -290,7 +270,7 @@ def _contractions(d: Draft) -> Value:
     return _unary(d, x)
 
 
-BEGINNINGS: dict[str, Callable[[Draft], Value]] = {
+BEGINNINGS: dict[str, Callable[[Draft], Drawn]] = {
     "perceptron": _perceptron, "attention": _attention, "norm": _norms,
     "convolution": _convolutions, "distance": _distances, "stencil": _stencils,
     "reduction": _reductions, "gather": _gathers, "scan": _scans, "softmax": _softmaxes,
@@ -299,37 +279,37 @@ BEGINNINGS: dict[str, Callable[[Draft], Value]] = {
 }
 
 
-def _residual(d: Draft, x: Value) -> Value:
+def _residual(d: Draft, x: Drawn) -> Drawn:
     return d.formula(d.one_of("add", "multiply", "gate", "choose"), x, d.input(*x.shape))
 
 
-def _column(d: Draft, x: Value) -> Value:
+def _column(d: Draft, x: Drawn) -> Drawn:
     return d.formula(d.one_of("add", "multiply", "maximum", "divide"), x, d.input(x.shape[-1]))
 
 
-def _reduced(d: Draft, x: Value) -> Value:
+def _reduced(d: Draft, x: Drawn) -> Drawn:
     axis = d.dice.randrange(x.rank)
     return d.add("reduce", x, op=d.one_of("sum", "mean", "max"), axes=(axis,), keepdims=False)
 
 
-def _centred(d: Draft, x: Value) -> Value:
+def _centred(d: Draft, x: Drawn) -> Drawn:
     axis = d.dice.randrange(x.rank)
     y = d.add("reduce", x, op=d.one_of("mean", "max"), axes=(axis,), keepdims=True)
     return d.formula("subtract", x, y)
 
 
-def _projected(d: Draft, x: Value) -> Value:
+def _projected(d: Draft, x: Drawn) -> Drawn:
     k, n = x.shape[-1], d.size(8, 512)
     letters = "ABCD"[: x.rank - 1]
     return d.add("product", x, d.weights(k, n, depth=k), letters=f"{letters}k,kn->{letters}n")
 
 
-def _turned(d: Draft, x: Value) -> Value:
+def _turned(d: Draft, x: Drawn) -> Drawn:
     *lead, a, b = range(x.rank)
     return d.add("transpose", x, axes=(*lead, b, a))
 
 
-_NEXT: tuple[tuple[int, Callable[[Draft, Value], Value]], ...] = (
+_NEXT: tuple[tuple[int, Callable[[Draft, Drawn], Drawn]], ...] = (
     (4, _unary), (3, _column), (2, _residual), (2, _reduced), (2, _centred), (1, _projected),
     (1, _turned), (1, lambda d, x: d.add("norm", x, form=d.one_of("layer", "rms"))),
     (1, lambda d, x: d.add("softmax", x, axis=-1, form="plain")),
@@ -353,7 +333,7 @@ def draw(seed: int, kind: str) -> Description:
             return d.description()
 
 
-def _is_welcome(x: Value) -> bool:
+def _is_welcome(x: Drawn) -> bool:
     """Whether a program has 2 to 12 stages and is of bounded size."""
     made = [s.op.output(0) for s in te.create_schedule(x.tensor).stages if s.op.input_tensors]
     points = (

@@ -51,9 +51,9 @@ class Library:
         """Channels last, filters as (rows, columns, channels of a group, results)."""
         return conv2d(x, w, stride=stride, padding=padding, groups=groups).astype(x.dtype)
 
-    def pool(self, x: Any, *, op: str, window: int, stride: int) -> Any:
-        """Channels last, without padding."""
-        return pool(x, op=op, window=window, stride=stride, padding=0)
+    def pool(self, x: Any, *, op: str, window: int, stride: int, padding: int = 0) -> Any:
+        """Channels last."""
+        return pool(x, op=op, window=window, stride=stride, padding=padding)
 
     def scan(self, x: Any, op: str, axis: int) -> Any:
         """`sum` or `max` of all up to each."""

@@ -43,12 +43,13 @@ class Jax(Library):
             dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups,
         )
 
-    def pool(self, x: Any, *, op: str, window: int, stride: int) -> Any:
+    def pool(self, x: Any, *, op: str, window: int, stride: int, padding: int = 0) -> Any:
         """Channels last."""
         is_max = op == "max"
         start, combine = (-jnp.inf, jax.lax.max) if is_max else (0.0, jax.lax.add)
         total = jax.lax.reduce_window(
-            x, start, combine, (1, window, window, 1), (1, stride, stride, 1), "VALID"
+            x, start, combine, (1, window, window, 1), (1, stride, stride, 1),
+            [(0, 0), (padding, padding), (padding, padding), (0, 0)],
         )
         return total if is_max else total * (1.0 / window**2)
 

@@ -93,17 +93,21 @@ def _pad(x: te.Tensor, *, width: int) -> te.Tensor:
     return te.compute((*x.shape[:-2], high + 2 * width, wide + 2 * width), value, name="pad")
 
 
+def _framed(x: te.Tensor, width: int, border: te.Expr) -> te.Tensor:
+    """Images, channels last, with a border around."""
+    n, high, wide, channels = sizes_of(x)
+
+    def value(b: te.Expr, y: te.Expr, z: te.Expr, c: te.Expr) -> te.Expr:
+        inside = te.all(y >= width, y < high + width, z >= width, z < wide + width)
+        return te.if_then_else(inside, x[b, y - width, z - width, c], border)
+
+    return te.compute((n, high + 2 * width, wide + 2 * width, channels), value, name="framed")
+
+
 def _conv2d(x: te.Tensor, w: te.Tensor, *, stride: int, padding: int, groups: int) -> te.Tensor:
     n, high, wide, _ = x.shape
     rows, columns, depth, results = w.shape
-    padded = x
-    if padding:
-        padded = te.compute(
-            (n, high + 2 * padding, wide + 2 * padding, x.shape[3]),
-            lambda b, y, z, c: te.if_then_else(
-                te.all(y >= padding, y < high + padding, z >= padding, z < wide + padding),
-                x[b, y - padding, z - padding, c], 0.0),
-            name="padded")
+    padded = _framed(x, padding, te.const(0, x.dtype)) if padding else x
     r, s, c = (te.reduce_axis((0, k), name=a) for a, k in zip("rsc", w.shape[:3], strict=True))
     shape = (n, (high + 2 * padding - rows) // stride + 1,
              (wide + 2 * padding - columns) // stride + 1, results)
@@ -117,8 +121,12 @@ def _conv2d(x: te.Tensor, w: te.Tensor, *, stride: int, padding: int, groups: in
         * w[r, s, c, k], axis=[r, s, c]), name="conv")
 
 
-def _pool(x: te.Tensor, *, op: str, window: int, stride: int) -> te.Tensor:
-    n, high, wide, channels = x.shape
+def _pool(
+    x: te.Tensor, *, op: str, window: int, stride: int, padding: int = 0
+) -> te.Tensor:
+    if padding:
+        x = _framed(x, padding, te.min_value(x.dtype) if op == "max" else te.const(0, x.dtype))
+    n, high, wide, channels = sizes_of(x)
     r, s = (te.reduce_axis((0, window), name=a) for a in "rs")
     shape = (n, (high - window) // stride + 1, (wide - window) // stride + 1, channels)
     made = te.compute(shape, lambda b, y, z, c: _REDUCERS[op](

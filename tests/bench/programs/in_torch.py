@@ -46,11 +46,13 @@ class Torch(Library):
         )
         return made.permute(0, 2, 3, 1)
 
-    def pool(self, x: Any, *, op: str, window: int, stride: int) -> Any:
+    def pool(self, x: Any, *, op: str, window: int, stride: int, padding: int = 0) -> Any:
         """Channels last in memory."""
         functional = torch.nn.functional
         function = functional.max_pool2d if op == "max" else functional.avg_pool2d
-        return function(x.permute(0, 3, 1, 2), window, stride=stride).permute(0, 2, 3, 1)
+        return function(
+            x.permute(0, 3, 1, 2), window, stride=stride, padding=padding
+        ).permute(0, 2, 3, 1)
 
     def scan(self, x: Any, op: str, axis: int) -> Any:
         """Sums or maxima."""
