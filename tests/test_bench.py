@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError
+from math import prod
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,13 +19,15 @@ from llvmlite import binding
 
 from tests.bench import contender
 from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
-from tests.bench.cases import drawn, functions
+from tests.bench.cases import drawn, functions, programs
+from tests.bench.cases.programs import random_cases
 from tests.bench.catalogue import CASES, FAMILIES, choose, find
 from tests.bench.chart import chart
 from tests.bench.command import command_text, listing, main
 from tests.bench.contender import OURS, Contender, Peer, choose_peers
 from tests.bench.machine import blas_core_types
 from tests.bench.peers.limit import instruction, loop_text
+from tests.bench.programs.command import summary as programs_summary
 from tests.bench.random_command import summary
 from tests.bench.record import Record, Result, Row, duration, from_json, joined, misses, to_json
 from tests.bench.report import document
@@ -116,6 +119,42 @@ def test_the_summary_of_random_shapes() -> None:
     )
 
 
+def test_random_programs_are_always_the_same() -> None:
+    case = find("random/gather-3")
+
+    assert case == replace(find("random/gather-3"), oracle=case.oracle, given=case.given)
+    assert all((a == b).all() for a, b in zip(case.inputs(), case.inputs(), strict=True))
+    assert [x.name for x in random_cases(7, 17)][::16] == ["random/perceptron-7", "random/attention-8"]
+
+
+@pytest.mark.parametrize("name", ["random/gather", "random/sorting-3", "random/scan-x"])
+def test_an_unknown_program_is_refused(name: str) -> None:
+    with pytest.raises(BenchError) as error:
+        find(name)
+
+    assert str(error.value) == (
+        f"bench: no program is called {name!r}; say random/kind-seed with a kind of "
+        "perceptron, attention, norm, convolution, distance, stencil, reduction, gather, scan, "
+        "softmax, broadcast, moves, mask, mixed, contraction"
+    )
+
+
+def test_the_summary_of_random_programs() -> None:
+    assert programs_summary([PRODUCT, BROKEN]) == (
+        "reduce/sum: tecomp: a wrong result\n"
+        "1 programs: 0.80 times as fast as the best peer at the geometric mean, 0.80 at least; the "
+        "worst:\n"
+        "  0.80x  matmul/8: float32 8x8x8"
+    )
+
+
+def test_networks_have_the_sizes_that_people_know() -> None:
+    sizes = {case.name: sum(prod(shape) for shape in case.shapes) for case in programs.CASES}
+
+    assert sizes["programs/mlp-1"] == 784 + 784 * 512 + 512 * 512 + 512 * 10 + 2 * 512 + 10
+    assert 23_000_000 < sizes["programs/resnet-50"] - 224 * 224 * 3 < 24_000_000
+
+
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matmull"]) == 2
     assert capsys.readouterr().err == (
@@ -130,7 +169,7 @@ def test_an_unknown_peer_is_refused() -> None:
 
     assert str(error.value) == (
         "bench: no peer is called 'mkl'; peers are numpy, torch, torch.compile, jax, numba, halide, "
-        "tvm"
+        "tvm, onnxruntime"
     )
 
 

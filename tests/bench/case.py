@@ -67,6 +67,7 @@ class Case:
         is_fresh: each measurement is the first of a new process, so that nothing is kept from the
             one before.
         has_blas: NumPy leaves the work to OpenBLAS.
+        given: makes the inputs, if they are not to be random numbers of `dtype`.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Case:
     threads: int = 0
     is_fresh: bool = False
     has_blas: bool = False
+    given: Callable[[], list[Array]] | None = None
 
     @property
     def family(self) -> str:
@@ -107,6 +109,8 @@ class Case:
 
     def inputs(self) -> list[Array]:
         """The same numbers in each process: standard normal, or all values of a small integer."""
+        if self.given is not None:
+            return self.given()
         random = np.random.default_rng(20)
         if self.dtype == "int8":
             return [random.integers(-128, 128, shape, np.int8) for shape in self.shapes]
@@ -115,8 +119,9 @@ class Case:
 
     def expected(self, inputs: list[Array]) -> Array:
         """What the oracle gives."""
-        wide = np.int64 if self.dtype == "int8" else np.float64
-        return self.oracle(*(array.astype(wide) for array in inputs))
+        return self.oracle(*(
+            array.astype(np.int64 if array.dtype.kind in "iu" else np.float64) for array in inputs
+        ))
 
     def error(self, result: Array, expected: Array) -> float:
         """The largest difference, as a share of the largest expected value."""

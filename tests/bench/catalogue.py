@@ -14,6 +14,7 @@ from tests.bench.cases import (
     layouts,
     machines,
     products,
+    programs,
     relayouts,
     rows,
     threads,
@@ -21,7 +22,7 @@ from tests.bench.cases import (
 
 CASES: tuple[Case, ...] = (
     *products.CASES, *images.CASES, *rows.CASES, *attention.CASES, *threads.CASES, *building.CASES,
-    *layouts.CASES, *relayouts.CASES, *machines.CASES,
+    *layouts.CASES, *relayouts.CASES, *machines.CASES, *programs.CASES,
 )
 FAMILIES = tuple(dict.fromkeys(case.family for case in CASES))
 
@@ -44,6 +45,8 @@ def choose(names: Sequence[str]) -> list[Case]:
 
 def find(name: str) -> Case:
     """The case of this name, also of those that are drawn."""
+    if name.startswith("random/"):
+        return programs.random_case(name)
     return next(case for case in (*CASES, *drawn.CASES) if case.name == name)
 
 

@@ -63,6 +63,7 @@ PEERS = (
     Peer("numba", "numba_jit", "numba"),
     Peer("halide", "halide_jit", "halide"),
     Peer("tvm", "tvm_jit", "apache-tvm"),
+    Peer("onnxruntime", "onnx_runtime", "onnxruntime"),
 )
 
 

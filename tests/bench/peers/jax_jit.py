@@ -11,6 +11,8 @@ import jax.numpy as jnp
 
 from tests.bench.case import Array, Case
 from tests.bench.cases.functions import EPSILON
+from tests.bench.programs import in_arrays
+from tests.bench.programs.in_jax import Jax
 from tests.bench.worker import Bind, Call, serve
 
 Function = Callable[..., Any]
@@ -92,6 +94,12 @@ def blur(_: Case) -> Function:
     return function
 
 
+def program(case: Case) -> Function:
+    """As one function."""
+    run: Function = in_arrays.function(case.options["program"], Jax())
+    return run
+
+
 FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "matmul": product,
     "matmul_bias_gelu": finished_product,
@@ -105,6 +113,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "attention": attention,
     "blur": blur,
     "add": lambda _: jnp.add,
+    "program": program,
 }
 
 

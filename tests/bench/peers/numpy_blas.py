@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from tests.bench.case import Array, Case, NoFormError
 from tests.bench.cases.functions import EPSILON
+from tests.bench.programs.in_arrays import Library, function
 from tests.bench.worker import Bind, Call, serve
 
 
@@ -145,6 +147,12 @@ def relayout(case: Case) -> Bind:
     return bind
 
 
+def program(case: Case) -> Bind:
+    """Function by function."""
+    run = function(case.options["program"], Library())
+    return lambda *inputs: partial(run, *inputs)
+
+
 def blas_core() -> str:
     """The core type whose kernels OpenBLAS uses, if it is the one that NumPy's wheels bring."""
     folder = Path(np.__file__).parent.parent / "numpy.libs"
@@ -161,7 +169,7 @@ if __name__ == "__main__":
         {
             "matmul": matmul, "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
             "reduce": reduce, "attention": attention, "blur": blur, "add": add,
-            "relayout": relayout,
+            "relayout": relayout, "program": program,
         },
         "numpy", detail=blas_core(),
     )

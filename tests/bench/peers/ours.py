@@ -27,6 +27,8 @@ from tecomp.schedules import (
 )
 from tests.bench.case import Array, Case, NoFormError, numpy_dtype
 from tests.bench.cases.functions import EPSILON
+from tests.bench.programs import in_te
+from tests.bench.programs.describe import Description
 from tests.bench.worker import Bind, Call, serve
 
 NO_SCHEDULE = "tecomp.schedules has no module for it"
@@ -139,6 +141,31 @@ def prepared(case: Case) -> Bind:
     return bind
 
 
+def program(case: Case) -> Bind:
+    """One kernel; of a network, which has constants, one program."""
+    description: Description = case.options["program"]
+    inputs, output = in_te.tensors(description)
+    shape = in_te.sizes_of(output)
+    if not description.constants:
+        kernel = tecomp.build(output, [*inputs, output], TARGET)
+
+        def bind(*given: Array) -> tuple[Call, Array]:
+            out = np.empty(shape, numpy_dtype(output.dtype))
+            return partial(kernel, *given, out), out
+
+        return bind
+
+    def compiled(*given: Array) -> tuple[Call, Array]:
+        constants = {inputs[k]: given[k] for k in description.constants}
+        free = [x for x in inputs if x not in constants]
+        made = tecomp.compile(output, free, TARGET, constants=constants)
+        out = np.empty(shape, numpy_dtype(output.dtype))
+        rest = [x for k, x in enumerate(given) if k not in description.constants]
+        return partial(made, *rest, out=out), out
+
+    return compiled
+
+
 def relayout(case: Case) -> Bind:
     """The compiled copy, into an array that exists."""
     shape = case.options["shape"]
@@ -207,4 +234,5 @@ QUESTIONS: dict[str, Callable[[Case], Bind]] = {
 
 
 if __name__ == "__main__":
-    serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "relayout": relayout, "build": building}, "tecomp")
+    serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "relayout": relayout, "build": building,
+           "program": program}, "tecomp")

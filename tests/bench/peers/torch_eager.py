@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ import torch
 from tests.bench.case import Array, Case, numpy_dtype
 from tests.bench.cases.functions import EPSILON
 from tests.bench.machine import flags
+from tests.bench.programs import in_arrays
+from tests.bench.programs.in_torch import Torch
 from tests.bench.worker import Bind, Call, Makers, serve
 
 Function = Callable[..., Any]
@@ -85,6 +88,13 @@ def relayout(case: Case) -> Bind:
     return bind
 
 
+def program(case: Case) -> Function:
+    """A function with code of its own: compilers keep what they know of a function with its code."""
+    run = in_arrays.function(case.options["program"], Torch())
+    assert isinstance(run, FunctionType)
+    return FunctionType(run.__code__.replace(), run.__globals__, closure=run.__closure__)
+
+
 FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "matmul": product,
     "matmul_bias_gelu": finished_product,
@@ -102,6 +112,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "attention": lambda _: torch.nn.functional.scaled_dot_product_attention,
     "blur": blur,
     "add": lambda _: torch.add,
+    "program": program,
 }
 
 

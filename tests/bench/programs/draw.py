@@ -317,8 +317,8 @@ _NEXT: tuple[tuple[int, Callable[[Draft, Drawn], Drawn]], ...] = (
 )
 
 
-def draw(seed: int, kind: str) -> Description:
-    """A program that begins as `BEGINNINGS` says, of 2 to 12 stages, and of bounded size."""
+def draw(seed: int, kind: str, points: tuple[int, int] = _POINTS) -> Description:
+    """A program that begins as `BEGINNINGS` says, of 2 to 12 stages, and so many iterations."""
     dice = Random(f"{kind} {seed}")
     while True:
         d = Draft(dice)
@@ -329,19 +329,19 @@ def draw(seed: int, kind: str) -> Description:
             weights, steps = zip(*_NEXT, strict=True)
             (step,) = dice.choices(steps, weights)
             x = step(d, x)
-        if _is_welcome(x):
+        if _is_welcome(x, points):
             return d.description()
 
 
-def _is_welcome(x: Drawn) -> bool:
+def _is_welcome(x: Drawn, points: tuple[int, int]) -> bool:
     """Whether a program has 2 to 12 stages and is of bounded size."""
     made = [s.op.output(0) for s in te.create_schedule(x.tensor).stages if s.op.input_tensors]
-    points = (
+    each = (
         prod(int(str(axis.extent)) for axis in (*y.op.axis, *y.op.reduce_axis)) for y in made
         if not accesses(y).is_scan
     )
     values = (prod(int(str(n)) for n in y.shape) for y in made)
-    least, most = _POINTS
+    least, most = points
     return (
-        2 <= len(made) <= _STAGES and least <= sum(points) <= most and max(values) <= _MOST_VALUES
+        2 <= len(made) <= _STAGES and least <= sum(each) <= most and max(values) <= _MOST_VALUES
     )

@@ -39,10 +39,6 @@ class Library:
         """`sum`, `mean`, `max` or `min` over some axes."""
         return getattr(np, op)(x, axis=axes, keepdims=keepdims)
 
-    def argmax(self, x: Any) -> Any:
-        """Of the last axis, in int32."""
-        return np.argmax(x, axis=-1).astype(np.int32)
-
     def product(self, letters: str, x: Any, y: Any) -> Any:
         """A sum of products."""
         return np.einsum(letters, x, y, optimize=True)
@@ -146,7 +142,6 @@ def _halves(_: Library, x: Any, *, form: str) -> Any:
 KINDS: dict[str, Callable[..., Any]] = {
     "formula": lambda lib, *x, name: FORMULAS[name](lib.m, *x),
     "reduce": lambda lib, x, *, op, axes, keepdims: lib.reduce(x, op, axes, keepdims),
-    "argmax": lambda lib, x: lib.argmax(x),
     "product": lambda lib, x, y, *, letters: lib.product(letters, x, y),
     "conv2d": lambda lib, x, w, **options: lib.conv2d(x, w, **options),
     "pool": lambda lib, x, **options: lib.pool(x, **options),

@@ -28,10 +28,6 @@ class Jax(Library):
         """`sum`, `mean`, `max` or `min` over some axes."""
         return getattr(jnp, op)(x, axis=axes, keepdims=keepdims)
 
-    def argmax(self, x: Any) -> Any:
-        """In int32."""
-        return jnp.argmax(x, axis=-1).astype(jnp.int32)
-
     def product(self, letters: str, x: Any, y: Any) -> Any:
         """A sum of products."""
         return jnp.einsum(letters, x, y)

@@ -58,16 +58,6 @@ def _reduce(x: te.Tensor, *, op: str, axes: tuple[int, ...], keepdims: bool) -> 
     return te.compute(shape, lambda *i: made(*i) / float(count), name="mean_of")
 
 
-def _argmax(x: te.Tensor) -> te.Tensor:
-    k = te.reduce_axis((0, x.shape[-1]), name="k")
-    first = te.comm_reducer(
-        lambda a, b: [te.Select(a[1] >= b[1], a[n], b[n]) for n in (0, 1)],
-        lambda index, value: [te.const(0, index), te.min_value(value)], name="argmax")
-    place, _ = te.compute(
-        x.shape[:-1], lambda *i: first((te.cast(k, "int32"), x(*i, k)), axis=k), name="argmax")
-    return place
-
-
 def _product(x: te.Tensor, y: te.Tensor, *, letters: str) -> te.Tensor:
     operands, out = letters.split("->")
     first, second = operands.split(",")
@@ -307,8 +297,7 @@ def _rows(x: te.Tensor, index: te.Tensor) -> te.Tensor:
 
 
 KINDS: dict[str, Callable[..., te.Tensor]] = {
-    "formula": _formula, "reduce": _reduce, "argmax": _argmax, "product": _product,
-    "conv2d": _conv2d, "pool": _pool, "scan": _scan, "pad": _pad, "concatenate": _concatenate,
+    "formula": _formula, "reduce": _reduce, "product": _product, "conv2d": _conv2d, "pool": _pool, "scan": _scan, "pad": _pad, "concatenate": _concatenate,
     "repeat": _repeat, "flip": _flip, "cast": _cast, "transpose": _transpose,
     "reshape": _reshape, "rows": _rows, "softmax": _softmax, "norm": _norm,
     "distance": _distance, "stencil": _stencil, "smooth": _smooth, "mask": _mask,

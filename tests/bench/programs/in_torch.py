@@ -30,10 +30,6 @@ class Torch(Library):
         name = {"max": "amax", "min": "amin"}.get(op, op)
         return getattr(torch, name)(x, dim=axes, keepdim=keepdims)
 
-    def argmax(self, x: Any) -> Any:
-        """In int32."""
-        return torch.argmax(x, dim=-1).to(torch.int32)
-
     def product(self, letters: str, x: Any, y: Any) -> Any:
         """By matrix products."""
         return torch.einsum(letters, x, y)

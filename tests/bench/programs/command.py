@@ -1,0 +1,58 @@
+"""The command line of random programs: how many times as fast as the best peer they are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from statistics import geometric_mean
+
+from tests.bench.cases.programs import random_cases
+from tests.bench.contender import choose_peers
+from tests.bench.record import Row
+from tests.bench.runner import crew, measure_all
+from tests.bench.table import line
+
+PEERS = ("numpy", "torch.compile", "jax")
+_WORST = 10
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The geometric mean, the least, and the worst of all ratios, each with its program."""
+    ratios = {row: found for row in rows if (found := row.of_best()) is not None}
+    lines = [
+        f"{row.case}: {result.peer}: {result.note}"
+        for row in rows for result in row.results if result.failed
+    ]
+    if ratios:
+        lines += [
+            f"{len(ratios)} programs: {geometric_mean(ratios.values()):.2f} times as fast as the "
+            f"best peer at the geometric mean, {min(ratios.values()):.2f} at least; the worst:",
+            *(f"{found:6.2f}x  {row.case}: {row.title}"
+              for row, found in sorted(ratios.items(), key=lambda item: item[1])[:_WORST]),
+        ]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status: 0, or 1 where one of our results was wrong, or a program is too slow."""
+    parser = argparse.ArgumentParser(prog="python tests/bench/random_programs.py")
+    parser.add_argument("--seed", type=int, default=0, help="of the first program of each kind")
+    parser.add_argument("--count", type=int, default=60, help="of programs, of all kinds in turn")
+    parser.add_argument("--peers", nargs="*", default=PEERS, help="who takes part")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each contender")
+    parser.add_argument("--time", type=float, default=0.02, help="seconds of a turn")
+    asked = parser.parse_args(arguments)
+    names = list(asked.peers)
+    with crew(choose_peers(names), 1) as team:
+        rows = measure_all(
+            random_cases(asked.seed, asked.count), team, asked.rounds, asked.time,
+            lambda row: print(line(row, [row], names), flush=True))
+    print(summary(rows))
+    found = [row.of_best() for row in rows]
+    return int(any(ratio is None or ratio < (row.goal.of_best or 0)
+                   for ratio, row in zip(found, rows, strict=True)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

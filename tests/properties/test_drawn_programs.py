@@ -1,0 +1,26 @@
+"""Random programs as they are measured, only smaller: without a schedule they are what NumPy says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tests.bench.programs import in_te
+from tests.bench.programs.draw import BEGINNINGS, draw
+from tests.bench.programs.in_arrays import oracle
+
+
+@pytest.mark.parametrize("kind", BEGINNINGS)
+@pytest.mark.parametrize("seed", [100, 101])
+def test_a_program_is_what_numpy_says(kind: str, seed: int) -> None:
+    program = draw(seed, kind, (1000, 1_500_000))
+    inputs, output = in_te.tensors(program)
+    given = program.values()
+    wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in given]
+    expected = oracle(program)(*wide)
+    made = np.empty(in_te.sizes_of(output), str(output.dtype))
+
+    tecomp.build(output, [*inputs, output])(*given, made)
+
+    assert np.abs(made - expected).max() <= 2e-3 * max(np.abs(expected).max(), 1e-3)
