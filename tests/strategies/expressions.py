@@ -24,6 +24,8 @@ from tests.strategies.values import (
 
 SIZES = (3, 2, 1, 5, 7, 8, 13, 17)
 MOST_ELEMENTS, MOST_TERMS = 130, 400
+_MOST_GATHERED = 100
+"""Values that a tensor may have which is taken as an index, far from the ends of all types."""
 
 
 class _Plain:
@@ -188,20 +190,31 @@ class Expressions(Indices):
         return index.text
 
     def _gathered(self, axes: Sequence[Axis]) -> Index | None:
-        """An index that is data."""
-        found = [t for t in self.tensors if t.value.dtype in INTEGERS and t.name in self.inputs]
+        """An index that is data, or that is read at one which is."""
+        found = [
+            t for t in self.tensors
+            if t.value.dtype in INTEGERS and t.value.low >= -_MOST_GATHERED
+            and t.value.high <= _MOST_GATHERED
+        ]
         if not found:
             return None
-        self_read = self._read_of(self.pick(found), axes)
-        if self_read is None:
+        read = self._read_of(self.pick(found), axes)
+        if read is None:
             return None
-        low, high = int(self_read.low), int(self_read.high)
-        return Index(self_read.text, low, high)
+        text = read.text
+        low, high = int(read.low), int(read.high)
+        if self.chance(20):
+            # In the type of the data, where it must not wrap around.
+            step = self.number(1, 3)
+            text, low, high = f"{text} + {step}", low + step, high + step
+        return Index(text, low, high)
 
     def _read_of(self, tensor: Known, axes: Sequence[Axis]) -> Value | None:
         indices = []
         for extent in tensor.shape:
             index = self.index([a for a in axes if a.extent == extent])
+            if self.chance(15):
+                index = self._gathered(axes) or index
             guards: list[str] = []
             indices.append(self._inside(index, extent, guards))
             if guards:

@@ -79,7 +79,7 @@ class Indices(Draws):
 
     def _of_two(self, axis: Axis, other: Axis) -> Index:
         most = axis.last + other.last
-        match self.number(0, 3):
+        match self.number(0, 5):
             case 0:
                 return Index(f"{axis.name} + {other.name}", 0, most)
             case 1:
@@ -88,7 +88,18 @@ class Indices(Draws):
                 stride, dilation, border = self._window()
                 return Index(f"{axis.name} * {stride} + {other.name} * {dilation} - {border}",
                              -border, axis.last * stride + other.last * dilation - border)
+            case 4 | 5:
+                return self._of_flat(axis, other)
         return Index(f"{axis.name} * 2 + {other.name}", 0, axis.last + most)
+
+    def _of_flat(self, axis: Axis, other: Axis) -> Index:
+        """A place in another shape, as of a reshape."""
+        step, width = self.number(2, 5), other.last + 1
+        flat = f"({axis.name} * {width} + {other.name})"
+        last = axis.last * width + other.last
+        if self.chance(50):
+            return Index(f"{flat} % {step}", 0, min(last, step - 1))
+        return Index(f"{flat} // {step}", 0, last // step)
 
     def _window(self) -> tuple[int, int, int]:
         """Stride, dilation, and how many places of the border are in front."""
@@ -115,7 +126,12 @@ class Indices(Draws):
 
     def _symbolic_two(self, axis: Axis, other: Axis) -> Index:
         a, b, rows, columns = axis.name, other.name, axis.extent, other.extent
-        match self.number(0, 4):
+        match self.number(0, 6):
+            case 5:
+                return Index(f"({a} * {columns} + {b}) // 2", whole=f"({rows} * {columns})")
+            case 6:
+                step = self.number(2, 4)
+                return Index(f"({a} * {columns} + {b}) % {step}", 0, step - 1)
             case 0:
                 return Index(f"{a} + {b}", whole=f"({rows} + {columns})")
             case 1:

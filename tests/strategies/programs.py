@@ -170,32 +170,50 @@ class Maker(Expressions):
         """A recurrence over the first axis; steps are clipped, so that values stay small."""
         if not shape or shape[0] == 0:
             return self._elementwise(shape, axes)
-        dtype = self.pick(("int32", "float32", "int8"))
-        name, (time, *places) = self.fresh("S"), axes
+        names = [self.fresh("S") for _ in range(self.pick((1, 1, 2)))]
+        types = [self.pick(("int32", "float32", "int8")) for _ in names]
         first = 1 if shape[0] == 1 else self.number(1, 2)
-        start = as_type(tamed(self.expr([Axis(time.name, first), *places], 1)), dtype)
-        back = self.number(1, first)
+        for name, dtype in zip(names, types, strict=True):
+            self.lines.append(
+                f'{name}_state = te.placeholder({shape_text(shape)}, "{dtype}", name="{name}_state")'
+            )
+        starts, steps = [], []
+        for name, dtype in zip(names, types, strict=True):
+            time, *places = axes
+            begin = as_type(tamed(self.expr([Axis(time.name, first), *places], 1)), dtype)
+            old = [self._state(*self.pick([*zip(names, types, strict=True)]), first, shape, axes)
+                   for _ in range(self.number(1, len(names)))]
+            value = as_type(tamed(self.expr(axes, 1)), dtype)
+            for each in old:
+                value = tamed(arithmetic("+", as_type(each, dtype), value))
+            parameters = ", ".join(axis.name for axis in axes)
+            many = shape_text((first, *shape[1:]))
+            starts.append(f'te.compute({many}, lambda {parameters}: {begin.text}, '
+                          f'name="{name}_start")')
+            steps.append(f'te.compute({shape_text(shape)}, lambda {parameters}: {value.text}, '
+                         f'name="{name}_step")')
+        states = ", ".join(f"{name}_state" for name in names)
+        self.lines.append(
+            f"{', '.join(names)} = te.scan(\n    [{', '.join(starts)}],\n    [{', '.join(steps)}],\n"
+            f'    [{states}], name="{names[0]}",\n)'
+        )
+        self.tensors += [
+            Known(name, shape, Value("", dtype, -8, 8))
+            for name, dtype in zip(names, types, strict=True)
+        ]
+        return None
+
+    def _state(
+        self, name: str, dtype: str, first: int, shape: Sequence[Extent], axes: Sequence[Axis]
+    ) -> Value:
+        """An earlier step of a scan."""
+        time, *places = axes
         at = [place.name for place in places]
         if places and self.chance(30):
             extent = shape[1]
             at[0] = f"{extent} - 1 - {at[0]}" if self.chance(50) else f"te.max({at[0]} - 1, 0)"
-        read = f"{name}_state[{', '.join([f'{time.name} - {back}', *at])}]"
-        value = as_type(tamed(self.expr(axes, 1)), dtype)
-        step = tamed(arithmetic("+", Value(read, dtype, -8, 8), value))
-        parameters = ", ".join(axis.name for axis in axes)
-        many = (first, *shape[1:])
-        self.lines += [
-            f'{name}_state = te.placeholder({shape_text(shape)}, "{dtype}", name="{name}_state")',
-            f"{name} = te.scan(",
-            f'    te.compute({shape_text(many)}, lambda {parameters}: {start.text}, '
-            f'name="{name}_start"),',
-            f'    te.compute({shape_text(shape)}, lambda {parameters}: {step.text}, '
-            f'name="{name}_step"),',
-            f'    {name}_state, name="{name}",',
-            ")",
-        ]
-        self.tensors.append(Known(name, shape, Value("", dtype, -8, 8)))
-        return None
+        read = f"{name}_state[{', '.join([f'{time.name} - {self.number(1, first)}', *at])}]"
+        return Value(read, dtype, -8, 8)
 
     def _define(
         self,
