@@ -84,6 +84,7 @@ def _source(module: Module, functions: Sequence[Function]) -> Source:
         plain_loops=tuple(f.name for f in functions if f.passes is Passes.ALL),
         loop_work=tuple(f.name for f in functions if f.passes is Passes.LOOPS),
         inlined=inlined,
+        handed_over=tuple(f.name for f in functions if f.passes is Passes.NONE),
     )
 
 

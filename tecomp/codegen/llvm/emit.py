@@ -82,8 +82,6 @@ class Function:
     def text(self, *, is_inlined: bool = False) -> str:
         """The definition."""
         words = [self.attributes, "#0", "alwaysinline" if is_inlined else ""]
-        if self.passes is Passes.NONE:
-            words.append("noinline optnone")
         attributes = " ".join(word for word in words if word)
         signature = f"{self.head} @{self.name}({self.parameters})"
         return f"define {signature} {attributes} {{\n{self.body}}}\n"

@@ -140,6 +140,11 @@ def _optimised(source: Source, tools: _Tools) -> Any:
             passes.run(module, builder)
     else:
         _tidied(module, source, builder)
+    for function in module.functions:
+        if function.name in source.handed_over:
+            # Only now: the passes above may say on the terminal that they skip such a function.
+            function.add_function_attribute("noinline")
+            function.add_function_attribute("optnone")
     return module
 
 
@@ -174,7 +179,7 @@ def _tidied(module: Any, source: Source, builder: Any) -> None:
     ):
         plain.add_sroa_pass()
         for function in module.functions:
-            if not function.is_declaration:
+            if not function.is_declaration and function.name not in source.handed_over:
                 has_work = function.name in source.loop_work
                 (loops if has_work else plain).run(function, builder)
 

@@ -28,9 +28,11 @@ class Source:
         plain_loops: names of the functions that need all passes, which see the whole module.
         loop_work: names of the functions that need the passes for loops.
         inlined: names of the functions that become part of their callers.
+        handed_over: names of the functions that only hand over what they are given.
     """
 
     text: str
     plain_loops: tuple[str, ...] = ()
     loop_work: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
+    handed_over: tuple[str, ...] = ()
