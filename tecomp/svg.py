@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 _SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
@@ -73,6 +74,14 @@ class Canvas:
             f'<path d="M{_n(start[0])} {_n(start[1])}L{_n(end[0])} {_n(end[1])}" class="line" '
             'stroke-width="1.3" marker-end="url(#head)"/>'
         )
+
+    def line(self, points: Sequence[tuple[float, float]], colour: str = "") -> None:
+        """A line through points, without a head."""
+        for x, y in points:
+            self._reach(x, y)
+        path = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+        paint = f' style="stroke:{colour}"' if colour else ""
+        self._parts.append(f'<path d="M{path}" class="line" stroke-width="1.3"{paint}/>')
 
     def finished(self, title: str) -> str:
         """The picture, with a title for those who do not see it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.calls.timing import time_call
 from tecomp.codegen.functions.compile import Compiled, Interface, interface_of
 from tecomp.codegen.functions.function import ModuleText, module_text
 from tecomp.codegen.functions.sequence import Given, Held, Step, sequence_text
@@ -24,6 +25,8 @@ from tecomp.model.report import Report
 
 _MOMENT = 0.05
 """Seconds that a kernel is measured for."""
+_COPIED = 1 << 26
+"""Bytes: more than the caches of one core hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,14 @@ class Part:
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
         arrays = [np.zeros([int(n) for n in p.shape], p.dtype.numpy) for p in params]
         return kernel.timeit(*arrays, seconds=_MOMENT).min
+
+
+def copy_rate() -> float:
+    """Bytes of a second that a copy by one thread reads and writes, past all caches."""
+    source = np.ones(_COPIED, np.uint8)
+    result = np.empty_like(source)
+    timing = time_call(np.copyto, (result, source), _MOMENT)
+    return 2 * _COPIED / timing.min
 
 
 def part_of(build: Build) -> Part:

@@ -6,26 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.parts import Part
-from tecomp.graph.groups import Group, border_of
+from tecomp.driver.parts import copy_rate
+from tecomp.graph.call import Call
+from tecomp.graph.groups import border_of
 from tecomp.graph.layouts import Layouts
 from tecomp.graph.memory import Plan, bytes_of
+from tecomp.graph.picture import drawn
 from tecomp.graph.report import KernelReport, ProgramReport
+from tecomp.graph.timeline import trace
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.model.report import Report
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One kernel of a program, in the order in which they run.
-
-    Attributes:
-        group: the operations that it computes.
-        part: its code; equal groups have the same.
-    """
-
-    group: Group
-    part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +23,16 @@ class Details:
     """What a program is made of, besides the code that is called.
 
     Attributes:
+        inputs: what the caller passes.
+        outputs: what it gets.
         kernels: the calls of kernels, in order.
         memory: where the values between kernels lie.
         layouts: of all values; none if the machine does not care.
         stored: the layouts of those in memory that are not in the order of NumPy.
     """
 
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
     kernels: tuple[Call, ...]
     memory: Plan
     layouts: Layouts | None
@@ -65,8 +59,19 @@ class Details:
             _kernel_report(call, self.stored, *costs[id(call.part)]) for call in self.kernels
         )
         return ProgramReport(
-            name, target, kernels, len(costs), self.memory.bytes, self.memory.lower_bound, constants
+            name, target, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
+            constants, copy_rate() if measure else None,
         )
+
+    def picture(self, name: str, target: str) -> str:
+        """The program as SVG, with its name and that of the machine."""
+        return drawn(
+            name, target, self.inputs, self.outputs, self.kernels, self.memory, self.stored
+        )
+
+    def timeline(self, report: ProgramReport) -> str:
+        """The program as a trace, with the times of a report."""
+        return trace(report, self.memory)
 
 
 def _kernel_report(

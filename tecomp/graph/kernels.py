@@ -18,6 +18,7 @@ from tecomp.graph.constants import fold
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.keys import definition_key
 from tecomp.graph.memory import plain_layout
+from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
@@ -35,6 +36,13 @@ class Folded:
     part: Part
     sources: tuple[int, ...]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """In memory, one extent for each axis of its layout."""
+        result = self.part.lowered.signature.params[-1]
+        assert isinstance(result, Buffer)
+        return tuple(extent for extent in result.shape if isinstance(extent, int))
+
 
 @dataclass(frozen=True, slots=True)
 class GroupKernel:
@@ -49,6 +57,11 @@ class GroupKernel:
     part: Part
     reads: tuple[int, ...]
     folded: tuple[Folded, ...]
+
+    def packed(self, group: Group) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
+        """What is made of the constants of a group, by the first that each follows from."""
+        border = border_of(group)
+        return tuple((border[each.sources[0]], each.shape) for each in self.folded if each.sources)
 
 
 @dataclass(frozen=True, slots=True)

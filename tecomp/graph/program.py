@@ -19,7 +19,8 @@ from tecomp.ir.language.text import counted
 
 if TYPE_CHECKING:
     # What a program is made of is loaded by those who look at it.
-    from tecomp.graph.details import Call, Details
+    from tecomp.graph.call import Call
+    from tecomp.graph.details import Details
     from tecomp.graph.layouts import Layouts
     from tecomp.graph.memory import Plan
     from tecomp.graph.report import ProgramReport
@@ -153,13 +154,37 @@ class Program:
 
         Args:
             measure: whether to run each kernel for a moment, on arrays of its own, and say how long
-                it took beside how long it takes at least.
+                it took beside how long it takes at least, and how fast it read and wrote beside a
+                copy by one thread.
 
         Raises:
             LowerError: there is too much to count.
         """
         head = self._kernel.name, self.target.name, self._native.constant_bytes
         return self.details.report(*head, measure=measure)
+
+    def picture(self) -> str:
+        """The program as SVG: kernels, what goes between them, relayouts, and memory as time goes.
+
+        Time runs downwards. A value is a line from the kernel that makes it to those that read it,
+        and a box at its addresses for as long as it is needed.
+        """
+        return self.details.picture(self._kernel.name, self.target.name)
+
+    def timeline(self, *, measure: bool = False) -> str:
+        """The program as a trace that Perfetto and chrome://tracing open: kernels, and bytes held.
+
+        Args:
+            measure: whether to run each kernel for a moment; else a kernel takes as long as it does
+                at least, by the model.
+
+        Returns:
+            JSON.
+
+        Raises:
+            LowerError: there is too much to count.
+        """
+        return self.details.timeline(self.report(measure=measure))
 
     def __repr__(self) -> str:
         inputs = ", ".join(tensor.name for tensor in self.inputs)

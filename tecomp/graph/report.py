@@ -35,6 +35,11 @@ class KernelReport:
         """The bound as a part of the time that it took."""
         return self.bound / self.seconds if self.bound is not None and self.seconds else None
 
+    @property
+    def rate(self) -> float | None:
+        """Bytes of a second that it read and wrote; None if that was not measured."""
+        return (self.reads + self.writes) / self.seconds if self.seconds else None
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramReport:
@@ -48,6 +53,8 @@ class ProgramReport:
         held: bytes of the memory between kernels.
         least_held: bytes of the values that are needed at one time, where these are most.
         constants: bytes.
+        copy_rate: bytes of a second that a copy by one thread reads and writes, past all caches;
+            None if that was not measured.
     """
 
     program: str
@@ -57,6 +64,7 @@ class ProgramReport:
     held: int
     least_held: int
     constants: int
+    copy_rate: float | None = None
 
     @property
     def bound(self) -> float | None:
@@ -83,10 +91,16 @@ class ProgramReport:
         )
         return "\n".join([head, memory, "", *_table(self._rows())])
 
+    def _of_memory(self, kernel: KernelReport) -> str:
+        """The rate of a kernel as a part of that of a copy."""
+        if kernel.rate is None or not self.copy_rate:
+            return "-"
+        return f"{100 * kernel.rate / self.copy_rate:.0f}%"
+
     def _rows(self) -> list[list[str]]:
         is_measured = self.seconds is not None
         rows = [["kernel", "operations", "reads", "writes", "least", "bound by", "share"]]
-        rows[0] += ["measured", "achieved"] * is_measured
+        rows[0] += ["measured", "achieved", "of memory"] * is_measured
         total = self.seconds or self.bound or 0.0
         for each in self.kernels:
             own = each.seconds if is_measured else each.bound
@@ -96,7 +110,7 @@ class ProgramReport:
             row += [least, each.bound_by, share]
             if is_measured and each.seconds is not None:
                 achieved = "-" if each.achieved is None else f"{100 * each.achieved:.0f}%"
-                row += [_time(each.seconds), achieved]
+                row += [_time(each.seconds), achieved, self._of_memory(each)]
             rows.append(row)
         return rows
 

@@ -11,10 +11,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.codes import codes
 from tecomp.driver.progress import progress
 from tecomp.graph.asked import Asked
+from tecomp.graph.call import Call
 from tecomp.graph.capacity import check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
-from tecomp.graph.details import Call, Details
+from tecomp.graph.details import Details
 from tecomp.graph.groups import Group, groups_of
 from tecomp.graph.kernels import GroupKernel, Kernels
 from tecomp.graph.laid import laid
@@ -47,6 +48,7 @@ class _Outline:
         groups: those that become a kernel each, in the order in which they run.
         known: what follows from constants alone, and is computed once.
         plan: where the values between kernels are.
+        apart: the copies between layouts.
         layouts: of all values, if the machine cares.
         stored: the layouts of those in memory that are not in the order of NumPy.
     """
@@ -55,6 +57,7 @@ class _Outline:
     groups: tuple[Group, ...]
     known: frozenset[Tensor]
     plan: Plan
+    apart: frozenset[Operation]
     layouts: Layouts | None
     stored: Mapping[Tensor, Layout]
 
@@ -79,7 +82,7 @@ def _outline(asked: Asked) -> _Outline:
     if memory is not None:
         passed = (*graph.inputs, *graph.outputs, *graph.constants)
         check_fits(asked.name, memory, passed, lifetimes, plan, stored)
-    return _Outline(graph, groups, known, plan, layouts, stored)
+    return _Outline(graph, groups, known, plan, apart, layouts, stored)
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:
@@ -99,5 +102,12 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
 
 def _details(outline: _Outline, kernels: Sequence[GroupKernel]) -> Details:
     pairs = zip(outline.groups, kernels, strict=True)
-    calls = [Call(group, k.part) for group, k in pairs if not outline.runs_once(group)]
-    return Details(tuple(calls), outline.plan, outline.layouts, outline.stored)
+    calls = [
+        Call(group, kernel.part, kernel.packed(group), group.result in outline.apart)
+        for group, kernel in pairs
+        if not outline.runs_once(group)
+    ]
+    graph = outline.graph
+    return Details(
+        graph.inputs, graph.outputs, tuple(calls), outline.plan, outline.layouts, outline.stored
+    )

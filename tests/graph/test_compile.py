@@ -389,7 +389,13 @@ def test_a_measured_report_has_times() -> None:
     report = program.report(measure=True)
 
     assert all(each.seconds is not None and each.seconds > 0 for each in report.kernels)
-    assert "measured" in str(report)
+    assert report.copy_rate is not None
+    head = str(report).splitlines()[3].split()
+    assert head[-4:] == ["measured", "achieved", "of", "memory"]
+    first = report.kernels[0]
+    assert first.seconds is not None
+    share = f"{100 * (first.reads + first.writes) / first.seconds / report.copy_rate:.0f}%"
+    assert str(report).splitlines()[4].split()[-1] == share
 
 
 def test_scans_are_kernels_of_their_own() -> None:

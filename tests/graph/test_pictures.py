@@ -1,0 +1,90 @@
+"""Programs for people: pictures with nothing beyond the edge, and traces that add up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.graph.picture import lanes_of
+from tecomp.graph.program import Program
+from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
+from tests.graph.test_laid_programs import transposed_sum
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def residual() -> Program:
+    """Layers, and a product of the last one with the first."""
+    X, W, Y = layers(3)
+    first = Y.op.input_tensors[0].op.input_tensors[0].op.input_tensors[0].op.input_tensors[0]
+    (w,) = arrays((SIZE, SIZE))
+    last = product_of(Y, first, "last")
+    program: Program = tecomp.compile([last, Y], [X], MACHINE, constants={W: w}, name="net")
+    return program
+
+
+def test_drawn(golden: Callable[[object], None]) -> None:
+    golden(residual().picture())
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_everything_lies_inside_the_picture(count: int) -> None:
+    X, W, Y = layers(count)
+    root = ET.fromstring(tecomp.compile(Y, [X, W]).picture())
+    width, height = (float(n) for n in root.attrib["viewBox"].split()[2:])
+
+    for box in root.iter(f"{SVG}rect"):
+        assert 0 <= float(box.get("x", 0)) <= width - float(box.attrib["width"])
+        assert 0 <= float(box.get("y", 0)) <= height - float(box.attrib["height"])
+    assert len(list(root.iter(f"{SVG}path"))) >= 2 * count
+
+
+def test_relayouts_are_marked_and_layouts_written() -> None:
+    A, X, T, Y = transposed_sum()
+    program = tecomp.compile(Y, [A, X], "stick128")
+    picture = program.picture()
+    boxes = [box.get("fill") for box in ET.fromstring(picture).iter(f"{SVG}rect")]
+
+    relayouts = [call.group.result for call in program.kernels if call.is_relayout]
+    assert T.op not in relayouts
+    assert boxes.count("#dc8813") == len(relayouts) > 0
+    assert "A: float16[70, 40] as [1, 128, 64]" in picture
+
+
+def test_values_that_meet_have_lines_of_their_own() -> None:
+    A, B, C, D = (te.placeholder((1,), name=name) for name in "ABCD")
+    lives = {B: (0, 3), A: (0, 1), C: (1, 2), D: (3, 4)}
+
+    assert lanes_of(lives) == {A: 0, B: 1, C: 0, D: 0}
+
+
+def test_a_trace_has_the_times_of_the_report() -> None:
+    program = residual()
+    events = json.loads(program.timeline())["traceEvents"]
+    kernels = [event for event in events if event["ph"] == "X"]
+    bounds = [kernel.bound for kernel in program.report().kernels]
+
+    assert [event["name"] for event in kernels] == ["layer0", "layer1", "layer2", "last"]
+    assert [event["dur"] for event in kernels] == [1e6 * (bound or 0) for bound in bounds]
+    starts = np.cumsum([0, *(event["dur"] for event in kernels[:-1])])
+    np.testing.assert_allclose([event["ts"] for event in kernels], starts)
+
+
+def test_a_trace_has_the_bytes_that_are_held() -> None:
+    events = json.loads(residual().timeline())["traceEvents"]
+    held = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+
+    assert held == [4 * SIZE * SIZE, 8 * SIZE * SIZE, 8 * SIZE * SIZE, 4 * SIZE * SIZE, 0]
+
+
+def test_a_trace_of_what_was_measured() -> None:
+    events = json.loads(residual().timeline(measure=True))["traceEvents"]
+    kernels = [event for event in events if event["ph"] == "X"]
+
+    assert all(event["dur"] == 1e6 * event["args"]["measured"] for event in kernels)
