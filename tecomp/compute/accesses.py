@@ -28,6 +28,8 @@ _REDUCERS: dict[BinOp, Reducer] = {
 
 _FUNCTION = 10
 """Operations that a function takes, such as `exp`."""
+_MOST_FACTORS = 64
+"""Longer products are values of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,7 +309,12 @@ class Factor:
 
 
 def written_factors(value: Expr) -> list[Factor]:
-    """What is multiplied to give `value`, as it is written: itself if it is no product."""
+    """What is multiplied to give `value`, as it is written: itself if it is no product.
+
+    So is one of very many factors: a square of squares has twice as many at each level.
+    """
+    if fold(value, _number_of_factors, _multiplied) > _MOST_FACTORS:
+        return [Factor(value, False)]
     found: list[Factor] = []
     todo = [Factor(value, False)]
     while todo:
@@ -320,6 +327,16 @@ def written_factors(value: Expr) -> list[Factor]:
         else:
             found.append(factor)
     return found
+
+
+def _multiplied(node: Expr) -> tuple[Expr, ...]:
+    if isinstance(node, Binary) and node.op in (BinOp.MUL, BinOp.DIV):
+        return node.a, node.b
+    return ()
+
+
+def _number_of_factors(node: Expr, inside: list[int]) -> int:
+    return sum(inside) if inside else 1
 
 
 def _factors(value: Expr) -> list[TensorLoad]:

@@ -125,3 +125,17 @@ def test_a_narrowing_cast_of_an_axis_is_no_axis() -> None:
     assert [read.axes for read in tecomp.accesses(wide).reads] == [(wide.op.axis[0],)]
     for each in (narrow, direct):
         assert [read.axes for read in tecomp.accesses(each).reads] == [(None,)]
+
+
+def test_squares_of_squares_are_no_list_of_factors() -> None:
+    """Sixty squares have 2 to the power of 60 factors, and are looked at once each."""
+    def power(squares: int) -> te.Tensor:
+        def value(i: te.Expr) -> te.Expr:
+            x = A[i, 0]
+            for _ in range(squares):
+                x = x * x
+            return x
+
+        return te.compute((8,), value, name="P")
+
+    assert [len(tecomp.accesses(power(n)).factors) for n in (0, 1, 6, 7, 60)] == [1, 2, 64, 0, 0]
