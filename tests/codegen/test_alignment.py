@@ -91,6 +91,15 @@ def test_what_an_index_is_a_multiple_of(index: Expr, wanted: int) -> None:
     assert divisor(index) == wanted
 
 
+def test_parts_that_are_shared_are_looked_at_once() -> None:
+    """Each choice is between two sums of the one before: 2 to the power of 100 ways through it."""
+    index: Expr = X * 128
+    for k in range(100):
+        index = Select(Y * k < X, index * 2 + 64, index)
+
+    assert divisor(index) == 64
+
+
 @pytest.mark.parametrize("loop", ["range", "parallel"])
 @pytest.mark.parametrize("size", [512, 8000, 100000])
 def test_addresses_are_what_was_said(

@@ -7,11 +7,13 @@ further.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Select
 from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.traversal.rewrite import fold
 
 _MOST = 128
 # A remainder is the dividend less a multiple of the divisor, so what divides both divides it.
@@ -36,27 +38,35 @@ def divisor(index: Expr) -> int:
     >>> divisor(i * 48 + j * 8), divisor(i + 4), divisor((i * 64) % 24)
     (8, 1, 8)
     """
-    least = _MOST
-    todo: list[tuple[Any, int]] = [(index, 1)]
-    while todo and least > 1:
-        node, factor = todo.pop()
-        kind = type(node)
-        if kind is Const and node.dtype.is_integer:
-            least = min(least, factor * _power_of_two(node.value))
-        elif kind is Binary and node.op is BinOp.MUL:
-            a, b = (node.b, node.a) if type(node.a) is Const else (node.a, node.b)
-            # The product of two that are no numbers counts as anything.
-            known = type(b) is Const and b.dtype.is_integer
-            todo.append((a, factor * _power_of_two(b.value)) if known else (None, factor))
-        elif kind is Select or (kind is Binary and node.op in _LEAST_OF):
-            todo += ((node.a, factor), (node.b, factor))
-        elif kind is Cast and node.value.dtype.is_integer:
-            todo.append((node.value, factor))
-        else:
-            least = min(least, factor)
-    return least
+    return fold(index, _divisor, _parts)
+
+
+def _parts(node: Any) -> Sequence[Any]:
+    """What the divisor of a node follows from, beside numbers."""
+    kind = type(node)
+    if kind is Binary and node.op is BinOp.MUL:
+        # The product of two that are no numbers counts as anything.
+        return [x for x, y in ((node.a, node.b), (node.b, node.a)) if _is_number(y)][:1]
+    if kind is Select or (kind is Binary and node.op in _LEAST_OF):
+        return node.a, node.b
+    return (node.value,) if kind is Cast and node.value.dtype.is_integer else ()
+
+
+def _divisor(node: Any, parts: Sequence[int]) -> int:
+    if _is_number(node):
+        return _power_of_two(node.value)
+    if not parts:
+        return 1
+    if isinstance(node, Binary) and node.op is BinOp.MUL:
+        number: Any = node.b if _is_number(node.b) else node.a
+        return min(parts[0] * _power_of_two(number.value), _MOST)
+    return min(parts)
+
+
+def _is_number(node: Any) -> bool:
+    return type(node) is Const and node.dtype.is_integer
 
 
 def _power_of_two(value: Any) -> int:
     number = int(value)
-    return number & -number if number else _MOST
+    return min(number & -number, _MOST) if number else _MOST

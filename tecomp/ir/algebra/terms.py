@@ -7,7 +7,7 @@ two sums is adding two dictionaries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tecomp.ir.algebra.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
@@ -26,7 +26,7 @@ from tecomp.ir.language.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.traversal.rewrite import children
+from tecomp.ir.traversal.rewrite import children, post_order
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
@@ -153,19 +153,13 @@ class Terms:
         return self._texts[Digit(of)] if isinstance(of, int) else self.expr(of)
 
     def _visit(self, root: Expr) -> None:
-        todo = [root]
-        while todo:
-            node = todo[-1]
-            if id(node) in self._keys:
-                todo.pop()
-                continue
-            if id(node) not in self._sums and (
-                waiting := [c for c in children(node) if id(c) not in self._keys]
-            ):
-                todo.extend(waiting)
-                continue
-            self._enter(node)
-            todo.pop()
+        for node in post_order(root, parts=self._unknown_parts):
+            if id(node) not in self._keys:
+                self._enter(node)
+
+    def _unknown_parts(self, node: Expr) -> Sequence[Expr]:
+        """What has to be entered before `node`."""
+        return () if id(node) in self._keys or id(node) in self._sums else children(node)
 
     def _enter(self, node: Expr) -> None:
         if node.dtype == INT64:
