@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import sys
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 import tecomp
 from tecomp import te
 from tecomp.codegen.llvm import cached
+from tecomp.codegen.llvm.jit import object_code
 from tecomp.codegen.llvm.store import Store
 from tecomp.compute.operation import PlaceholderOp
 from tecomp.driver import memories
@@ -25,7 +27,7 @@ from tecomp.ir.traversal.verify import verify
 from tecomp.lowering import pipeline
 from tecomp.lowering.storage.place_buffers import place_buffers
 from tests import goldens
-from tests.strategies.machine_code import MOST_BYTES, remembered
+from tests.strategies.machine_code import MOST_BYTES, Code, remembered, ships
 
 # What is tested is the compiler, and not what it made in another run, unless somebody asks for that.
 os.environ.setdefault("TECOMP_CACHE", "off")
@@ -49,8 +51,14 @@ settings.register_profile(
 settings.load_profile("ci")
 
 
+CODE = Code(object_code)
+
+
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    del parser
+    parser.addoption(
+        "--shipped-code", action="store_true",
+        help="run all of LLVM's passes in all tests, and not only where tests are about code",
+    )
     pluginmanager.register(goldens, "goldens")
 
 
@@ -58,6 +66,18 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") == "long":
         config.option.timeout = 0
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage from looking at all tests again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    CODE.is_shipped = item.config.getoption("--shipped-code") or ships(item)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -94,11 +114,11 @@ def _processes_share_bytecode(tmp_path_factory: pytest.TempPathFactory) -> Itera
 def _code_is_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
     """Of equal modules machine code is made once, by whichever run; `--cache-clear` forgets it."""
     cache = getattr(request.config, "cache", None)
+    if cache is not None:
+        # The folder that a store makes is closed to others.
+        CODE.make = remembered(Store(cache.mkdir("machine_code") / "compiled", MOST_BYTES))
     with pytest.MonkeyPatch.context() as patch:
-        if cache is not None:
-            # The folder that a store makes is closed to others.
-            store = Store(cache.mkdir("machine_code") / "compiled", MOST_BYTES)
-            patch.setattr(cached, "object_code", remembered(store))
+        patch.setattr(cached, "object_code", CODE)
         yield
 
 

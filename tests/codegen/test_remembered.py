@@ -1,14 +1,17 @@
-"""What tests take from earlier runs is what would be made of the same module."""
+"""What tests take from earlier runs is what would be made of the same module; most ask for less."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+import tecomp
 from tecomp.codegen.llvm.jit import object_code
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.llvm.store import Store
-from tests.strategies.machine_code import remembered
+from tests.strategies.machine_code import Code, remembered, ships
 
 ONE = Source("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")
 
@@ -26,3 +29,30 @@ def test_each_module_is_made_once(tmp_path: Path) -> None:
         assert [code(*each) for each in asked * 2] == [object_code(*each) for each in asked * 2]
 
     assert made == asked
+
+
+def test_code_for_numbers_is_made_with_no_effort() -> None:
+    made: list[tuple[Source, int]] = []
+
+    def make(source: Source, effort: int) -> bytes:
+        made.append((source, effort))
+        return b""
+
+    marked = replace(ONE, plain_loops=("f",), loop_work=("f",), inlined=("f",))
+    Code(make)(marked)
+    Code(make, is_shipped=False)(marked)
+
+    assert made == [(marked, 2), (replace(ONE, inlined=("f",)), 0)]
+
+
+@pytest.mark.parametrize(
+    ("machine", "is_shipped"),
+    [("cpu", True), (tecomp.Target.load("cpu"), True), ("texture2d", False), ("x", True),
+     (tecomp.Target("small", "made up", tecomp.Target.load("cpu").memories), False)],
+)
+def test_other_machines_are_for_numbers(
+    machine: object, is_shipped: bool, request: pytest.FixtureRequest
+) -> None:
+    del machine
+
+    assert ships(request.node) == is_shipped
