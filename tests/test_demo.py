@@ -124,8 +124,11 @@ def test_a_processor_has_no_scratchpads() -> None:
     assert filtered_on(tecomp.Target.load("cpu"), 37, 61, 32) is None
 
 
-def test_wrong_numbers_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_wrong_numbers_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: images.Array
+) -> None:
     right = images.with_scipy
+    monkeypatch.setattr(main, "photograph", lambda: corner)
     monkeypatch.setattr(main, "with_scipy", lambda image, bank: right(image, bank) + 1e-3)
     shown: list[str] = []
     job = Job(tecomp.Target.load("stick128"), tmp_path / "demo.png")

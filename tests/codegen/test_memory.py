@@ -13,6 +13,7 @@ from tecomp.codegen import Kernel
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.parsing.parser import parse
+from tests.strategies.pairwise import pairwise
 
 Both = Callable[..., Kernel]
 RANDOM = np.random.default_rng(5)
@@ -35,9 +36,10 @@ def copy_vectors(name: str, lanes: int, stride: int, target: str) -> str:
         store({target}_masked[{place}], A.load({source}, where={where}), where={where})'''
 
 
-@pytest.mark.parametrize("check_bounds", [False, True])
-@pytest.mark.parametrize("lanes", [2, 3, 4, 7, 8, 16, 31])
-@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "bool"])
+@pairwise(
+    name=["float32", "float64", "float16", "bfloat16", "int8", "bool"],
+    lanes=[2, 3, 4, 7, 8, 16, 31], check_bounds=[False, True],
+)
 def test_vector_access(both: Both, name: str, lanes: int, check_bounds: bool) -> None:
     targets = [f"O{k}{kind}" for k in range(len(STRIDES)) for kind in ("", "_masked")]
     buffers = ", ".join(f'{target}: Buffer("{name}", (200,))' for target in ("A", *targets))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.parsing.parser import parse
+from tests.strategies.pairwise import pairwise
 
 NARROW = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "int32", "float32")
 WIDE = ("int32", "int64", "float32", "float64")
 
 
-@pytest.mark.parametrize("lanes", [2, 4, 7, 8, 16, 33])
-@pytest.mark.parametrize("source", WIDE)
-@pytest.mark.parametrize("dtype", NARROW)
+@pairwise(dtype=NARROW, source=WIDE, lanes=[2, 4, 7, 8, 16, 33])
 def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> None:
     kind = DType(dtype).numpy
     for lane in dict.fromkeys((0, 1, lanes // 2, lanes - 1)):

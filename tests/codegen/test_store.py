@@ -169,12 +169,12 @@ def test_many_processes_at_once(store: Store) -> None:
         "from pathlib import Path\n"
         "from tecomp.codegen.llvm.store import Store\n"
         "seed, store = int(sys.argv[2]), Store(Path(sys.argv[1]), 60_000)\n"
-        "for k in range(400):\n"
+        "for k in range(120):\n"
         "    key = str((seed * 31 + k * 7) % 40)\n"
         "    content = key.encode() * 1000\n"
         "    assert store.get(key) in (None, content), key\n"
         "    store.put(key, content)\n"
-        "    assert k % 50 or store.clear()\n"
+        "    assert k % 30 or store.clear()\n"
     )
     running = [
         subprocess.Popen(

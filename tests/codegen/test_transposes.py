@@ -11,6 +11,7 @@ import pytest
 from tecomp.codegen import Kernel, emit_assembly
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.parsing.parser import parse
+from tests.strategies.pairwise import pairwise
 
 Both = Callable[..., Kernel]
 RANDOM = np.random.default_rng(8)
@@ -29,9 +30,10 @@ def copies(lanes: int, source: str, target: str, order: list[int]) -> str:
     )
 
 
-@pytest.mark.parametrize("lanes", [2, 4, 5, 8, 16, 32])
-@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "int8", "bool"])
-@pytest.mark.parametrize("stride", [str(ROW), "n", "3", "-40"])
+@pairwise(
+    lanes=[2, 4, 5, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8", "bool"],
+    stride=[str(ROW), "n", "3", "-40"],
+)
 def test_columns_that_are_read(both: Both, name: str, lanes: int, stride: str) -> None:
     first = 31 * ROW if stride == "-40" else 0
     body = copies(lanes, f"ramp(i + COLUMN + {first}, {stride}, V)", "ramp(i * 64 + COLUMN * V, 1, V)",
@@ -46,9 +48,10 @@ def test_columns_that_are_read(both: Both, name: str, lanes: int, stride: str) -
     assert ("gather" in kernel.source("llvm")) is not (is_square or is_near)
 
 
-@pytest.mark.parametrize("lanes", [2, 4, 5, 8, 16, 32])
-@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "int8", "bool"])
-@pytest.mark.parametrize("stride", [str(ROW), "n", "-40", "3"])
+@pairwise(
+    lanes=[2, 4, 5, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8", "bool"],
+    stride=[str(ROW), "n", "-40", "3"],
+)
 def test_columns_that_are_written(both: Both, name: str, lanes: int, stride: str) -> None:
     first = 31 * ROW if stride == "-40" else 0
     order = [*reversed(range(lanes))]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import tecomp
 from tecomp import te
+from tests.strategies.pairwise import pairwise
 
 Agrees = Callable[..., Any]
 MAPS: dict[str, Any] = {
@@ -21,10 +21,10 @@ MAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["plain", "sum", "window"])
-@pytest.mark.parametrize("position", [0, 1])
-@pytest.mark.parametrize("shape", [(8, 1), (8, 3), (6, 5), (1, 4)])
-@pytest.mark.parametrize("layout", MAPS)
+@pairwise(
+    layout=list(MAPS), shape=[(8, 1), (8, 3), (6, 5), (1, 4)], kind=["plain", "sum", "window"],
+    position=[0, 1],
+)
 def test_a_part_is_computed_and_no_more(
     agrees: Agrees, layout: str, shape: tuple[int, int], position: int, kind: str
 ) -> None:

@@ -11,6 +11,8 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import argreduce
 from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
+from tests.strategies.pairwise import pairwise
 
 
 def run(a: np.ndarray, axis: int, target: tecomp.Target, op: Any = "argmax",
@@ -28,9 +30,9 @@ def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).integers(-20, 20, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 127, 1000, 1023])
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pairwise(
+    n=[1, 2, 3, 7, 127, 1000, 1023], axis=[0, 1], op=["argmax", "argmin"], target=CORES
+)
 def test_sizes(n: int, axis: int, op: str, target: tecomp.Target) -> None:
     a = values(n, 37) if axis == 0 else values(5, n)
 
@@ -44,10 +46,10 @@ def test_axes(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
-@pytest.mark.parametrize(
-    "shape", [(8, 1), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)]
+@pairwise(
+    shape=[(8, 1), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)],
+    op=["argmax", "argmin"], target=CORES,
 )
-@pytest.mark.parametrize("op", ["argmax", "argmin"])
 def test_several_rows_at_once(shape: tuple[int, ...], op: str, target: tecomp.Target) -> None:
     a = values(*shape)
     a.reshape(-1)[::11] = np.nan
@@ -64,16 +66,14 @@ def test_one_long_row(target: tecomp.Target) -> None:
     assert run(a, 0, target) == a.argmax()
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float64", "float16"])
-@pytest.mark.parametrize("axis", [0, 1])
+@pairwise(dtype=["int8", "uint8", "int64", "float64", "float16"], axis=[0, 1], target=CORES)
 def test_types(dtype: str, axis: int, target: tecomp.Target) -> None:
     a = values(30, 300, dtype=dtype)
 
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pairwise(axis=[0, 1], op=["argmax", "argmin"], target=CORES)
 def test_the_first_nan_wins(axis: int, op: str, target: tecomp.Target) -> None:
     a = values(300, 300)
     a[np.arange(300), np.random.default_rng(2).permutation(300)] = np.nan

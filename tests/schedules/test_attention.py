@@ -9,6 +9,8 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import attention
 from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
+from tests.strategies.pairwise import pairwise
 
 
 def expected(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
@@ -27,8 +29,7 @@ def run(
 ) -> tuple[np.ndarray, np.ndarray]:
     tensors = [te.placeholder(shape, name=name) for shape, name in zip(shapes, "QKV", strict=True)]
     output = attention.define(*tensors, causal=causal)
-    kernel = tecomp.build(attention.schedule(output, target), [*tensors, output],
-                          check_bounds=True)
+    kernel = tecomp.build(attention.schedule(output, target), [*tensors, output])
     random = np.random.default_rng(0)
     given = [random.standard_normal(shape, np.float32) * np.float32(size) for shape in shapes]
     result = np.full((*shapes[0][:-1], shapes[2][-1]), np.nan, np.float32)
@@ -36,28 +37,30 @@ def run(
     return result, expected(*given, causal=causal)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(
-    ("batch", "m", "n", "depth", "width"),
-    [
+@pairwise(
+    form=[
         ((), 1, 1, 1, 1), ((), 1, 300, 16, 16), ((2,), 16, 16, 8, 8), ((1,), 33, 70, 20, 9),
         ((2, 2), 20, 20, 4, 33), ((1,), 127, 129, 64, 64), ((1,), 7, 600, 3, 5),
         ((1, 2), 65, 65, 12, 24),
     ],
+    target=CORES, causal=[False, True],
 )
-def test_sizes(batch: tuple[int, ...], m: int, n: int, depth: int, width: int,
-               target: tecomp.Target, causal: bool) -> None:
+def test_sizes(
+    form: tuple[tuple[int, ...], int, int, int, int], target: tecomp.Target, causal: bool
+) -> None:
+    batch, m, n, depth, width = form
     shapes = [(*batch, m, depth), (*batch, n, depth), (*batch, n, width)]
 
     result, wanted = run(shapes, target, causal=causal)
     np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "rtol"), [("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 1e-2)]
+@pairwise(
+    precision=[("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 1e-2)],
+    causal=[False, True], target=CORES,
 )
-@pytest.mark.parametrize("causal", [False, True])
-def test_types(dtype: str, rtol: float, target: tecomp.Target, causal: bool) -> None:
+def test_types(precision: tuple[str, float], target: tecomp.Target, causal: bool) -> None:
+    dtype, rtol = precision
     shapes = [(2, 37, 24), (2, 150, 24), (2, 150, 20)]
     tensors = [te.placeholder(x, dtype, name=y) for x, y in zip(shapes, "QKV", strict=True)]
     output = attention.define(*tensors, causal=causal)

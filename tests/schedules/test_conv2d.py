@@ -13,6 +13,7 @@ from tecomp import te
 from tecomp.ir.language.dtype import DType
 from tecomp.schedules import activations, conv2d
 from tests.strategies.fenced import call_fenced
+from tests.strategies.pairwise import pairwise
 
 CPU = tecomp.Target.load("cpu")
 SMALL = tecomp.Target(
@@ -69,47 +70,40 @@ def check(
     np.testing.assert_allclose(y.astype(np.float64), expected, rtol=rtol, atol=1e-4)
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
-@pytest.mark.parametrize(
-    ("image", "taps", "options"),
-    [
-        ((1, 8, 8, 4), (3, 3, 4, 16), {"padding": 1}),
-        ((2, 7, 13, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
-        ((1, 9, 10, 5), (1, 1, 5, 17), {}),
-        ((1, 11, 9, 4), (3, 3, 4, 8), {"stride": 2, "padding": 1}),
-        ((1, 12, 12, 2), (3, 3, 2, 8), {"dilation": 2}),
-        ((1, 7, 7, 12), (3, 3, 1, 12), {"groups": 12, "padding": 1}),
-        ((1, 6, 7, 8), (3, 3, 2, 32), {"groups": 4, "padding": 1, "bias": True}),
-        ((1, 6, 7, 10), (3, 3, 5, 14), {"groups": 2}),
-        ((1, 1, 1, 1), (1, 1, 1, 1), {}),
-        ((1, 5, 40, 3), (5, 5, 3, 2), {}),
-        ((2, 6, 28, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
-        ((1, 6, 57, 3), (3, 3, 3, 7), {"stride": 2}),
-        ((2, 13, 36, 6), (3, 3, 1, 6), {"groups": 6, "stride": 2, "padding": 1}),
-        ((1, 9, 43, 3), (2, 5, 1, 3), {"groups": 3, "stride": 3}),
-        ((1, 12, 29, 4), (5, 3, 1, 8), {"groups": 4, "stride": 2, "dilation": 2}),
-        ((1, 9, 15, 11), (1, 7, 11, 18), {}),
-        ((1, 9, 30, 3), (3, 3, 3, 7), {"dilation": 2, "bias": True}),
-    ],
-    ids=str.split(
-        "3x3 odd 1x1 stride dilation depthwise groups odd-groups one 5x5 rest far-rest "
-        "phases three-phases phases-apart wide bare-rest"
-    ),
-)
-def test_forms(
-    image: tuple[int, ...], taps: tuple[int, ...], options: dict[str, Any], target: tecomp.Target,
-    layout: conv2d.Layout,
-) -> None:
+FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "3x3": ((1, 8, 8, 4), (3, 3, 4, 16), {"padding": 1}),
+    "odd": ((2, 7, 13, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
+    "1x1": ((1, 9, 10, 5), (1, 1, 5, 17), {}),
+    "stride": ((1, 11, 9, 4), (3, 3, 4, 8), {"stride": 2, "padding": 1}),
+    "dilation": ((1, 12, 12, 2), (3, 3, 2, 8), {"dilation": 2}),
+    "depthwise": ((1, 7, 7, 12), (3, 3, 1, 12), {"groups": 12, "padding": 1}),
+    "groups": ((1, 6, 7, 8), (3, 3, 2, 32), {"groups": 4, "padding": 1, "bias": True}),
+    "odd-groups": ((1, 6, 7, 10), (3, 3, 5, 14), {"groups": 2}),
+    "one": ((1, 1, 1, 1), (1, 1, 1, 1), {}),
+    "5x5": ((1, 5, 40, 3), (5, 5, 3, 2), {}),
+    "rest": ((2, 6, 28, 3), (3, 3, 3, 7), {"padding": 1, "bias": True}),
+    "far-rest": ((1, 6, 57, 3), (3, 3, 3, 7), {"stride": 2}),
+    "phases": ((2, 13, 36, 6), (3, 3, 1, 6), {"groups": 6, "stride": 2, "padding": 1}),
+    "three-phases": ((1, 9, 43, 3), (2, 5, 1, 3), {"groups": 3, "stride": 3}),
+    "phases-apart": ((1, 12, 29, 4), (5, 3, 1, 8), {"groups": 4, "stride": 2, "dilation": 2}),
+    "wide": ((1, 9, 15, 11), (1, 7, 11, 18), {}),
+    "bare-rest": ((1, 9, 30, 3), (3, 3, 3, 7), {"dilation": 2, "bias": True}),
+}
+
+
+@pairwise(form=list(FORMS), layout=["NHWC", "NCHW"], target=[CPU, SMALL])
+def test_forms(form: str, layout: conv2d.Layout, target: tecomp.Target) -> None:
+    image, taps, options = FORMS[form]
     check(image, taps, target, layout, **options)
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("groups", [1, 12])
-@pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
+@pairwise(
+    precision=[("float16", 11), ("bfloat16", 8)], groups=[1, 12], layout=["NHWC", "NCHW"]
+)
 def test_narrow_floats_are_rounded_once(
-    dtype: str, digits: int, groups: int, layout: conv2d.Layout
+    precision: tuple[str, int], groups: int, layout: conv2d.Layout
 ) -> None:
+    dtype, digits = precision
     for bias in (False, True):
         check((1, 9, 7, 12), (3, 3, 12 // groups, 24), SMALL, layout, bias=bias, padding=1,
               groups=groups, dtype=dtype, rtol=1.01 * 2.0**-digits)
@@ -121,15 +115,14 @@ QUICK = tecomp.Target(
 )
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("target", [QUICK, SMALL], ids=["quick", "small"])
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("bfloat16", "bfloat16")],
+@pairwise(
+    types=[("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("bfloat16", "bfloat16")],
+    target=[QUICK, SMALL], layout=["NHWC", "NCHW"],
 )
 def test_sums_wider_than_the_factors(
-    first: str, second: str, target: tecomp.Target, layout: conv2d.Layout
+    types: tuple[str, str], target: tecomp.Target, layout: conv2d.Layout
 ) -> None:
+    first, second = types
     total = "float32" if first == "bfloat16" else "int32"
     random, is_first = np.random.default_rng(0), layout == "NCHW"
     for image, taps, options in (

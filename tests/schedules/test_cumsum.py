@@ -12,6 +12,8 @@ from tecomp import te
 from tecomp.schedules import cumsum
 from tecomp.schedules.structure.stages import is_scan
 from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
+from tests.strategies.pairwise import pairwise
 
 
 def run(a: np.ndarray, axis: int, target: tecomp.Target, shape: Any = None,
@@ -29,16 +31,17 @@ def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 1000, 1023])
-@pytest.mark.parametrize("axis", [0, 1])
+@pairwise(n=[1, 2, 7, 8, 9, 127, 1000, 1023], axis=[0, 1], target=CORES)
 def test_sizes(n: int, axis: int, target: tecomp.Target) -> None:
     a = values(n, 37) if axis == 0 else values(5, n)
 
     np.testing.assert_array_equal(run(a, axis, target), a.cumsum(axis))
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (1, 5), (40, 3, 5), (9, 1, 70), (7, 0), (300, 1)])
-@pytest.mark.parametrize("exclusive", [False, True])
+@pairwise(
+    shape=[(0, 5), (1, 5), (40, 3, 5), (9, 1, 70), (7, 0), (300, 1)], exclusive=[False, True],
+    target=CORES,
+)
 def test_rows_from_rows(shape: tuple[int, ...], exclusive: bool, target: tecomp.Target) -> None:
     a = values(*shape)
     result = run(a, 0, target, exclusive=exclusive)
@@ -49,11 +52,11 @@ def test_rows_from_rows(shape: tuple[int, ...], exclusive: bool, target: tecomp.
     np.testing.assert_array_equal(result, a.cumsum(0) - (a if exclusive else 0))
 
 
-@pytest.mark.parametrize(
-    "shape", [(8, 1), (9, 0), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256),
-     (70, 300), (5, 13, 411)]
+@pairwise(
+    shape=[(8, 1), (9, 0), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256),
+           (70, 300), (5, 13, 411)],
+    exclusive=[False, True], target=CORES,
 )
-@pytest.mark.parametrize("exclusive", [False, True])
 def test_several_rows_at_once(
     shape: tuple[int, ...], exclusive: bool, target: tecomp.Target
 ) -> None:
@@ -81,16 +84,16 @@ def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(result, a.cumsum(axis) - a)
 
 
-@pytest.mark.parametrize("shape", [(2, 129), (3, 2, 255), (1, 256), (9, 300), (5, 2049), (4111,)])
-@pytest.mark.parametrize(
-    ("dtype", "out_dtype"),
-    [("float64", None), ("int8", "int64"), ("float16", "float32"), ("int32", "int16")],
+@pairwise(
+    shape=[(2, 129), (3, 2, 255), (1, 256), (9, 300), (5, 2049), (4111,)],
+    types=[("float64", None), ("int8", "int64"), ("float16", "float32"), ("int32", "int16")],
+    exclusive=[False, True], target=CORES,
 )
-@pytest.mark.parametrize("exclusive", [False, True])
 def test_groups_of_long_rows(
-    shape: tuple[int, ...], dtype: str, out_dtype: str | None, exclusive: bool,
+    shape: tuple[int, ...], types: tuple[str, str | None], exclusive: bool,
     target: tecomp.Target,
 ) -> None:
+    dtype, out_dtype = types
     a = values(*shape, dtype=dtype)
     result = run(a, -1, target, exclusive=exclusive, out_dtype=out_dtype)
     wide = a.astype(out_dtype or dtype)

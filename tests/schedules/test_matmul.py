@@ -15,12 +15,10 @@ from tecomp.ir.language.dtype import DType
 from tecomp.schedules import activations, matmul
 from tecomp.schedules.structure.sizes import round_up
 from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
+from tests.strategies.pairwise import pairwise
 
-CPU = tecomp.Target.load("cpu")
-SMALL = tecomp.Target(
-    "small", "a core with small caches, so that little sizes are cut into many blocks",
-    CPU.memories, tecomp.Core(2, 16, 16, (256, 8192)),
-)
+CPU, SMALL = CORES
 
 
 def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options: Any) -> None:
@@ -54,22 +52,21 @@ def test_sizes(m: int, k: int, n: int, target: tecomp.Target) -> None:
     run((m, k), (k, n), target)
 
 
-@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
-@pytest.mark.parametrize("transpose_a", [False, True])
-@pytest.mark.parametrize("transpose_b", [False, True])
+@pairwise(target=CORES, transpose_a=[False, True], transpose_b=[False, True])
 def test_transposed(transpose_a: bool, transpose_b: bool, target: tecomp.Target) -> None:
     a = (50, 37) if transpose_a else (37, 50)
     b = (41, 50) if transpose_b else (50, 41)
     run(a, b, target, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
-@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
-@pytest.mark.parametrize("transpose_a", [False, True])
-@pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 41), (5, 3), (9, 41), (30, 1), (3, 8)])
+@pairwise(
+    size=[(1, 1), (1, 41), (5, 3), (9, 41), (30, 1), (3, 8)], transpose_a=[False, True],
+    transpose_b=[False, True], target=CORES,
+)
 def test_few_rows_or_columns(
-    m: int, n: int, transpose_a: bool, transpose_b: bool, target: tecomp.Target
+    size: tuple[int, int], transpose_a: bool, transpose_b: bool, target: tecomp.Target
 ) -> None:
+    m, n = size
     for k in (1, 7, 300):
         a, b = (k, m) if transpose_a else (m, k), (n, k) if transpose_b else (k, n)
         run(a, b, target, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -92,13 +89,13 @@ def test_bias_and_activation(batch: tuple[int, ...], target: tecomp.Target) -> N
 SMALL_TYPES = [("int8", "int8"), ("uint8", "int8"), ("int16", "int16"), ("bfloat16", "bfloat16")]
 
 
-@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
-@pytest.mark.parametrize("order", [(False, False), (True, False), (False, True)])
-@pytest.mark.parametrize(("first", "second"), SMALL_TYPES)
+@pairwise(
+    types=SMALL_TYPES, order=[(False, False), (True, False), (False, True)], target=CORES
+)
 def test_sums_wider_than_the_factors(
-    first: str, second: str, order: tuple[bool, bool], target: tecomp.Target
+    types: tuple[str, str], order: tuple[bool, bool], target: tecomp.Target
 ) -> None:
-    turn_a, turn_b = order
+    (first, second), (turn_a, turn_b) = types, order
     wide = "float32" if first == "bfloat16" else "int32"
     random = np.random.default_rng(0)
     for m, k, n in ((1, 1, 1), (7, 3, 5), (33, 131, 61), (3, 300, 40)):
@@ -113,12 +110,11 @@ def test_sums_wider_than_the_factors(
         np.testing.assert_array_equal(c, x @ y)
 
 
-@pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
-@pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
-@pytest.mark.parametrize("batch", [(), (2,)])
+@pairwise(batch=[(), (2,)], precision=[("float16", 11), ("bfloat16", 8)], target=CORES)
 def test_narrow_floats_are_rounded_once(
-    batch: tuple[int, ...], dtype: str, digits: int, target: tecomp.Target
+    batch: tuple[int, ...], precision: tuple[str, int], target: tecomp.Target
 ) -> None:
+    dtype, digits = precision
     random, kind = np.random.default_rng(0), DType(dtype).numpy
     a, b, shift = (
         random.standard_normal(shape).astype(kind)

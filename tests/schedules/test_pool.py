@@ -12,6 +12,8 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import pool
 from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
+from tests.strategies.pairwise import pairwise
 
 
 def pair(x: Any) -> tuple[int, int]:
@@ -55,19 +57,18 @@ def image(*shape: int, dtype: str = "float32") -> np.ndarray:
     return (np.random.default_rng(0).standard_normal(shape) * 20).astype(dtype)
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("op", ["max", "mean"])
-@pytest.mark.parametrize(
-    ("size", "window", "options"),
-    [
+@pairwise(
+    form=[
         ((1, 1, 1), 1, {}), ((7, 9, 3), 2, {}), ((13, 37, 17), 3, {"stride": 2, "padding": 1}),
         ((12, 20, 33), (2, 3), {"stride": (1, 2), "padding": (1, 0)}),
         ((15, 14, 8), 3, {"stride": 1, "padding": 1, "dilation": 2}),
         ((20, 20, 5), 5, {"stride": 3}),
     ],
+    layout=["NHWC", "NCHW"], op=["max", "mean"], target=CORES,
 )
-def test_windows(size: tuple[int, int, int], window: Any, options: dict[str, Any], op: str,
+def test_windows(form: tuple[tuple[int, int, int], Any, dict[str, Any]], op: str,
                  layout: str, target: tecomp.Target) -> None:
+    size, window, options = form
     x = image(2, *size)
 
     result = run(x, target, window, op, layout, **options)

@@ -14,6 +14,8 @@ from tecomp.ir.language.stmt import For, ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules import reduce
 from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
+from tests.strategies.pairwise import pairwise
 
 CPU = tecomp.Target.load("cpu")
 
@@ -35,16 +37,17 @@ def values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
     return random.integers(-50, 50, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 127, 1000, 1023])
-@pytest.mark.parametrize("axis", [0, 1, None])
+@pairwise(n=[1, 2, 3, 7, 127, 1000, 1023], axis=[0, 1, None], target=CORES)
 def test_sizes(n: int, axis: int | None, target: tecomp.Target) -> None:
     a = values((n, 37)).astype(np.float64)
 
     np.testing.assert_allclose(run((n, 37), axis, "sum", target), a.sum(axis), atol=1e-3)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2), -1])
-@pytest.mark.parametrize("op", ["sum", "mean", "max", "min", "prod"])
+@pairwise(
+    axis=[0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2), -1],
+    op=["sum", "mean", "max", "min", "prod"], target=CORES,
+)
 def test_axes(axis: int | tuple[int, ...], op: str, target: tecomp.Target) -> None:
     shape = (3, 40, 33)
     a = values(shape).astype(np.float64)
@@ -61,15 +64,15 @@ def test_axes_stay_with_extent_1(axis: tuple[int, ...], target: tecomp.Target) -
     np.testing.assert_allclose(result, a.mean(axis, keepdims=True), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("shape", "axis"),
-    [((100, 3), 0), ((101, 7), 0), ((9, 2), 0), ((5, 33, 9), 1), ((6, 7, 5), (0, 1)),
-     ((40, 11), (0,)), ((3, 2, 20, 6), (1, 2))],
+@pairwise(
+    form=[((100, 3), 0), ((101, 7), 0), ((9, 2), 0), ((5, 33, 9), 1), ((6, 7, 5), (0, 1)),
+          ((40, 11), (0,)), ((3, 2, 20, 6), (1, 2))],
+    keepdims=[False, True], target=CORES,
 )
-@pytest.mark.parametrize("keepdims", [False, True])
 def test_few_columns(
-    shape: tuple[int, ...], axis: Any, keepdims: bool, target: tecomp.Target
+    form: tuple[tuple[int, ...], Any], keepdims: bool, target: tecomp.Target
 ) -> None:
+    shape, axis = form
     a = values(shape).astype(np.float64)
     for op in ("mean", "max"):
         expected = getattr(np, op)(a, axis, keepdims=keepdims)

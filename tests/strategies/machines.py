@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tecomp import Target
+from tecomp import Core, Target
+
+CPU = Target.load("cpu")
+SMALL = Target(
+    "small", "a core with small caches, so that little sizes are cut into many blocks",
+    CPU.memories, Core(2, 16, 16, (256, 8192)),
+)
+CORES = (CPU, SMALL)
 
 SCRATCHPADS = '''name = "{name}"
 description = "cores with scratchpads"

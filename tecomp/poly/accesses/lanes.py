@@ -128,9 +128,10 @@ class Places:
         move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
         if move.is_empty():
             return False
+        # Asked point by point: which points read a place is a question of twice as many dimensions.
         lane = _step(len(self.exprs), len(self.exprs) - 1)
-        by_lane = self.relation.apply_range(lane).apply_range(self.relation.reverse())
-        rest = move.subtract(by_lane)
+        follows = move.apply_range(self.relation).intersect(self.relation.apply_range(lane))
+        rest = move.subtract_domain(follows.domain())
         if rest.is_equal(move):
             return False
         # A new stick begins at its first lane.
