@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,14 @@ def numbers(name: str) -> NDArray[Any]:
     return np.concatenate([made, -made])
 
 
+@cache
+def all_right(dtype: str, name: str) -> NDArray[Any]:
+    """What is right for `numbers`."""
+    with np.errstate(all="ignore"):
+        wide = numbers(dtype).astype("float64")
+    return np.array([right(each, name) for each in wide.tolist()])
+
+
 def right(x: float, name: str) -> float:
     if not math.isfinite(x) or x == 0:
         return x
@@ -45,10 +54,7 @@ def right(x: float, name: str) -> float:
 @pytest.mark.parametrize("function", ["round", "nearbyint"])
 @pytest.mark.parametrize("is_vector", [False, True], ids=["scalars", "vectors"])
 def test_halves(function: str, dtype: str, *, is_vector: bool) -> None:
-    x = numbers(dtype)
-    with np.errstate(all="ignore"):
-        wide = x.astype("float64")
-    wanted = np.array([right(each, function) for each in wide.tolist()])
+    x, wanted = numbers(dtype), all_right(dtype, function)
     A = te.placeholder(x.shape, dtype, name="A")
     B = te.compute(x.shape, lambda i: getattr(te, function)(A[i]), name="B")
     s = te.create_schedule(B.op)

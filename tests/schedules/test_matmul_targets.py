@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -291,12 +292,16 @@ def test_sizes_have_to_be_known() -> None:
     )
 
 
+@cache
+def printed(machine: str) -> ScheduledKernel:
+    """The kernel whose printed forms are kept, after it has run."""
+    return run(shipped(machine), 40, 70, 50, "float16" if machine in UNITS else "float32")[0]
+
+
 @pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
-def test_printed(
-    machine: str, shown: str, golden: Callable[[object], None]
-) -> None:
+def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:
     """The program, and what it would cost."""
-    kernel, _ = run(shipped(machine), 40, 70, 50, "float16" if machine in UNITS else "float32")
+    kernel = printed(machine)
 
     golden(kernel.report() if shown == "report" else kernel.lowered.functions["nest"])

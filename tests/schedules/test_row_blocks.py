@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -199,9 +200,17 @@ def test_sizes_that_are_known_at_the_call(machine: str) -> None:
     )
 
 
+@cache
 def golden_case(operator: str) -> Case:
     """The program whose printed forms are kept."""
     return Case(operator, (40, 130), "float16")
+
+
+@cache
+def golden_kernel(operator: str, name: str) -> Any:
+    """That program on a target."""
+    case = golden_case(operator)
+    return tecomp.build(case.scheduled(shipped(name)), case.tensors, shipped(name), operator)
 
 
 SHIPPED = pytest.mark.parametrize("name", ["cpu", *MACHINES])
@@ -218,15 +227,12 @@ def test_golden_ir(golden: Callable[[object], None], name: str, operator: str) -
 @SHIPPED
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_golden_report(golden: Callable[[object], None], name: str, operator: str) -> None:
-    case, target = golden_case(operator), shipped(name)
-
-    golden(tecomp.build(case.scheduled(target), case.tensors, target, operator).report())
+    golden(golden_kernel(operator, name).report())
 
 
 @SHIPPED
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_the_goldens_run(name: str, operator: str) -> None:
-    case = golden_case(operator)
-    kernel = case.built(shipped(name))
+    case, kernel = golden_case(operator), golden_kernel(operator, name)
 
     case.check(kernel, case.packed(kernel))
