@@ -5,6 +5,7 @@ from __future__ import annotations
 from tecomp import te
 from tecomp.compute.accesses import Access, Accesses, Affine, accesses
 from tecomp.constraints.check import Violation, check_constraints
+from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
 from tecomp.copies import conversion
 from tecomp.copies import relayout as layout_copies
 from tecomp.copies.relayout import Relayout, relayout
@@ -26,6 +27,7 @@ from tecomp.errors import (
 )
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.parsing.parser import parse
+from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.named import storage_format
@@ -68,8 +70,10 @@ __all__ = [
     "DataFormats",
     "DefinitionError",
     "DmaNest",
+    "FixedTiledLayout",
     "Format",
     "GridMap",
+    "Hint",
     "IndexMap",
     "InternalError",
     "Layout",
@@ -102,6 +106,7 @@ __all__ = [
     "cute_text",
     "evaluate",
     "flatten_buffer",
+    "hint",
     "intrinsics",
     "list_targets",
     "load",
@@ -109,7 +114,9 @@ __all__ = [
     "lower_all",
     "parse",
     "relayout",
+    "relayout_to",
     "replay",
+    "restickify",
     "storage_format",
     "te",
     "xla",

@@ -27,6 +27,7 @@ def compile(
     *,
     constants: Mapping[Tensor, Any] = MappingProxyType({}),
     layouts: Mapping[Tensor, Any] = MappingProxyType({}),
+    hints: Sequence[Any] = (),
     relayouts: bool = True,
     name: str = "program",
 ) -> Any:
@@ -41,6 +42,7 @@ def compile(
         layouts: of values on the machine: a layout, `"default"` for the one that the machine has
             for such a tensor, or a list of those to choose from. Other inputs come in the default,
             everything else lies where relayouts cost least; callers have arrays of NumPy anyhow.
+        hints: wishes about layouts, of `tecomp.hint`.
         relayouts: whether values are brought to other layouts where their readers want that.
             Without, layouts follow from those of the inputs.
         name: of it.
@@ -68,7 +70,7 @@ def compile(
     """
     return _COMPILER.load()(
         outputs, inputs, target, constants=constants, name=name, layouts=layouts,
-        relayouts=relayouts,
+        hints=hints, relayouts=relayouts,
     )
 
 

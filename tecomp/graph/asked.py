@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.topology import post_order
+from tecomp.constraints.wishes import Hint, asked_of
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.candidates import Wanted, has_layouts
 from tecomp.ir.language.given import check_kind, check_list
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +33,7 @@ class Asked:
         constants: what is the same in every call.
         name: of the program.
         layouts: that values have on the machine, where the caller says so.
+        hints: wishes about where values lie.
         relayouts: whether values are brought to other layouts where their readers want that.
     """
 
@@ -39,12 +43,16 @@ class Asked:
     constants: Mapping[Tensor, Array]
     name: str
     layouts: Mapping[Tensor, Wanted] = field(default_factory=dict)
+    hints: tuple[Hint, ...] = ()
     relayouts: bool = True
 
     @property
     def is_laid_out(self) -> bool:
         """Whether the machine or the caller cares where values lie."""
-        return has_layouts(self.target) or bool(self.layouts)
+        if has_layouts(self.target) or self.layouts:
+            return True
+        every = post_order([x.op for x in self.outputs])
+        return any(isinstance(asked_of(op), Layout) for op in every)
 
 
 def asked_for(
@@ -54,6 +62,7 @@ def asked_for(
     constants: Mapping[Tensor, Any],
     name: str,
     layouts: Mapping[Tensor, Wanted] = MappingProxyType({}),
+    hints: Sequence[Hint] = (),
     *,
     relayouts: bool = True,
 ) -> Asked:
@@ -74,8 +83,12 @@ def asked_for(
     cure = "give a layout for each tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
     check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
+    check_list(
+        hints, Hint, "compile: hints", "give a list of what tecomp.hint makes", DefinitionError
+    )
     return Asked(
-        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts), relayouts
+        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts),
+        tuple(hints), relayouts,
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tecomp.compute.tensor import Tensor
+from tecomp.constraints.wishes import Hint
 from tecomp.graph.asked import asked_for
 from tecomp.graph.candidates import Wanted
 from tecomp.graph.kept import keep, kept
@@ -28,10 +29,13 @@ def compile_program(
     constants: Mapping[Tensor, Any],
     name: str,
     layouts: Mapping[Tensor, Wanted],
+    hints: Sequence[Hint],
     relayouts: bool,
 ) -> Program:
     """What `tecomp.compile` gives; its arguments and errors are described there."""
-    asked = asked_for(outputs, inputs, target, constants, name, layouts, relayouts=relayouts)
+    asked = asked_for(
+        outputs, inputs, target, constants, name, layouts, hints, relayouts=relayouts
+    )
     found = kept(asked)
     if found is not None:
         return Program(asked, found, lambda: _steps().details_of(asked))

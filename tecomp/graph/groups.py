@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.accesses import Access, Accesses, accesses
@@ -39,7 +39,9 @@ def border_of(group: Group) -> list[Tensor]:
     return [x for x in dict.fromkeys(reads) if x not in states]
 
 
-def groups_of(graph: Graph, apart: Container[Operation] = ()) -> tuple[Group, ...]:
+def groups_of(
+    graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = ()
+) -> tuple[Group, ...]:
     """Groups in an order in which each has what it reads.
 
     An operation joins the group of its readers if there is one such group, each of them reads an
@@ -49,11 +51,12 @@ def groups_of(graph: Graph, apart: Container[Operation] = ()) -> tuple[Group, ..
     Args:
         graph: the operations.
         apart: those that are groups of their own, with the views that they read.
+        stored: those whose results are in memory, whoever reads them.
     """
     steps = steps_of_scans(graph.operations)
     homes: dict[Operation, dict[Operation, None]] = {}
     reductions: dict[Operation, list[Operation]] = {op: [] for op in graph.operations}
-    outputs = {tensor.op for tensor in graph.outputs}
+    outputs = {*stored, *(tensor.op for tensor in graph.outputs)}
     for op in reversed(graph.operations):
         readers = graph.readers[op]
         found = {home: None for reader in readers for home in homes[reader]}

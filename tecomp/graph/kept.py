@@ -47,6 +47,7 @@ def _keys(asked: Asked) -> Iterator[str]:
     definitions = (
         asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
         tuple((x, *map(_text, layouts_in(each))) for x, each in asked.layouts.items()),
+        tuple((hint.tensor, hint.stick, repr(hint.cost)) for hint in asked.hints),
         asked.relayouts,
     )
     return keys_of(("program", definitions), schedules())

@@ -18,7 +18,8 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
 from tecomp.graph.dag import Graph, readers_of
-from tecomp.graph.layouts import Layouts
+from tecomp.graph.groups import Group
+from tecomp.graph.layouts import Layouts, Wish
 from tecomp.graph.ways import Slot
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.traversal.rewrite import top_down
@@ -33,11 +34,30 @@ class Laid:
         graph: the operations, copies among them.
         stored: the layout of each value that is not in the order of NumPy.
         apart: the copies, which are kernels of their own.
+        asked: what has to be in memory, as somebody asked for its layout.
+        made: what stands for each value of the program as it was.
     """
 
     graph: Graph
     stored: Mapping[Tensor, Layout]
     apart: frozenset[Operation]
+    asked: frozenset[Operation]
+    made: Mapping[Tensor, Tensor]
+
+    def homes(self, layouts: Layouts, groups: Sequence[Group]) -> Layouts:
+        """The layouts, with where values went that have a hint, and are in no memory."""
+        return replace(layouts, wishes=tuple(
+            replace(wish, inside=self._inside(layouts, wish, groups)) for wish in layouts.wishes
+        ))
+
+    def _inside(
+        self, layouts: Layouts, wish: Wish, groups: Sequence[Group]
+    ) -> tuple[str, ...]:
+        tensor = wish.hint.tensor
+        op = self.made[layouts.graph.origins.get(tensor, tensor)].op
+        if any(group.result is op for group in groups):
+            return ()
+        return tuple(group.result.name for group in groups if op in group.operations)
 
 
 def laid(found: Layouts) -> Laid:
@@ -54,7 +74,10 @@ def laid(found: Layouts) -> Laid:
     given |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
     ops = tuple(op for op in every if op not in given)
     inside = replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops))
-    return Laid(inside, making.stored, frozenset(making.apart))
+    asked = frozenset(
+        making.made[x].op for op in graph.operations if op in found.asked for x in op.outputs
+    )
+    return Laid(inside, making.stored, frozenset(making.apart), asked, making.made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
@@ -21,9 +21,10 @@ import numpy as np
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.operation import View
+from tecomp.constraints.wishes import Hint, asked_of
 from tecomp.errors import LayoutError
 from tecomp.graph.assignment import Assignment, Factor, Table, minimise
-from tecomp.graph.candidates import Wanted, candidates, layouts_in
+from tecomp.graph.candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.memory import plain_layout
 from tecomp.graph.refusals import refusal
@@ -35,6 +36,7 @@ from tecomp.graph.ways import (
     elements_of,
     is_opaque,
     is_same_place,
+    runs_along,
     seen,
     slots_of,
     view_of,
@@ -87,6 +89,29 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """A hint, and what became of it.
+
+    Attributes:
+        hint: what was wished.
+        is_kept: whether it is so.
+        inside: the kernels that compute the value for themselves, if it is in no memory.
+    """
+
+    hint: Hint
+    is_kept: bool
+    inside: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        kept = "is kept" if self.is_kept else f"is not kept, for {self.hint.cost:,.0f} elements"
+        where = (
+            f"; {self.hint.tensor.name} is in no memory, but inside of {', '.join(self.inside)}"
+            if self.inside else ""
+        )
+        return f"{self.hint} {kept}{where}"
+
+
+@dataclass(frozen=True, slots=True)
 class Layouts(Mapping[Tensor, FixedTiledLayout]):
     """The layouts of a program, by the tensors as the caller wrote them.
 
@@ -98,6 +123,8 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         shown: the views, which are in no memory of their own.
         reads: for each operation what it reads a copy of, and in which layout.
         copying: the operations that only bring a value to another layout.
+        asked: the operations whose results have a layout that was asked for, and are in memory.
+        wishes: the hints, and whether they were kept.
         graph: the program.
     """
 
@@ -108,6 +135,8 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     shown: frozenset[Tensor]
     reads: Mapping[Operation, tuple[tuple[Slot, Layout | None], ...]]
     copying: frozenset[Operation]
+    asked: frozenset[Operation]
+    wishes: tuple[Wish, ...]
     graph: Graph
 
     def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:
@@ -150,6 +179,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
             f"relayouts move {known.cost:,} elements, at least {known.lower_bound:,} have to be "
             f"({known.method})"
         )
+        lines += map(str, self.wishes)
         return "\n".join(lines)
 
 
@@ -170,12 +200,14 @@ class _Value:
         made: those that it may be made in.
         is_known: whether it follows from constants alone, so that copies cost nothing.
         readers: how many slots of operations read it.
+        hints: soft ones about it.
     """
 
     seats: tuple[Seat, ...]
     made: tuple[int, ...]
     is_known: bool
     readers: int
+    hints: tuple[Hint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +222,9 @@ class _Problem:
         opaque: the operations that no rule says anything of.
         ways: the combinations that each operation allows.
         copying: those that bring a value to a layout that was asked for.
+        wanted: the layouts of which values have to have one.
+        soft: hints about values, by these.
+        readers: how many slots of operations read a value.
     """
 
     graph: Graph
@@ -199,6 +234,25 @@ class _Problem:
     opaque: frozenset[Operation]
     ways: dict[Operation, tuple[Way, ...]]
     copying: set[Operation]
+    wanted: Mapping[Tensor, tuple[Layout, ...]]
+    soft: Mapping[Tensor, Sequence[Hint]]
+    readers: Mapping[Tensor, int]
+
+    def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
+        """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
+        found = dict.fromkeys((*own, *_known(tensor, self.machine)))
+        if any(op in self.opaque for op in self.graph.readers.get(tensor.op, ())):
+            found.setdefault(plain_layout(tensor))
+        return tuple(found)
+
+    def value(
+        self, tensor: Tensor, own: Sequence[Seat], made: Iterable[int], *, is_known: bool
+    ) -> _Value:
+        """Where a value may lie: the first seats are its own."""
+        layouts = [seat for seat in own if isinstance(seat, Layout)]
+        seats = tuple(dict.fromkeys((*own, *self.seats(tensor, layouts))))
+        hints = tuple(self.soft.get(tensor, ()))
+        return _Value(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +268,7 @@ def choose_layouts(
     graph: Graph,
     target: Target,
     given: Mapping[Tensor, Wanted] = MappingProxyType({}),
+    hints: Sequence[Hint] = (),
     *,
     relayouts: bool = True,
 ) -> Layouts:
@@ -224,20 +279,103 @@ def choose_layouts(
         target: the machine.
         given: layouts that values have, or one of which they have. Inputs for which nothing is
             said come in the machine's own; constants in any, as they are laid out once.
+        hints: wishes; hard ones are kept, soft ones where that is worth it.
         relayouts: whether there are any; without, layouts follow from those of the inputs alone.
 
     Raises:
-        LayoutError: an operation has no layouts that the rules allow, or cannot be decided about.
+        LayoutError: an operation has no layouts that the rules allow, or cannot be decided about;
+            or two wishes clash.
     """
-    problem = _problem(graph, Machine(target, {}, {}, {}), given)
+    machine = Machine(target, {}, {}, {})
+    if not has_layouts(target):
+        hints = ()  # Nothing there has lanes.
+    demands = _demands(graph, target, given, hints)
+    problem = _problem(graph, machine, demands, hints)
     states = {x: _states(value, may_copy=relayouts) for x, value in problem.values.items()}
     choice = _cheapest(problem, states, len(problem.ways))
-    if choice.found.cost == inf:
-        raise LayoutError(_refusal(problem, states, relayouts=relayouts))
-    return _layouts(problem, choice)
+    if choice.found.cost < inf:
+        return _layouts(problem, choice)
+    # What inputs come in is no wish: what cannot be then, is the fault of an operation.
+    facts = [each for each in demands if each.tensor in given and each.tensor in graph.inputs]
+    least = _problem(graph, machine, facts, ())
+    if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
+        raise LayoutError(_clash(graph, machine, demands, relayouts=relayouts))
+    states = {x: _states(value, may_copy=relayouts) for x, value in least.values.items()}
+    raise LayoutError(_refusal(least, states, relayouts=relayouts))
 
 
-def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Wanted]) -> _Problem:
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """What has to be so of a value.
+
+    Attributes:
+        tensor: the value.
+        text: who says so.
+        wanted: the layouts that it may have.
+        axis: the one along its lanes, if that is all that is said.
+    """
+
+    tensor: Tensor
+    text: str
+    wanted: Wanted = "default"
+    axis: int | None = None
+
+
+def _demands(
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+) -> list[_Demand]:
+    """What the caller says that has to be so, of the values of the program."""
+    every = {*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs)}
+    found = []
+    for op in graph.operations:
+        wanted = asked_of(op)
+        if isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
+            said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
+            found.append(_Demand(op.output(0), f"the copy {op.name}", **said))
+    for x, asked in given.items():
+        found.append(_Demand(graph.origins.get(x, x), f"the layout of {x.name}", asked))
+    for each in hints:
+        x = graph.origins.get(each.tensor, each.tensor)
+        if x not in every:
+            raise LayoutError(
+                f"layouts: {each.tensor!r} has a hint, and is no value of the program"
+            )
+        if each.is_hard:
+            found.append(_Demand(x, str(each), axis=each.stick))
+    for demand in found:
+        if demand.tensor not in every:
+            raise LayoutError(
+                f"layouts: {demand.tensor!r} is given a layout, and is no value of the program"
+            )
+    return found
+
+
+def _is_possible(problem: _Problem, *, relayouts: bool) -> bool:
+    states = {x: _states(value, may_copy=relayouts) for x, value in problem.values.items()}
+    return _cheapest(problem, states, len(problem.ways)).found.cost < inf
+
+
+def _clash(
+    graph: Graph, machine: Machine, demands: Sequence[_Demand], *, relayouts: bool
+) -> str:
+    """Demands of which no one can be left out, that cannot be kept together."""
+    left = list(demands)
+    for demand in demands:
+        without = [each for each in left if each is not demand]
+        if not _is_possible(_problem(graph, machine, without, ()), relayouts=relayouts):
+            left = without
+    texts = " and ".join(each.text for each in left)
+    if len(left) == 1:
+        return f"layouts: {texts} cannot be kept on {machine.target.name}; leave more to choose"
+    return (
+        f"layouts: {texts} clash: no layouts of the program keep them together; leave one of them "
+        "out, or make it a soft hint"
+    )
+
+
+def _problem(
+    graph: Graph, machine: Machine, demands: Sequence[_Demand], hints: Sequence[Hint]
+) -> _Problem:
     values: dict[Tensor, _Value] = {}
     every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
     steps = steps_of_scans(graph.operations)
@@ -246,41 +384,42 @@ def _problem(graph: Graph, machine: Machine, given: Mapping[Tensor, Wanted]) -> 
     readers: dict[Tensor, int] = {}
     for slot in (slot for own in slots.values() for slot in own):
         readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
-    wanted = {graph.origins.get(x, x): asked for x, asked in given.items()}
-    for x in wanted:
-        if x not in every:
-            raise LayoutError(f"layouts: {x!r} is given a layout, and is no value of the program")
-    problem = _Problem(graph, machine, values, slots, opaque, {}, set())
+    wanted: dict[Tensor, tuple[Layout, ...]] = {}
+    for demand in demands:
+        own = _layouts_of(demand, machine)
+        wanted[demand.tensor] = tuple(x for x in wanted.get(demand.tensor, own) if x in own)
+    soft: dict[Tensor, list[Hint]] = {}
+    for each in hints:
+        soft.setdefault(graph.origins.get(each.tensor, each.tensor), []).append(each)
+    problem = _Problem(graph, machine, values, slots, opaque, {}, set(), wanted, soft, readers)
     for x in (*graph.inputs, *graph.constants):
-        own, known = _layouts_of(x, wanted.get(x), machine), x in graph.constants
-        made = range(len(own) if known or x in wanted else 1)
-        values[x] = _Value(_seats(problem, x, own), tuple(made), known, readers.get(x, 0))
+        is_known = x in graph.constants
+        own = wanted.get(x, _known(x, machine))
+        is_free = is_known or x in wanted or x in soft
+        values[x] = problem.value(x, own, range(len(own) if is_free else 1), is_known=is_known)
     for op in graph.operations:
-        _add(problem, op, wanted, readers)
+        _add(problem, op)
     return problem
 
 
-def _add(
-    problem: _Problem, op: Operation, wanted: Mapping[Tensor, Wanted], readers: Mapping[Tensor, int]
-) -> None:
+def _add(problem: _Problem, op: Operation) -> None:
     """What an operation makes, where that may lie, and the ways in which it does."""
     values, machine = problem.values, problem.machine
     reads = [x for x in op.input_tensors if x in values]
     is_known = bool(reads) and all(values[x].is_known for x in reads)
     shown = None if op in problem.opaque else view_of(op)
-    if shown is not None and op.output(0) not in wanted and shown.tensor in values:
+    if shown is not None and op.output(0) not in problem.wanted and shown.tensor in values:
         x = op.output(0)
-        own, ways = _shown(op, values[shown.tensor].seats, _seats(problem, x, ()))
-        made = tuple(dict.fromkeys(way.outs[0] for way in ways))
-        values[x] = _Value(own, made, is_known, readers.get(x, 0))
+        own, ways = _shown(op, values[shown.tensor].seats, problem.seats(x, ()))
+        made = dict.fromkeys(way.outs[0] for way in ways)
+        values[x] = problem.value(x, own, made, is_known=is_known)
         problem.ways[op] = ways
         return
     for x in op.outputs:
-        known = _layouts_of(x, wanted.get(x), machine)
+        known = problem.wanted.get(x, _known(x, machine))
         if op in problem.opaque:
             known = (plain_layout(x),)
-        own = _seats(problem, x, known)
-        values[x] = _Value(own, tuple(range(len(known))), is_known, readers.get(x, 0))
+        values[x] = problem.value(x, known, range(len(known)), is_known=is_known)
     if op in problem.opaque:
         reads = [slot.tensor for slot in problem.slots[op]]
         plain = tuple(values[x].seats.index(plain_layout(x)) for x in reads)
@@ -288,14 +427,6 @@ def _add(
         return
     seats = {x: value.seats for x, value in values.items()}
     problem.ways[op] = _priced(op, machine.ways(op, problem.slots[op], seats), problem)
-
-
-def _seats(problem: _Problem, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
-    """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
-    found = dict.fromkeys((*own, *_known(tensor, problem.machine)))
-    if any(op in problem.opaque for op in problem.graph.readers.get(tensor.op, ())):
-        found.setdefault(plain_layout(tensor))
-    return tuple(found)
 
 
 def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way, ...]:
@@ -353,12 +484,12 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
     return machine.known[key]
 
 
-def _layouts_of(
-    tensor: Tensor, asked: Wanted | None, machine: Machine
-) -> tuple[Layout, ...]:
-    """The layouts that a caller asks for, the machine's own if for none."""
-    if asked is None:
-        return _known(tensor, machine)
+def _layouts_of(demand: _Demand, machine: Machine) -> tuple[Layout, ...]:
+    """The layouts that are asked for."""
+    tensor, asked = demand.tensor, demand.wanted
+    if demand.axis is not None:
+        known = _known(tensor, machine)
+        return tuple(each for each in known if runs_along(each, tensor, demand.axis))
     found = tuple(
         _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
     )
@@ -396,6 +527,8 @@ def _cheapest(
     ways = dict(list(problem.ways.items())[:count])
     around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
     own = {x: states[x] for x in problem.values if x in around}
+    if not all(own.values()) or not all(ways.values()):
+        return _Choice(Assignment((), inf, inf, 0, is_exact=True), {}, {})
     keys: tuple[Tensor | Operation, ...] = (*own, *ways)
     number = {key: k for k, key in enumerate(keys)}
     factors = [Factor((number[x],), _costs(problem, x, states[x])) for x in own]
@@ -404,16 +537,28 @@ def _cheapest(
         factors += _tables(problem, op, states, number)
     found = minimise([*map(len, own.values()), *map(len, ways.values())], factors)
     taken = {x: each[found.values[number[x]]] for x, each in own.items()}
-    picked = {op: each[found.values[number[op]]] for op, each in ways.items() if each}
+    picked = {op: each[found.values[number[op]]] for op, each in ways.items()}
     return _Choice(found, taken, picked)
 
 
 def _costs(problem: _Problem, tensor: Tensor, states: Sequence[_State]) -> Table:
-    """What the copies of a value cost, for each of its states."""
+    """What the copies of a value cost, and hints that are not kept, for each of its states."""
     value = problem.values[tensor]
-    if value.is_known:
-        return np.zeros(len(states))
+    unkept = {
+        made: sum(h.cost for h in value.hints if not _keeps(value.seats[made], tensor, h))
+        for made in value.made
+    }
+    wished = np.array([unkept[state.made] for state in states], float)
+    return wished if value.is_known else wished + _moved(problem, tensor, states)
 
+
+def _keeps(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
+    return runs_along(seat, tensor, hint.stick)
+
+
+def _moved(problem: _Problem, tensor: Tensor, states: Sequence[_State]) -> Table:
+    """The elements that copies of a value move, for each of its states."""
+    value = problem.values[tensor]
     if not any(state.copies for state in states):
         return np.zeros(len(states))
     layouts = {k: seat for k, seat in enumerate(value.seats) if isinstance(seat, Layout)}
@@ -479,8 +624,15 @@ def _layouts(problem: _Problem, choice: _Choice) -> Layouts:
     asked = frozenset(op for op in views if op in problem.copying)
     return Layouts(
         of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
-        reads, asked, problem.graph,
+        reads, asked, frozenset(x.op for x in problem.wanted),
+        tuple(_wish(problem, each, seats) for own in problem.soft.values() for each in own),
+        problem.graph,
     )
+
+
+def _wish(problem: _Problem, hint: Hint, seats: Mapping[Tensor, Seat]) -> Wish:
+    tensor = problem.graph.origins.get(hint.tensor, hint.tensor)
+    return Wish(hint, _keeps(seats[tensor], tensor, hint))
 
 
 def _reads(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def _again(asked: Asked) -> Program:
     program: Program = compile(
         asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name,
-        layouts=asked.layouts, relayouts=asked.relayouts,
+        layouts=asked.layouts, hints=asked.hints, relayouts=asked.relayouts,
     )
     return program
 

@@ -43,7 +43,7 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
         CacheError: there is something else, or nothing can be written.
     """
     place = Path(folder)
-    if asked.layouts:
+    if asked.layouts or asked.hints:
         raise CacheError(
             f"save: {asked.name} was compiled for layouts that its caller said, which no file "
             "holds; compile it where it runs"

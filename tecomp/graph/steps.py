@@ -36,7 +36,9 @@ def details_of(asked: Asked) -> Details:
 def layouts_of(asked: Asked) -> Layouts:
     """The layouts of a program."""
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
-    return choose_layouts(graph, asked.target, asked.layouts, relayouts=asked.relayouts)
+    return choose_layouts(
+        graph, asked.target, asked.layouts, asked.hints, relayouts=asked.relayouts
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,13 @@ def _outline(asked: Asked) -> _Outline:
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
     layouts, apart, stored = None, frozenset[Operation](), dict[Tensor, Layout]()
     if asked.is_laid_out:
-        layouts = layouts_of(asked)
-        made = laid(layouts)
+        chosen = layouts_of(asked)
+        made = laid(chosen)
         graph, apart, stored = made.graph, made.apart, dict(made.stored)
-    groups = groups_of(graph, apart)
+        groups = groups_of(graph, apart, made.asked)
+        layouts = made.homes(chosen, groups)
+    else:
+        groups = groups_of(graph)
     known = known_once(graph, groups)
     each = [group for group in groups if not known.issuperset(group.result.outputs)]
     lifetimes = lifetimes_of(graph, each)

@@ -27,6 +27,7 @@ from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.sticks.stick import StickLayout
 from tecomp.machine.descriptor import Target
+from tecomp.poly.accesses.lanes import Places
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
@@ -133,6 +134,17 @@ def is_same_place(view: View, layout: Layout) -> bool:
         return texts[0] == texts[1] and view.layout.physical_shape == layout.physical_shape
     shown = IndexMap(view.axes, view.indices, ()).then(view.layout.index_map)
     return shown.is_equivalent_to(layout.index_map, layout.shape)
+
+
+def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
+    """Whether an axis of a tensor runs along the lanes of a seat."""
+    if isinstance(seat, Layout):
+        seat = View(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
+    extents = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    layout = seat.layout
+    values = dict(zip(layout.index_map.initial_indices, seat.indices, strict=True))
+    exprs = tuple(substitute(expr, values) for expr in layout.index_map.final_indices)
+    return Places(tuple(seat.axes), extents, exprs).runs_along(axis)
 
 
 def key_of(seat: Seat) -> object:

@@ -1,0 +1,144 @@
+"""What a programmer says about layouts of a program: hints, and copies that are to be made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.define import compute
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LayoutError
+from tecomp.ir.language.given import check_kind
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.placement.stored import check_layout
+
+RELAYOUT: Final = "relayout"
+"""The attribute of a copy that says in which layout it is: the layout, or its axis along lanes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hint:
+    """A wish about where a value lies; `hint` makes it.
+
+    Attributes:
+        tensor: the value.
+        stick: the number of its axis that runs along the lanes.
+        cost: elements that it is worth moving for this; infinite if it has to be.
+    """
+
+    tensor: Tensor
+    stick: int
+    cost: float
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether it has to be kept."""
+        return self.cost == inf
+
+    def __str__(self) -> str:
+        return f"the hint that {self.tensor.name} has axis {self.stick} along its lanes"
+
+
+def hint(
+    tensor: Tensor, *, stick: int | IterVar, hard: bool = False, cost: float | None = None
+) -> Hint:
+    """A wish for `tecomp.compile(..., hints=[...])`.
+
+    Args:
+        tensor: a value of the program.
+        stick: its axis, or the number of it, that is to run along sticks or rows of tiles.
+        hard: whether it has to; else it costs something if it does not.
+        cost: how many elements relayouts may move for it: as many as the tensor has by default.
+
+    Raises:
+        LayoutError: the tensor has no such axis, or the cost is no number from 0 on.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> print(hint(A, stick=-2))
+    the hint that A has axis 0 along its lanes
+    """
+    check_kind(tensor, Tensor, "hint: the tensor", "give what te.compute makes", LayoutError)
+    axis = _axis(tensor, stick, "hint")
+    if cost is None:
+        elements = 1
+        for extent in tensor.shape:
+            elements *= extent if isinstance(extent, int) else 1
+        cost = elements
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
+        raise LayoutError(f"hint: the cost {cost!r} is no number of elements; give one from 0 on")
+    return Hint(tensor, axis, inf if hard else float(cost))
+
+
+def restickify(tensor: Tensor, axis: int | IterVar, name: str | None = None) -> Tensor:
+    """A copy of a tensor with an axis along its sticks, or along the rows of its tiles.
+
+    It is an operation of the program; on a machine that does not care where values lie it is none.
+
+    Args:
+        tensor: what is copied.
+        axis: of it, or the number of the axis.
+        name: of the copy.
+
+    Raises:
+        LayoutError: the tensor has no such axis.
+    """
+    check_kind(tensor, Tensor, "restickify: the tensor", "give what te.compute makes", LayoutError)
+    return _copy(tensor, _axis(tensor, axis, "restickify"), name)
+
+
+def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tensor:
+    """A copy of a tensor in a layout, as an operation of the program.
+
+    Args:
+        tensor: what is copied.
+        layout: where the elements of the copy are.
+        name: of the copy.
+
+    Raises:
+        LayoutError: the layout is for another shape or type.
+    """
+    check_kind(tensor, Tensor, "relayout_to: the tensor", "give what te.compute makes", LayoutError)
+    check_layout(layout, "relayout_to")
+    if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
+        raise LayoutError(
+            f"relayout_to: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and the layout is "
+            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"
+        )
+    return _copy(tensor, layout, name)
+
+
+def asked_of(op: Operation) -> Layout | int | None:
+    """The layout, or the axis along lanes, that a copy is asked to have; None for any other."""
+    found = op.attrs.get(RELAYOUT)
+    return found if isinstance(found, Layout | int) else None
+
+
+def _copy(tensor: Tensor, wanted: Layout | int, name: str | None) -> Tensor:
+    made = compute(
+        tensor.shape, lambda *i: tensor[i if i else ()], name=name or f"{tensor.name}_relaid",
+        attrs={RELAYOUT: wanted},
+    )
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
+    rank = len(tensor.shape)
+    if isinstance(axis, IterVar):
+        own = tensor.op.axis if isinstance(tensor.op, ComputeOp) else ()
+        if axis not in own:
+            raise LayoutError(
+                f"{where}: {axis.name} is no axis of {tensor.name}; give one of its op.axis, or "
+                "its number"
+            )
+        return next(k for k, each in enumerate(own) if each is axis)
+    if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
+        raise LayoutError(
+            f"{where}: {tensor.name} has {rank} axes, and none is {axis!r}; give a number from 0 "
+            f"to {rank - 1}"
+        )
+    return axis % rank
