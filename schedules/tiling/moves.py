@@ -17,10 +17,8 @@ from tecomp.schedules.structure.sizes import ceil_div
 LINE_BYTES = 64
 ROW_BLOCK_BYTES = 1024
 """Of either memory in a block where rows are moved: enough for its pages to be opened once."""
-SQUARE_BLOCK_BYTES = 256
+SQUARE_BLOCK_BYTES = 512
 """Of a row of either memory in a block of squares: the block stays in the cache."""
-TILE_BLOCK_BYTES = 512
-"""The same where the result is a tile that is in the cache already."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
 _MOST_STEP = 4
 """Elements between neighbours of a vector that is gathered."""
@@ -123,8 +121,7 @@ def moves_of(
             granules |= {row: side, column: side}
             # Lines of the result are filled one by one; if it is in a cache, so are others read.
             last = (row, column) if by_source else (column, row)
-            size = TILE_BLOCK_BYTES if by_source else SQUARE_BLOCK_BYTES
-            return _moves(dims, widths, granules, last, (column, row), size)
+            return _moves(dims, widths, granules, last, (column, row), SQUARE_BLOCK_BYTES)
     if row is not None and abs(dims[row].source) <= _MOST_STEP:
         granules[row] = _power_below(min(lanes, dims[row].count))
     at_once = () if row is None else (row,)

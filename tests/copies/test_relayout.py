@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,41 @@ def test_a_result_is_written_where_it_is_asked_for() -> None:
 
     assert STICKS.pack(np.ones(SHAPE, "float32"), out) is out
     assert out.sum() == 7000 - STICKS.padding_count
+
+
+PACKED: dict[str, tuple[tuple[int, ...], str, Any]] = {
+    "rows": ((37,), "float32", lambda i: [i]),
+    "sticks": ((100, 200), "float16", lambda i, j: [j // 64, i, j % 64]),
+    "tiles": ((100, 201), "float32", lambda i, j: [i // 32, j // 32, i % 32, j % 32]),
+    "faces": (
+        (131, 201), "uint16",
+        lambda i, j: [i // 32, j // 32, i // 16 % 2, j // 16 % 2, i % 16, j % 16],
+    ),
+    "threes": ((50, 40), "int8", lambda i, j: [j // 3, i, j % 3]),
+    "channels": ((9, 11, 100), "float32", lambda h, w, k: [k // 16, h, w, k % 16]),
+    "swizzle": ((16, 128), "float32", lambda i, j: [i, j // 8 ^ i % 8, j % 8]),
+    "backwards": ((30, 40), "float32", lambda i, j: [29 - i, j]),
+    "columns": ((70, 90), "float32", lambda i, j: [j, i]),
+    "planes": ((2, 60, 7, 9), "float32", lambda n, c, h, w: [n, c // 16, h, w, c % 16]),
+    "turned": ((3, 4, 18, 5), "float32", lambda a, b, c, d: [d, a, b, c]),
+    "pairs": ((50, 37), "float32", lambda i, j: [i // 2, j, i % 2]),
+    "a row of one": ((13, 17, 7), "float32", lambda i, j, k: [i, j, k, j % 1]),
+    "one": ((1, 64), "float32", lambda i, j: [j // 64, i, j % 64]),
+    "nothing": ((0, 64), "float32", lambda i, j: [j // 32, i, j % 32]),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_any_places(name: str) -> None:
+    shape, dtype, mapping = PACKED[name]
+    layout = Layout.of(shape, dtype, mapping)
+    array = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+
+    packed = layout.pack(array)
+
+    places = tuple(np.broadcast_arrays(*mapping(*np.indices(shape, sparse=True))))
+    np.testing.assert_array_equal(packed[places], array)
+    np.testing.assert_array_equal(layout.unpack(packed), array)
 
 
 def test_scalars_and_empty_tensors() -> None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tecomp import IndexMap, ScheduleError, Target, te
+from tecomp import IndexMap, te
 from tecomp.driver.build import build
-from tecomp.schedules import transpose
 from tests.strategies.arrays import assert_equal, garbage
-from tests.strategies.draws import Dice, Draw
+from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, pack
 from tests.strategies.values import TYPES
 
-CPU = Target.load("cpu")
-NO_INVERSE = "no expression for the inverse of this map was found"
 Layout: TypeAlias = "tuple[list[int], str, list[str]]"
 
 
@@ -63,31 +59,3 @@ def test_packing_puts_every_element_in_its_place(layout: Layout) -> None:
     y = garbage(logical.shape, logical.dtype)
     kernel(logical, y, layouts="logical")
     assert_equal(y, logical, "copied from the shape of the computation")
-
-
-def pack_by_schedule(seed: int) -> None:
-    """A random tensor in a random layout, by the schedule that the library has for it."""
-    dice = Dice(seed=seed)
-    shape = [(1, 2, 3, 5, 7, 8, 13, 17, 40, 65)[dice.below(10)] for _ in range(1 + dice.below(4))]
-    text = draw_layout(dice, shape, separated=False)
-    X = te.placeholder(shape, TYPES[dice.below(len(TYPES))], name="X")
-    try:
-        copy, s = transpose.pack(X, function_of(text), CPU)
-    except ScheduleError as error:
-        if NO_INVERSE not in error.message:
-            raise
-        return
-    kernel = build(s, [X, copy])
-    logical = (np.arange(np.prod(shape)) % 100).reshape(shape).astype(X.dtype.numpy)
-    stored = kernel.empty(copy)
-    expected = stored.copy()
-    taken = pack([text], logical, expected)
-    kernel(logical, stored)
-
-    assert_equal(stored[taken], expected[taken], f"{text} of {shape}")
-
-
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_the_schedule_for_packing_takes_every_layout(first: int) -> None:
-    for seed in range(first, first + 20):
-        pack_by_schedule(seed)
