@@ -71,3 +71,15 @@ def test_deep_expressions_are_read_without_recursion() -> None:
     total = terms.sum_of(expr)
     assert total.depth <= DEEPEST
     assert terms.expr(total, like=expr) is expr
+
+
+def test_squares_of_squares_are_no_list_of_factors() -> None:
+    """Sixty squares have 2 to the power of 60 factors, and are entered once each."""
+    terms = Terms()
+    square: Expr = i
+    for _ in range(60):
+        square = square * square
+    total = terms.sum_of(square * 2 + square)
+    (term,) = total.terms
+    assert total.terms[term] == 3
+    assert terms.expr(terms.sum_of(square), like=square) is square

@@ -30,6 +30,7 @@ from tecomp.ir.traversal.rewrite import children, post_order
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
+_MOST_FACTORS = 64
 
 
 class Terms:
@@ -230,8 +231,11 @@ class Terms:
             self._sums.setdefault(id(text), (text, QuasiAffine({term: 1})))
         return QuasiAffine({term: 1})
 
-    def _product(self, node: Binary, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
-        """`(c*x) * (d*y)` as `(c*d) * (x*y)`, in whatever order the factors are written."""
+    def _product(self, node: Binary, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
+        """`(c*x) * (d*y)` as `(c*d) * (x*y)`, in whatever order the factors are written.
+
+        None for one of very many factors: a square of squares has twice as many at each level.
+        """
         parts: list[int] = []
         factors: list[tuple[Expr, int]] = []
         for side, total in ((node.a, a), (node.b, b)):
@@ -242,6 +246,8 @@ class Terms:
                 self._single.setdefault(key, expr)
             parts.extend(self._factors.get(key, (key,)))
             factors.append((expr, c))
+        if len(parts) > _MOST_FACTORS:
+            return None
         (x, c), (y, d) = factors
         ordered = tuple(sorted(parts))
         number = self._number(("*", *ordered))
