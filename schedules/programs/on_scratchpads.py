@@ -105,6 +105,8 @@ def _walks(
     total = chain[-1] if chain[-1].op.reduce_axis else None
     if not accesses(output).reads or not output.shape:
         return [lambda s: where.put(s, output)]
+    if _is_transfer(output, where):
+        return [lambda s: _transfer(s, output, where)]
     found: list[Walk] = []
     w = work_of(output, total, p.stages, whole)
     if total is not None and (product := product_of(output, chain)) is not None:
@@ -112,6 +114,22 @@ def _walks(
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(lambda s: _convolution(s, w, convolution, where))
     return [*found, lambda s: schedule_parts(s, w, where)]
+
+
+def _is_transfer(output: te.Tensor, where: Placement) -> bool:
+    """Whether a tensor is brought from the memory of the host to that of the device, or back."""
+    found = accesses(output)
+    if found.reduce_axis or len(found.factors) != 1 or len(found.reads) != 1:
+        return False
+    (source,) = found.factors
+    memories = {where.memory_of(source.tensor), where.memory_of(output)}
+    return len(memories) == 2 and source.tensor.dtype == output.dtype
+
+
+def _transfer(s: te.Schedule, output: te.Tensor, where: Placement) -> None:
+    """A copy that no core takes part in: links of the whole machine lead to the host."""
+    where.put(s, output)
+    on_cores.walk(s, output, output.op.axis, where)
 
 
 def _product(s: te.Schedule, w: Work, product: Product, where: Placement) -> None:

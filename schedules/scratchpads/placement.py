@@ -178,14 +178,26 @@ class Placement:
     def put(self, s: te.Schedule, x: te.Tensor) -> None:
         """Keep a whole tensor in the memory of the device, in its layout; its loops stay.
 
-        Where that is the memory of the host, it lies as the host has it.
+        Where that is the memory of the host, it lies as the host has it. A layout that is given may
+        name another memory.
         """
-        s[x].set_scope(self.device)
-        if x in self.given:
-            s[x].transform_layout(self.given[x], loops="logical")
-        elif self.device != HOST:
-            layout = self.layout(sizes_of(x), x.dtype, self.device)
-            s[x].transform_layout(layout, loops="logical")
+        s[x].set_scope(self.memory_of(x))
+        if (place := self.place(x)) is not None:
+            s[x].transform_layout(place, loops="logical")
+
+    def memory_of(self, x: te.Tensor) -> str:
+        """The memory that a whole tensor is in."""
+        given = self.given.get(x)
+        named = given.memory if isinstance(given, Layout) else self.device
+        return named if named in self.target.memories else self.device
+
+    def place(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
+        """Where the elements of a whole tensor are; None if they are as the host has them."""
+        given, shape = self.given.get(x), sizes_of(x)
+        rank = self.target.memory(self.memory_of(x)).rank
+        if given is not None:
+            return given if rank == 1 else _with_axes(given, rank)
+        return None if self.device == HOST else self.layout(shape, x.dtype, self.device)
 
     def put_arguments(self, s: te.Schedule) -> None:
         """Keep all that the caller gives in the memory of the device."""
@@ -198,14 +210,11 @@ class Placement:
                 self.put(s, x)
 
     def whole(self, x: te.Tensor) -> Layout:
-        """Where the elements of a whole tensor are in the memory of the device."""
-        shape = sizes_of(x)
-        if x in self.given:
-            layout = self.given[x]
-            return layout if isinstance(layout, Layout) else Layout.of(shape, x.dtype, layout)
-        if self.device == HOST:
+        """Where the elements of a whole tensor are."""
+        shape, place = sizes_of(x), self.place(x)
+        if place is None:
             return Layout.row_major(shape, x.dtype)
-        return Layout.of(shape, x.dtype, self.layout(shape, x.dtype, self.device))
+        return place if isinstance(place, Layout) else Layout.of(shape, x.dtype, place)
 
     def keep(
         self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar,
@@ -324,6 +333,17 @@ def sizes_of(x: te.Tensor) -> tuple[int, ...]:
         TargetError: it is not known before the call.
     """
     return tuple(number(extent, x) for extent in x.shape)
+
+
+def _with_axes(given: Layout | IndexMap, rank: int) -> Layout | IndexMap:
+    """A layout for a memory with an address of several parts, the last axes of it each one part."""
+    index_map = given.index_map if isinstance(given, Layout) else given
+    if index_map.axis_separators:
+        return given
+    results = tuple(index_map.final_indices)
+    results = tuple(_zero() for _ in range(rank - len(results))) + results
+    separators = range(len(results) - rank, len(results) - 1)
+    return IndexMap(index_map.initial_indices, results, tuple(separators))
 
 
 def _split(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.calls.timing import time_call
 from tecomp.codegen.functions.compile import Compiled, Interface, interface_of
 from tecomp.codegen.functions.function import ModuleText, module_text
-from tecomp.codegen.functions.sequence import Given, Held, Step, sequence_text
+from tecomp.codegen.functions.sequence import Given, Held, Rows, Step, sequence_text
 from tecomp.codegen.llvm.cached import cached_object
 from tecomp.codegen.llvm.jit import link
 from tecomp.driver.cached import Build
@@ -53,6 +54,12 @@ class Part:
         """Whether an error at run time says where the user wrote what fails."""
         return bool(self.lowered.final.sites)
 
+    @property
+    def rows(self) -> tuple[Rows | None, ...]:
+        """How the arguments lie that it takes as tables of rows."""
+        params = (p for p in self.lowered.final.params if isinstance(p, Buffer))
+        return tuple(_rows(p) if len(p.shape) > 1 else None for p in params)
+
     def report(self) -> Report:
         """What a call costs on the target.
 
@@ -83,6 +90,11 @@ def copy_rate() -> float:
     return 2 * _COPIED / timing.min
 
 
+def _rows(buffer: Buffer) -> Rows:
+    *outer, row = (extent for extent in buffer.shape if isinstance(extent, int))
+    return Rows(prod(outer), row * buffer.dtype.bytes)
+
+
 def part_of(build: Build) -> Part:
     """A kernel up to its LLVM IR."""
     lowered = build.lowered()
@@ -111,7 +123,7 @@ def sequence_of(
         InternalError: LLVM refuses a module.
     """
     parts = list({id(part): part for part, _ in calls}.values())
-    steps = [Step(p.module.entry, tuple(given), p.module.sites) for p, given in calls]
+    steps = [Step(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given in calls]
     is_parallel = any(part.is_parallel for part in parts)
     text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
     images = (*(codes.image(part.module) for part in parts), cached_object(text.source))

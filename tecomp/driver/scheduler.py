@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint
 from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule
@@ -27,7 +28,7 @@ def is_program(value: object) -> bool:
 
 def scheduled(
     outputs: Tensor | Sequence[Tensor], target: Target,
-    layouts: Mapping[Tensor, IndexMap] = MappingProxyType({}),
+    layouts: Mapping[Tensor, Layout | IndexMap] = MappingProxyType({}),
 ) -> Schedule:
     """The schedule for results that come without one, and tensors that lie in some layouts."""
     made: Schedule = _SCHEDULER.load()(outputs, target, layouts)

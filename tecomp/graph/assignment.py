@@ -91,6 +91,8 @@ def minimise(
     >>> minimise([2, 2], [Factor((0, 1), apart), *own])
     Assignment(values=(1, 0), cost=3.0, lower_bound=3.0, width=2, is_exact=True)
     """
+    if 0 in domains:
+        return Assignment((0,) * len(domains), inf, inf, 0, is_exact=True)
     given = [factor for factor in factors if factor.variables]
     steps, bound, width = _eliminate(domains, given, budget)
     values = _decoded(domains, steps)

@@ -82,5 +82,12 @@ def _kernel_report(
     return KernelReport(
         group.result.name, tuple(op.name for op in group.operations), reads,
         sum(bytes_of(x, stored) for x in group.result.outputs), report.seconds, report.bound_by,
-        seconds,
+        seconds, report.cycles, len(report.cores) if _has_grid(call) else 0, report.imbalance,
+        sum(report.tiles.values()),
     )
+
+
+def _has_grid(call: Call) -> bool:
+    """Whether the machine has cores with memories of their own."""
+    target = call.part.build.target
+    return target is not None and target.core is None

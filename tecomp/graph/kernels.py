@@ -22,6 +22,7 @@ from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
+from tecomp.poly.maps.index_map import IndexMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,13 @@ class Kernels:
         target: the machine.
         begin: called with each module as soon as there is one.
         stored: the layouts of values that are not in the order of NumPy.
+        passed: what the caller passes, which is in the memory of the host.
     """
 
     target: Target
     begin: Callable[[ModuleText], None]
     stored: Mapping[Tensor, Layout]
+    passed: Container[Tensor]
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
@@ -91,7 +94,10 @@ class Kernels:
         if self.target.core is None:
             constants = ()  # What is in the memory of a core is there for a call.
         around = (*border, *group.result.outputs)
-        lying = repr([str(self.stored[x].index_map) if x in self.stored else "" for x in around])
+        lying = repr([
+            str(self.stored[x].index_map) if x in self.stored else self._is_outside(x)
+            for x in around
+        ])
         folding = "".join(str(int(x in constants)) for x in border) + lying
         key = folding + definition_key(group.operations, border)
         if key in self._known and self._known[key].part.has_places:
@@ -111,7 +117,7 @@ class Kernels:
         # A machine that is run here keeps values in the types of the host, in layouts of its own
         # where nothing is said.
         maps = {
-            new: (self.stored.get(x) or plain_layout(x)).index_map for x, new in passed
+            new: self._place(x) for x, new in passed
             if x in self.stored or self.target.core is None
         }
         schedule = scheduled(results, self.target, maps)
@@ -121,6 +127,16 @@ class Kernels:
         folded = tuple(Folded(self._part(build), sources) for build, sources in folds)
         reads = tuple(k for k, x in enumerate(own.values()) if x in asked.args)
         return GroupKernel(self._part(asked), reads, folded)
+
+    def _is_outside(self, x: Tensor) -> bool:
+        """Whether a value is in the memory of a host that the machine has beside its own."""
+        return self.target.core is None and x in self.passed
+
+    def _place(self, x: Tensor) -> Layout | IndexMap:
+        """Where a value is: what the caller passes in the memory that its layout names."""
+        if x in self.stored:
+            return self.stored[x].index_map
+        return plain_layout(x) if self._is_outside(x) else plain_layout(x).index_map
 
     def _part(self, build: Build) -> Part:
         # The names of the functions of one program differ; those of tensors are any text.

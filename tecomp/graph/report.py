@@ -20,6 +20,10 @@ class KernelReport:
         bound: seconds that it takes at least, by the model; None where the machine has no clock.
         bound_by: the resource that is busy for longest.
         seconds: that it took, the least of some calls; None if that was not measured.
+        cycles: that it takes at least, by the model.
+        cores: of a grid with scratchpads that have a part of it; 0 on processors.
+        imbalance: cycles of computing of the core that has most, as a multiple of the average.
+        tiles: operations of the machine on tiles and vectors of operands.
     """
 
     name: str
@@ -29,6 +33,10 @@ class KernelReport:
     bound: float | None
     bound_by: str
     seconds: float | None = None
+    cycles: float = 0.0
+    cores: int = 0
+    imbalance: float = 1.0
+    tiles: int = 0
 
     @property
     def achieved(self) -> float | None:
@@ -73,6 +81,11 @@ class ProgramReport:
         return sum(bounds) if len(bounds) == len(self.kernels) else None
 
     @property
+    def cycles(self) -> float:
+        """Cycles that all kernels take at least, one after the other."""
+        return sum(each.cycles for each in self.kernels)
+
+    @property
     def seconds(self) -> float | None:
         """Seconds that all kernels took."""
         found = [each.seconds for each in self.kernels if each.seconds is not None]
@@ -101,6 +114,8 @@ class ProgramReport:
         is_measured = self.seconds is not None
         rows = [["kernel", "operations", "reads", "writes", "least", "bound by", "share"]]
         rows[0] += ["measured", "achieved", "of memory"] * is_measured
+        has_grid = any(each.cores for each in self.kernels)
+        rows[0] += ["cycles", "cores", "imbalance", "tiles"] * has_grid
         total = self.seconds or self.bound or 0.0
         for each in self.kernels:
             own = each.seconds if is_measured else each.bound
@@ -111,6 +126,9 @@ class ProgramReport:
             if is_measured and each.seconds is not None:
                 achieved = "-" if each.achieved is None else f"{100 * each.achieved:.0f}%"
                 row += [_time(each.seconds), achieved, self._of_memory(each)]
+            if has_grid:
+                row += [f"{each.cycles:_.0f}", f"{each.cores}", f"{each.imbalance:.2f}"]
+                row.append(f"{each.tiles:_}")
             rows.append(row)
         return rows
 

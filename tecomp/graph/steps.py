@@ -29,7 +29,7 @@ from tecomp.layout.descriptions.layout import Layout
 def details_of(asked: Asked) -> Details:
     """What a program is made of, without its machine code."""
     outline = _outline(asked)
-    kernels = Kernels(asked.target, lambda _: None, outline.stored)
+    kernels = Kernels(asked.target, lambda _: None, outline.stored, outline.passed)
     return _details(outline, [kernels.of(group, outline.known) for group in outline.groups])
 
 
@@ -63,6 +63,11 @@ class _Outline:
     layouts: Layouts | None
     stored: Mapping[Tensor, Layout]
 
+    @property
+    def passed(self) -> frozenset[Tensor]:
+        """What the caller passes."""
+        return frozenset((*self.graph.inputs, *self.graph.outputs, *self.graph.constants))
+
     def runs_once(self, group: Group) -> bool:
         """Whether a group is computed when constants are laid out."""
         return self.known.issuperset(group.result.outputs)
@@ -95,7 +100,7 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
     outline = _outline(asked)
     found: list[GroupKernel] = []
     with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
-        kernels = Kernels(asked.target, made.add, outline.stored)
+        kernels = Kernels(asked.target, made.add, outline.stored, outline.passed)
         for group in outline.groups:
             found.append(kernels.of(group, outline.known))
             shown.step()

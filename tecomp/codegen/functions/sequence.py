@@ -16,6 +16,9 @@ from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.runtime.structures import FAILURE, FIRST_ARGUMENT_WORD, RECORD_WORD, TABLE
 from tecomp.codegen.values.check import OUT_OF_MEMORY
 
+_POINTER = 8
+_FILLER = "fill.rows"
+
 _HELD = "values between kernels"
 """The site of the memory that they are in."""
 
@@ -36,6 +39,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """How an argument with several physical axes lies: so many rows of so many bytes each."""
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A call of a kernel.
 
@@ -43,11 +54,18 @@ class Step:
         entry: name of the native function that takes the block of arguments.
         arguments: in the kernel's order.
         sites: what the site number in the record of its failure stands for.
+        rows: of each argument that the kernel takes as a table of rows.
     """
 
     entry: str
     arguments: tuple[Given | Held, ...]
     sites: tuple[str, ...] = ()
+    rows: tuple[Rows | None, ...] = ()
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of all of its tables."""
+        return sum(_POINTER * each.count for each in self.rows if each is not None)
 
 
 def sequence_text(
@@ -63,6 +81,7 @@ def sequence_text(
         is_parallel: whether one of them can use more than one thread.
     """
     most = max((len(step.arguments) for step in steps), default=0)
+    tables, bytes_held = bytes_held, bytes_held + max((s.table_bytes for s in steps), default=0)
     sites = (*(site for step in steps for site in step.sites), _HELD)
     lines = [
         "entry:",
@@ -75,7 +94,7 @@ def sequence_text(
     lines += ["  br label %step.0", "step.0:"]
     firsts = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
     for number, step in enumerate(steps):
-        lines += _called(number, step)
+        lines += _called(number, step, tables)
     lines += ["  br label %end", "failed:", *_failed(firsts), "  br label %end", "end:"]
     lines += ["  %kind = load i64, ptr %record", "  %status = trunc i64 %kind to i32"]
     if bytes_held:
@@ -86,7 +105,8 @@ def sequence_text(
     entries = "".join(f"declare i32 @{entry}(ptr)\n" for entry in called)
     # No kernel is called so, whatever the program is called.
     function = Function(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
-    text = "\n".join([function.text(), entries, TAIL])
+    filled = _filler().text() if any(step.table_bytes for step in steps) else ""
+    text = "\n".join([filled, function.text(), entries, TAIL])
     return ModuleText(Source(text), function.name, sites, is_parallel)
 
 
@@ -131,15 +151,24 @@ def _call_of_table(function: str, arguments: Sequence[str], result: str = "") ->
     ]
 
 
-def _called(number: int, step: Step) -> list[str]:
+def _called(number: int, step: Step, tables: int) -> list[str]:
+    """The call of a kernel, with its tables of rows from byte `tables` of what is held on."""
     lines = ["  store ptr %thread, ptr %block"]
     lines += [f"  %failure.{number} = {_word('%block', RECORD_WORD)}"]
     lines += [f"  store i64 0, ptr %failure.{number}"]
     for k, argument in enumerate(step.arguments):
         base = f"%given.{argument.position}" if isinstance(argument, Given) else "%held"
         address, place = f"%address.{number}.{k}", f"%place.{number}.{k}"
+        lines.append(f"  {address} = getelementptr i8, ptr {base}, i64 {argument.offset}")
+        if k < len(step.rows) and (rows := step.rows[k]) is not None:
+            table = f"%table.{number}.{k}"
+            given = f"ptr {table}, ptr {address}, i64 {rows.count}, i64 {rows.bytes}"
+            lines += [
+                f"  {table} = getelementptr i8, ptr %held, i64 {tables}",
+                f"  call void @{_FILLER}({given})",
+            ]
+            address, tables = table, tables + _POINTER * rows.count
         lines += [
-            f"  {address} = getelementptr i8, ptr {base}, i64 {argument.offset}",
             f"  {place} = {_word('%block', FIRST_ARGUMENT_WORD + k)}",
             f"  store ptr {address}, ptr {place}",
         ]
@@ -150,6 +179,25 @@ def _called(number: int, step: Step) -> list[str]:
         f"  br i1 %bad.{number}, label %failed, label %step.{number + 1}",
         f"step.{number + 1}:",
     ]
+
+
+def _filler() -> Function:
+    """What writes the addresses of rows that follow one another."""
+    lines = [
+        "entry:", "  %is.none = icmp eq i64 %count, 0",
+        "  br i1 %is.none, label %end, label %row", "row:",
+        "  %number = phi i64 [ 0, %entry ], [ %next, %row ]",
+        "  %offset = mul i64 %number, %bytes",
+        "  %start = getelementptr i8, ptr %first, i64 %offset",
+        "  %place = getelementptr ptr, ptr %table, i64 %number",
+        "  store ptr %start, ptr %place",
+        "  %next = add i64 %number, 1",
+        "  %is.last = icmp eq i64 %next, %count",
+        "  br i1 %is.last, label %end, label %row", "end:", "  ret void",
+    ]
+    body = "".join(f"{line}\n" for line in lines)
+    parameters = "ptr %table, ptr %first, i64 %count, i64 %bytes"
+    return Function(_FILLER, "internal void", parameters, body)
 
 
 def _failed(firsts: Sequence[int]) -> list[str]:

@@ -1,0 +1,193 @@
+"""Programs on machines with scratchpads: a layer, a residual block, random ones, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.graph.program import Program
+from tests.strategies.te_programs import draw_program
+
+Array = np.ndarray[Any, Any]
+ACME = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
+MACHINES = {"stick128": "stick128", "tensix_wh": "tensix_wh", "acme": str(ACME)}
+EVERY = {**MACHINES, "tensix_bh": "tensix_bh", "texture2d": "texture2d", "vtcm2d": "vtcm2d"}
+TOKENS, WIDE, HEADS, HIDDEN = 4, 32, 1, 32
+D = WIDE // HEADS
+
+
+def product(x: te.Tensor, w: te.Tensor, name: str) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    return te.compute(
+        (x.shape[0], w.shape[1]), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name=name
+    )
+
+
+def norm(x: te.Tensor, name: str) -> te.Tensor:
+    rows, n = x.shape
+    k, r = te.reduce_axis((0, n), name="k"), te.reduce_axis((0, n), name="r")
+    mean = te.compute((rows,), lambda i: te.sum(x[i, k] / float(n), axis=k), name=f"{name}_mean")
+    square = te.compute((rows,), lambda i: te.sum(
+        (x[i, r] - mean[i]) * (x[i, r] - mean[i]) / float(n), axis=r), name=f"{name}_square")
+    found = te.compute(
+        x.shape, lambda i, j: (x[i, j] - mean[i]) / te.sqrt(square[i] + 1e-5), name=name)
+    assert isinstance(found, te.Tensor)
+    return found
+
+
+def attention(q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
+    e, j, r, t = (te.reduce_axis((0, n), name=name) for n, name in (
+        (D, "e"), (TOKENS, "j"), (TOKENS, "r"), (TOKENS, "t")))
+    scores = te.compute(
+        (HEADS, TOKENS, TOKENS), lambda h, i, m: te.sum(q[i, h * D + e] * k[m, h * D + e], axis=e),
+        name="scores")
+    most = te.compute((HEADS, TOKENS), lambda h, i: te.max(scores[h, i, j], axis=j), name="most")
+    powers = te.compute(
+        scores.shape, lambda h, i, m: te.exp(scores[h, i, m] - most[h, i]), name="powers")
+    total = te.compute((HEADS, TOKENS), lambda h, i: te.sum(powers[h, i, r], axis=r), name="total")
+    part = te.compute(
+        scores.shape, lambda h, i, m: powers[h, i, m] / total[h, i], name="part")
+    mixed = te.compute(
+        (HEADS, TOKENS, D), lambda h, i, f: te.sum(part[h, i, t] * v[t, h * D + f], axis=t),
+        name="mixed")
+    joined = te.compute((TOKENS, WIDE), lambda i, f: mixed[f // D, i, f % D], name="joined")
+    assert isinstance(joined, te.Tensor)
+    return joined
+
+
+def layer() -> tuple[te.Tensor, te.Tensor, dict[str, te.Tensor]]:
+    """A layer of a transformer: its input, its result, and its weights."""
+    X = te.placeholder((TOKENS, WIDE), name="X")
+    shapes = {name: (WIDE, WIDE) for name in ("Q", "K", "V", "O")}
+    shapes |= {"up": (WIDE, HIDDEN), "down": (HIDDEN, WIDE)}
+    w = {name: te.placeholder(shape, name=f"W_{name}") for name, shape in shapes.items()}
+    joined = attention(*(product(X, w[name], name) for name in "QKV"))
+    out = product(joined, w["O"], "O")
+    added = te.compute(X.shape, lambda i, j: out[i, j] + X[i, j], name="added")
+    first = norm(added, "first")
+    up = product(first, w["up"], "up")
+    curved = te.compute(up.shape, lambda i, j: up[i, j] * te.sigmoid(up[i, j]), name="curved")
+    down = product(curved, w["down"], "down")
+    Y = norm(te.compute(X.shape, lambda i, j: down[i, j] + first[i, j], name="sum"), "Y")
+    return X, Y, w
+
+
+def layer_by_numpy(x: Array, w: Mapping[str, Array]) -> Array:
+    def heads(a: Array) -> Array:
+        return a.reshape(TOKENS, HEADS, D).transpose(1, 0, 2)
+
+    def normed(a: Array) -> Array:
+        centred: Array = a - a.mean(1, keepdims=True)
+        result: Array = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+        return result
+
+    scores = heads(x @ w["Q"]) @ heads(x @ w["K"]).transpose(0, 2, 1)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    mixed = powers / powers.sum(-1, keepdims=True) @ heads(x @ w["V"])
+    first = normed(mixed.transpose(1, 0, 2).reshape(TOKENS, WIDE) @ w["O"] + x)
+    up = first @ w["up"]
+    made: Array = normed(up / (1 + np.exp(-up)) @ w["down"] + first)
+    return made
+
+
+def check_plan(program: Program) -> None:
+    """No two values between kernels share a byte while both are needed; all of them fit."""
+    values = program.memory.values
+    for k, one in enumerate(values):
+        for other in values[:k]:
+            is_apart = one.last < other.first or other.last < one.first
+            beside = one.offset >= other.offset + other.bytes or (
+                other.offset >= one.offset + one.bytes)
+            assert is_apart or beside
+    capacities = [m.usable_bytes for m in program.target.memories.values() if m.scope == "chip"]
+    assert all(program.memory.bytes <= each for each in capacities if each is not None)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_layer_of_a_transformer(name: str) -> None:
+    X, Y, w = layer()
+    rng = np.random.default_rng(0)
+    arrays = {
+        key: (rng.standard_normal([int(n) for n in x.shape]) / 6).astype("float32")
+        for key, x in w.items()
+    }
+    program = tecomp.compile(
+        Y, [X], MACHINES[name], constants={x: arrays[key] for key, x in w.items()})
+    x = rng.standard_normal((TOKENS, WIDE)).astype("float32")
+
+    np.testing.assert_allclose(program(x), layer_by_numpy(x, arrays), rtol=1e-3, atol=1e-4)
+    check_plan(program)
+    report = program.report()
+    assert len(report.kernels) == len(program.kernels) > 8
+    assert all(kernel.writes for kernel in report.kernels)
+    assert report.cycles > 0
+    assert str(report).splitlines()[3].split()[-4:] == ["cycles", "cores", "imbalance", "tiles"]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_residual_block(name: str) -> None:
+    X = te.placeholder((1, 4, 4, 32), name="X")
+    w = [te.placeholder((3, 3, 32, 32), name=f"W{k}") for k in (0, 1)]
+
+    def convolution(x: te.Tensor, f: te.Tensor, name: str) -> te.Tensor:
+        r, s, c = (te.reduce_axis((0, n), name=axis) for n, axis in ((3, "r"), (3, "s"), (32, "c")))
+        padded = te.compute((1, 6, 6, 32), lambda n, i, j, k: te.if_then_else(
+            te.all(i >= 1, i < 5, j >= 1, j < 5), x[n, i - 1, j - 1, k], te.const(0, "float32")),
+            name=f"{name}_padded")
+        return te.compute(x.shape, lambda n, i, j, k: te.sum(
+            padded[n, i + r, j + s, c] * f[r, s, c, k], axis=[r, s, c]), name=name)
+
+    def positive(x: te.Tensor, of: Callable[..., te.Expr], name: str) -> te.Tensor:
+        return te.compute(x.shape, lambda *i: te.max(of(*i), 0.0), name=name)
+
+    first = convolution(X, w[0], "first")
+    second = convolution(positive(X, lambda *i: first(*i), "between"), w[1], "second")
+    Y = positive(X, lambda *i: second(*i) + X(*i), "Y")
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 4, 4, 32)).astype("float32")
+    f = [(rng.standard_normal((3, 3, 32, 32)) / 17).astype("float32") for _ in w]
+
+    def by_numpy(a: Array, weights: Array) -> Array:
+        padded = np.pad(a, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        parts = [padded[:, i : i + 4, j : j + 4] @ weights[i, j] for i in range(3) for j in range(3)]
+        total: Array = np.sum(parts, 0)
+        return total
+
+    program = tecomp.compile(Y, [X], MACHINES[name], constants=dict(zip(w, f, strict=True)))
+
+    expected = np.maximum(by_numpy(np.maximum(by_numpy(x, f[0]), 0), f[1]) + x, 0)
+    np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
+    check_plan(program)
+
+
+@pytest.mark.parametrize("name", ["acme", "texture2d", "tensix_bh"])
+@pytest.mark.parametrize("seed", [3, 5, 7])
+def test_random_programs(name: str, seed: int) -> None:
+    """Also where memory has rows and planes, whose addresses each kernel gets as tables."""
+    drawn = draw_program(seed)
+    output, expected = drawn.values[-1]
+    inputs, given = drawn.needed([output])
+
+    program = tecomp.compile(output, inputs, EVERY[name])
+
+    np.testing.assert_allclose(program(*given), expected, rtol=2e-3, atol=2e-4)
+    check_plan(program)
+
+
+def test_products_of_tiles_are_counted() -> None:
+    A, B = (te.placeholder((64, 64), "float16", name=name) for name in "AB")
+    k = te.reduce_axis((0, 64), name="k")
+    C = te.compute((64, 64), lambda i, j: te.sum(
+        A[i, k].astype("float32") * B[k, j].astype("float32"), axis=k), name="C")
+    program = tecomp.compile(C, [A, B], "stick128")
+    a = np.ones((64, 64), "float16")
+
+    assert (program(a, a) == 64).all()
+    (by_unit,) = (each for each in program.report().kernels if each.tiles)
+    assert (by_unit.tiles, by_unit.cores, by_unit.imbalance) == (8, 8, 1.0)
