@@ -17,6 +17,7 @@ import tecomp
 from tecomp import te
 from tecomp.errors import CacheError, CallError
 from tecomp.graph.program import Program
+from tests.graph.test_laid_programs import transposed_sum
 
 SIZE = 12
 ONES = np.ones((SIZE, SIZE), "float32")
@@ -130,6 +131,17 @@ def test_definitions_of_things_that_have_no_text_are_not_saved(tmp_path: Path) -
         "out of `attrs`"
     )
     assert os.listdir(tmp_path) == []
+
+
+def test_programs_with_layouts_of_machines_come_back(tmp_path: Path) -> None:
+    A, X, _, Y = transposed_sum()
+    program = tecomp.compile(Y, [A, X], "stick128")
+    program.save(tmp_path)
+    again = tecomp.load(tmp_path)
+    a, x = (np.arange(2800, dtype="float16").reshape(each.shape) % 13 for each in (A, X))
+
+    np.testing.assert_array_equal(again(a, x), a.T + x)
+    assert (again.picture(), again.target) == (program.picture(), program.target)
 
 
 def _say(key: str, value: object) -> Callable[[Path], None]:
