@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import gc
 from collections.abc import Callable
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -14,6 +15,8 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.topology import post_order
 from tecomp.graph.asked import asked_for
 from tecomp.graph.steps import compiled
+from tests.bench import growth_command
+from tests.bench.programs_of_size import KINDS
 
 SIZE = 16
 
@@ -80,3 +83,22 @@ def _living(word: str) -> int:
     gc.collect()
     every = (each for each in gc.get_objects() if isinstance(each, ComputeOp))
     return sum(each.name.startswith(word) for each in every)
+
+
+def test_growth_is_drawn_and_printed() -> None:
+    found = {"chain": [0.01, 0.1], "different": [0.5]}
+    root = ET.fromstring(growth_command.picture((10, 100), found))
+
+    assert growth_command.table((10, 100), found).splitlines()[1:] == [
+        "        10     0.010 s, 1.00 ms each    0.500 s, 50.00 ms each",
+        "       100     0.100 s, 1.00 ms each                          ",
+    ]
+    marks = [box for box in root.iter("{http://www.w3.org/2000/svg}rect") if box.get("rx")]
+    assert [(box.get("x"), box.get("y")) for box in marks] == [
+        ("67", "357"), ("327", "282"), ("67", "229.6"),
+    ]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_programs_of_any_size_are_compiled(kind: str) -> None:
+    assert growth_command.seconds(KINDS[kind](10)) > 0

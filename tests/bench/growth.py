@@ -1,0 +1,12 @@
+"""Starts the growth of compile time: `python tests/bench/growth.py`, from anywhere."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Python puts this folder first; the modules call each other `tests.bench.*`.
+    sys.path[0] = str(Path(__file__).parents[2])
+    runpy.run_module("tests.bench.growth_command", run_name="__main__")
