@@ -267,8 +267,16 @@ def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
         if isinstance(product, Binary) and product.op is BinOp.MUL:
             factors = [_value(side) for side in (product.a, product.b)]
             if all(isinstance(f, TensorLoad) and _reads(f, body) for f in factors):
-                return "contraction"
+                # Where both have the same axes, each term is of one element of the result.
+                a, b = (_axes(f, body) for f in factors)
+                return "reduction" if a == b else "contraction"
     return "reduction"
+
+
+def _axes(load: Any, reduce: Reduce) -> set[Var]:
+    """The axes of the result that a factor depends on."""
+    used = {var for index in load.indices for var in free_variables(index)}
+    return used - set(reduce.axis)
 
 
 def _value(expr: Expr) -> Any:

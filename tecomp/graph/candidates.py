@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from tecomp.ir.algebra.extents import round_up
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.machines import element_of
 from tecomp.layout.sticks.forms import StickFormat
@@ -133,6 +134,17 @@ def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
         lanes = target.tile.columns
     index_map = IndexMap(axes, (*results, _of_places(index_value(0), lanes)))
     return Layout.of(shape, dtype, index_map)
+
+
+def is_one_to_a_row(layout: Layout) -> bool:
+    """Whether each stick, or row of a tile, has one element though there are several.
+
+    Reductions make such values. Nothing is brought to such a layout, which takes much memory.
+    """
+    if not layout.physical_shape or layout.num_elements < 2:
+        return False
+    lane = layout.index_map.final_indices[-1]
+    return layout.physical_shape[-1] > 1 and not free_variables(lane)
 
 
 def _without_dimensions(target: Target, dtype: DType) -> Layout:

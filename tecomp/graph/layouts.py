@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import inf
 from types import MappingProxyType
@@ -24,7 +25,13 @@ from tecomp.constraints.operation import View
 from tecomp.constraints.wishes import Hint, asked_of
 from tecomp.errors import LayoutError
 from tecomp.graph.assignment import Assignment, Factor, Table, minimise
-from tecomp.graph.candidates import Wanted, candidates, has_layouts, layouts_in
+from tecomp.graph.candidates import (
+    Wanted,
+    candidates,
+    has_layouts,
+    is_one_to_a_row,
+    layouts_in,
+)
 from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.memory import plain_layout
 from tecomp.graph.refusals import refusal
@@ -210,7 +217,7 @@ class _Value:
     hints: tuple[Hint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Problem:
     """All that is chosen among.
 
@@ -237,6 +244,12 @@ class _Problem:
     wanted: Mapping[Tensor, tuple[Layout, ...]]
     soft: Mapping[Tensor, Sequence[Hint]]
     readers: Mapping[Tensor, int]
+
+    @cached_property
+    def share(self) -> float:
+        """What a byte costs: all copies that there may be together cost less than an element."""
+        every = (x for value in self.values.values() for x in value.seats if isinstance(x, Layout))
+        return 0.25 / max(sum(layout.nbytes for layout in every), 1)
 
     def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
         """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
@@ -373,6 +386,59 @@ def _clash(
     )
 
 
+def forward_relayouts(graph: Graph, target: Target) -> tuple[int, int] | None:
+    """What relayouts cost if each operation in turn takes the layouts that are cheapest for it.
+
+    It copies for itself what it reads in other layouts. Exact choice is compared with that.
+
+    Args:
+        graph: the program.
+        target: the machine.
+
+    Returns:
+        The elements that are moved, and the bytes that are written; None where that ends with an
+        operation that has no layouts then.
+    """
+    problem = _problem(graph, Machine(target, {}, {}, {}), [], ())
+    made = {x: value.made[0] for x, value in problem.values.items()}
+    elements, nbytes = 0, 0
+    for op, ways in problem.ways.items():
+        costs = [_cost_now(problem, op, way, made) for way in ways]
+        way = min(ways, key=lambda each: costs[ways.index(each)], default=None)
+        if way is None or min(costs) == inf:
+            return None
+        elements += int(min(costs))
+        made.update(zip(op.outputs, way.outs, strict=True))
+        for tensor, number in _copied(problem, op, way, made):
+            value, seat = problem.values[tensor], problem.values[tensor].seats[number]
+            nbytes += seat.nbytes if isinstance(seat, Layout) and not value.is_known else 0
+    return elements, nbytes
+
+
+def _copied(
+    problem: _Problem, op: Operation, way: Way, made: Mapping[Tensor, int]
+) -> set[tuple[Tensor, int]]:
+    """What an operation reads in other seats than it is made in."""
+    wanted = {(s.tensor, n) for s, n in zip(problem.slots[op], way.inputs, strict=True)}
+    return {(tensor, number) for tensor, number in wanted if number != made[tensor]}
+
+
+def _cost_now(
+    problem: _Problem, op: Operation, way: Way, made: Mapping[Tensor, int]
+) -> float:
+    """The elements that are moved for one operation, after those before it."""
+    if any(k not in problem.values[x].made for k, x in zip(way.outs, op.outputs, strict=True)):
+        return inf
+    cost = way.cost
+    for tensor, number in _copied(problem, op, way, made):
+        state = _State(made[tensor], frozenset({number}))
+        value = problem.values[tensor]
+        is_layout = isinstance(value.seats[number], Layout)
+        moved = _moved(problem, tensor, [state])[0] if is_layout else inf
+        cost += 0.0 if value.is_known and is_layout else moved
+    return cost
+
+
 def _problem(
     graph: Graph, machine: Machine, demands: Sequence[_Demand], hints: Sequence[Hint]
 ) -> _Problem:
@@ -394,7 +460,8 @@ def _problem(
     problem = _Problem(graph, machine, values, slots, opaque, {}, set(), wanted, soft, readers)
     for x in (*graph.inputs, *graph.constants):
         is_known = x in graph.constants
-        own = wanted.get(x, _known(x, machine))
+        full = [each for each in _known(x, machine) if not is_one_to_a_row(each)]
+        own = wanted.get(x, tuple(full))
         is_free = is_known or x in wanted or x in soft
         values[x] = problem.value(x, own, range(len(own) if is_free else 1), is_known=is_known)
     for op in graph.operations:
@@ -511,7 +578,10 @@ def _layouts_of(demand: _Demand, machine: Machine) -> tuple[Layout, ...]:
 
 def _states(value: _Value, *, may_copy: bool) -> list[_State]:
     """A value in one seat, with copies in as many layouts as there are readers."""
-    layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
+    layouts = [
+        k for k, seat in enumerate(value.seats)
+        if isinstance(seat, Layout) and not is_one_to_a_row(seat)
+    ]
     found = []
     for made in value.made:
         others = [k for k in layouts if k != made]
@@ -564,9 +634,12 @@ def _moved(problem: _Problem, tensor: Tensor, states: Sequence[_State]) -> Table
     layouts = {k: seat for k, seat in enumerate(value.seats) if isinstance(seat, Layout)}
     prices = problem.machine.prices(tensor, value.seats, tuple(layouts.values()))
     number = {k: n for n, k in enumerate(layouts)}
-    return np.array([
-        sum(prices.get((state.made, number[k]), inf) for k in state.copies) for state in states
-    ], float)  # fmt: skip
+    share = problem.share
+
+    def cost(made: int, k: int) -> float:
+        return prices.get((made, number[k]), inf) + share * layouts[k].nbytes
+
+    return np.array([sum(cost(state.made, k) for k in state.copies) for state in states], float)
 
 
 def _tables(

@@ -3,7 +3,8 @@
 An operation is an innermost computation of one stage:
 
 * `elementwise`: no reduction; every input is read once for an element of the output;
-* `contraction`: a sum of products of two inputs, `a` and `b`, which share the reduced axes;
+* `contraction`: a sum of products of two inputs, `a` and `b`, which share the reduced axes, and
+  have different axes of the result;
 * `reduction`: any other reduction;
 * `copy`: an elementwise operation that is one read.
 

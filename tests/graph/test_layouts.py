@@ -15,7 +15,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.constraints.check import allows
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import Layouts, choose_layouts
+from tecomp.graph.layouts import Layouts, choose_layouts, forward_relayouts
 
 STICK = Target.load("stick128")
 SIZE = 128
@@ -127,6 +127,8 @@ def test_no_choice_of_layouts_is_cheaper(seed: int) -> None:
     found = choose_layouts(graph, STICK)
 
     assert found.certificate.cost == by_trying(graph.operations)
+    forward = forward_relayouts(graph, STICK)
+    assert forward is None or forward[0] >= found.certificate.cost
 
 
 def by_trying(operations: tuple[Operation, ...]) -> float:
