@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from tecomp import Target, te
 from tecomp.schedules.structure.chains import Moved, inline_chain, reads_of_chain, run_length
+from tecomp.schedules.structure.stages import is_result
 from tecomp.schedules.tiling.moves import FAR, Dim, moves_of, schedule_moves
 from tecomp.schedules.tiling.streams import stream, stream_large
 from tecomp.schedules.tiling.tiles import core_of, width_of
@@ -96,7 +97,7 @@ def formula_at_root(
         schedule_moves(s[output], axes, moves_of(dims, widths, core.vector_bytes), core.count)
     elif output.shape:
         stream(s, output, target, run_length(output, apart), apart)
-        if output.op in s.outputs:
+        if is_result(s, output):
             stream_large(s, output, target)
 
 

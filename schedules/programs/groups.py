@@ -64,7 +64,7 @@ def program_of(s: te.Schedule) -> Program:
         for op in dict.fromkeys(x.op for x in y.op.input_tensors):
             if op.output(0) in readers:
                 readers[op.output(0)].append(y)
-    return Program(stages, readers, frozenset(op.output(0) for op in s.outputs))
+    return Program(stages, readers, frozenset(s[op].op.output(0) for op in s.outputs))
 
 
 def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]:

@@ -45,9 +45,26 @@ def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Targ
     stage = s[total]
     outer, lane = stage.split(along, factor=lanes_of(total, along, target))
     others = [axis for axis in total.op.axis if axis is not along]
-    stage.reorder(*others, outer, *total.op.reduce_axis, lane)
+    runs = list(total.op.reduce_axis)
+    if (run := _read_across(total, along)) is not None:
+        # As many steps as a vector has lanes read squares, which are transposed in registers.
+        steps, step = stage.split(run, factor=lanes_of(total, along, target))
+        stage.unroll(step)
+        at = next(k for k, axis in enumerate(runs) if axis is run)
+        runs[at : at + 1] = [steps, step]
+    stage.reorder(*others, outer, *runs, lane)
     stage.parallel(stage.fuse(*others, outer))
     stage.vectorize(lane)
+
+
+def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
+    """The last axis of the reduction, if what vectors read lies side by side along it alone."""
+    last = total.op.reduce_axis[-1]
+    reads = [read for read in accesses(total).reads if along in _axes_of(read)]
+    is_turned = bool(reads) and all(
+        read.index[-1].axis is last and not read.index[-1].coefficient(along) for read in reads
+    )
+    return last if is_turned else None
 
 
 def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:

@@ -98,9 +98,14 @@ def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:
     return [stage.op.output(0) for stage in s.stages if x in stage.op.input_tensors]
 
 
+def is_result(s: te.Schedule, x: te.Tensor) -> bool:
+    """Whether a tensor is one that the schedule was made for, whatever its stage computes now."""
+    return any(s[op].op is s[x].op for op in s.outputs)
+
+
 def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
     """Whether a formula of elements is there for some stages alone, to be computed as they like."""
-    is_free = x.op not in s.outputs and is_untouched(s, x)
+    is_free = not is_result(s, x) and is_untouched(s, x)
     return is_free and is_pointwise(x) and set(readers_of(s, x)) <= set(readers)
 
 

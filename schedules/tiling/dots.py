@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.structure.stages import unconverted
+from tecomp.schedules.structure.stages import is_result, unconverted
 from tecomp.schedules.tiling.tiles import core_of
 
 _BYTES = ("int8", "uint8")
@@ -55,7 +55,7 @@ def add_dots(
         if unconverted(factor) is not factor:
             s[factor].compute_inline()
     sums, first, second, *moved = s.into_dots(total, axis, *types)
-    if total.op not in s.outputs:
+    if not is_result(s, total):
         s[total].compute_inline()
     return sums, (first, second), moved[0] if moved else None
 

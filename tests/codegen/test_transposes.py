@@ -139,3 +139,18 @@ def test_columns_at_places_that_have_names(both: Both) -> None:
     both(f'''def f(I: Buffer("int64", (8,)), A: Buffer("float32", (2000,)), B: Buffer("float32", (2000,))):
     for i in range(3):
 {body}''', np.arange(8), some("float32", 2000), some("float32", 2000))
+
+
+def test_columns_whose_values_have_names_in_several_statements(both: Both) -> None:
+    body = "".join(f'''        with Let(A[ramp(i + {k}, {ROW}, 4)]) as t{k}:
+            with Let(B[ramp(i * 16, 1, 4)]) as u{k}:
+                B[ramp(i * 16, 1, 4)] = u{k} + t{k}
+                C[ramp(i * 16, 1, 4)] = C[ramp(i * 16, 1, 4)] * t{k}
+''' for k in range(4))
+    kernel = both(f'''def f(
+    A: Buffer("float32", (2000,)), B: Buffer("float32", (200,)), C: Buffer("float32", (200,))
+):
+    for i in range(3):
+{body}''', some("float32", 2000), some("float32", 200), some("float32", 200))
+
+    assert "gather" not in kernel.source("llvm")

@@ -289,3 +289,41 @@ def test_short_rows_are_reduced_across_first(shape: tuple[int, ...]) -> None:
     assert "s.rfactor(most" in str(auto(B, CPU).trace)
     expected = (2 * a).max((0, *range(2, len(shape)))) + 1
     np.testing.assert_allclose(computed(B, [A], a), expected, rtol=1e-6)
+
+
+def test_conversions_of_bytes_are_part_of_dot_products() -> None:
+    A, B = (te.placeholder((32, 32), "int8", name) for name in "AB")
+    k = te.reduce_axis((0, 32), name="k")
+    C = te.compute((32, 32), lambda i, j: te.sum(
+        te.cast(A[i, k], "int32") * te.cast(B[k, j], "int32"), axis=k), name="C")
+    machine = replace(CPU, core=tecomp.Core(4, 64, 32, (32768, 1 << 20), dots=("uint8*int8",)))
+
+    assert "into_dots" in str(auto(C, machine).trace)
+
+
+def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
+    A, B = te.placeholder((40, 30), name="A"), te.placeholder((30, 50), name="B")
+    k = te.reduce_axis((0, 30), name="k")
+    C = te.compute((40, 50), lambda i, j: te.sum(te.exp(A[i, k]) * B[k, j], axis=k), name="C")
+    D = te.compute((40, 50), lambda i, j: C[i, j] * 2.0, name="D")
+    a, b = (np.random.default_rng(0).uniform(-1, 1, x.shape).astype(np.float32) for x in (A, B))
+    c, d = (np.empty((40, 50), np.float32) for _ in "cd")
+
+    tecomp.build([C, D], [A, B, C, D])(a, b, c, d)
+
+    np.testing.assert_allclose(c, np.exp(a) @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(d, 2 * c)
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (16, 16), (5, 3), (33, 129)])
+def test_pairs_along_rows_are_reduced_side_by_side(shape: tuple[int, int]) -> None:
+    A, k = te.placeholder(shape, name="A"), te.reduce_axis((0, shape[1]), name="k")
+    best = te.comm_reducer(
+        lambda x, y: [te.Select(x[1] >= y[1], x[n], y[n]) for n in (0, 1)],
+        lambda index, value: [te.const(-1, index), te.min_value(value)], name="best")
+    place, _ = te.compute((shape[0],), lambda i: best((k, A[i, k]), axis=k), name="best")
+    B = te.compute(place.shape, lambda i: te.cast(place[i], "float32"), name="B")
+    a = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
+
+    assert "unroll(k_inner)" in str(auto(B, CPU).trace)
+    np.testing.assert_array_equal(computed(B, [A], a), a.argmax(1))

@@ -62,27 +62,40 @@ def _value(code: Code, expr: Expr) -> str:
 
 
 def _seq(code: Code, stmt: SeqStmt) -> Rule:
-    for is_plain, group in groupby(stmt.stmts, key=_is_plain_store):
+    if code.columns:
+        # A part of statements that were looked at together.
+        yield from stmt.stmts
+        return
+    for are_plain, group in groupby(stmt.stmts, key=_are_plain_stores):
         run = list(group)
-        if is_plain and not code.module.options.check_bounds:
-            lets, stores = zip(*map(_named, run), strict=True)
-            code.columns = find_transposes(stores, [let for each in lets for let in each])
+        if are_plain and not code.module.options.check_bounds:
+            parts = [part for each in run for part in _straight(each)]
+            stores = [part for part in parts if isinstance(part, BufferStore)]
+            code.columns = find_transposes(stores, [x for x in parts if isinstance(x, Let)])
         yield from run
         code.columns = {}
 
 
-def _is_plain_store(stmt: Stmt) -> bool:
-    _, store = _named(stmt)
-    return isinstance(store, BufferStore) and store.predicate is None
+def _are_plain_stores(stmt: Stmt) -> bool:
+    return all(
+        isinstance(part, Let) or (isinstance(part, BufferStore) and part.predicate is None)
+        for part in _straight(stmt)
+    )
 
 
-def _named(stmt: Stmt) -> tuple[list[Let], Stmt]:
-    """A statement, and the values that have names in it."""
-    lets = []
-    while isinstance(stmt, Let):
-        lets.append(stmt)
-        stmt = stmt.body
-    return lets, stmt
+def _straight(stmt: Stmt) -> list[Stmt]:
+    """The statements that one is made of, and those that give names to values in it."""
+    found: list[Stmt] = []
+    todo = [stmt]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, SeqStmt):
+            todo += reversed(part.stmts)
+            continue
+        found.append(part)
+        if isinstance(part, Let):
+            todo.append(part.body)
+    return found
 
 
 def _let(code: Code, stmt: Let) -> Rule:
