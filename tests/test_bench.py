@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
+import tecomp
 from tests.bench import contender
 from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
 from tests.bench.cases import drawn, functions, programs
@@ -32,6 +33,8 @@ from tests.bench.random_command import summary
 from tests.bench.record import Record, Result, Row, duration, from_json, joined, misses, to_json
 from tests.bench.report import document
 from tests.bench.runner import Crew, crew, measure
+from tests.bench.spellings.command import main as written_ways
+from tests.bench.spellings.written import OPERATORS, Operator
 from tests.bench.table import blas_cores, line, markdown
 from tests.bench.worker import Session, time_calls
 
@@ -153,6 +156,29 @@ def test_networks_have_the_sizes_that_people_know() -> None:
 
     assert sizes["programs/mlp-1"] == 784 + 784 * 512 + 512 * 512 + 512 * 10 + 2 * 512 + 10
     assert 23_000_000 < sizes["programs/resnet-50"] - 224 * 224 * 3 < 24_000_000
+
+
+def test_ways_to_write_an_operator_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    written_ways(["pool", "--rounds", "1", "--time", "0"])
+
+    head, rule, *rows = capsys.readouterr().out.splitlines()
+    assert (head, rule) == ("| operator | written | shortest | median |", "| --- | --- | ---: | ---: |")
+    assert [row.split(" | ")[1] for row in rows] == [
+        "scaled in the sum", "divided after", "written out"]
+
+
+@pytest.mark.parametrize("operator", [x for x in OPERATORS if x.name.startswith(("norm", "softm"))])
+def test_ways_to_write_an_operator_give_the_same(operator: Operator) -> None:
+    made = []
+    for way in (operator.define, *operator.ways.values()):
+        inputs, output = way()
+        numbers = np.random.default_rng(0)
+        given = [numbers.standard_normal(x.shape, np.float32) for x in inputs]
+        made.append(np.empty(output.shape, np.float32))
+        tecomp.build(output, [*inputs, output])(*given, made[-1])
+
+    for other in made[1:]:
+        np.testing.assert_allclose(other, made[0], rtol=1e-4, atol=1e-4)
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
