@@ -6,12 +6,16 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp import IndexMap, Layout, relayout
+from tecomp import Core, IndexMap, Layout, relayout
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.driver.copies import Copy, Side
 from tecomp.ir.language.dtype import DType
+from tecomp.relayouts import function
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, places
@@ -125,3 +129,28 @@ def test_unpack_undoes_pack(
     out = np.zeros_like(wide)[tuple(slice(None, None, 1 + has_gaps) for _ in axes)].transpose(back)
     assert layout.unpack(packed, out) is out
     assert np.array_equal(bits(out), bits(array))
+
+
+MACHINES = (Core(4, 64, 32, (4096, 8192)), Core(3, 16, 16, (1024, 2048)))
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(tensors(), st.sampled_from(MACHINES))
+def test_threads_and_small_caches_move_the_same(
+    tensor: tuple[tuple[int, ...], str, list[str]], core: Core
+) -> None:
+    """Loops that are shared, tiles, and stores past the caches, of few elements."""
+    shape, dtype, texts = tensor
+    maps = [IndexMap.from_func(function_of(text), ndim=len(shape)) for text in texts]
+    sides = [Side(each, tuple(int(str(n)) for n in each.map_shape(shape))) for each in maps]
+    copy = Copy(shape, DType(dtype), sides[0], sides[1], 7)
+    source = random_bits(copy.source.places, dtype).reshape(-1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(function, "_SHARED_BYTES", 0)
+        shared = function.function_of(copy, core)
+    found, wanted = (np.zeros(prod(copy.result.places), source.dtype) for _ in range(2))
+
+    Kernel(shared)(source, found)
+    Kernel(function.host_function(copy))(source, wanted)
+
+    np.testing.assert_array_equal(bits(found), bits(wanted))
