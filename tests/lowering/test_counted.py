@@ -55,6 +55,15 @@ def test_they_are_the_same(s: Schedule) -> None:
     assert counted == asked
 
 
+def test_a_loop_is_counted_where_what_it_depends_on_is_outside_of_it() -> None:
+    """The outer loop of a part that is cut short is cut short by what is further out."""
+    s = te.create_schedule(B)
+    outer, inner = s[B].split(B.op.axis[0], nparts=2)
+    s[B].tile(inner, outer, 2, 5)
+
+    assert loops_of(s).startswith("for i_inner_outer in range(2):\n    for ")
+
+
 def test_a_loop_that_runs_at_once_and_is_cut_short_is_left_to_sets() -> None:
     s = te.create_schedule(B)
     s[B].vectorize(s[B].split(B.op.axis[1], 8)[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import islpy as isl
 import pytest
 
@@ -35,6 +37,22 @@ def test_answers_are_kept_for_one_block() -> None:
     assert len(asked) == 3
     assert [greatest(points("{ [i] : 0 <= i < 5 }"), 0) for _ in range(2)] == [4, 4]
     assert len(asked) == 5  # there is no block whose end would forget them
+
+
+def test_a_question_about_what_has_another_hash_each_time_is_answered() -> None:
+    """As some sets of isl have, which tidies them up on the way."""
+    hashes = count()
+
+    class Untidy:
+        def __hash__(self) -> int:
+            return next(hashes)
+
+    @asked_once
+    def answer(about: Untidy) -> int:
+        return 42
+
+    with isl_work("here"):
+        assert answer(Untidy()) == 42
 
 
 def test_no_answer_is_kept_where_there_is_none() -> None:

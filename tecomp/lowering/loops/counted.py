@@ -125,12 +125,19 @@ class Counted:
         known: Index = {}
         for leaf in self.stage.leaves:
             if self._is_short(leaf):
-                split = self.made[leaf]
-                is_known = leaf is split.outer or split.outer in self.index(known)
+                is_known = self._is_known(leaf, self.index(known))
                 if self.stage.marks.get(leaf) in _AT_ONCE or not is_known:
                     return False
             known = {**known, leaf: Const(0)}
         return True
+
+    def _is_known(self, axis: IterVar, index: Index) -> bool:
+        """Whether axes that are known say how many values another one has."""
+        if not self._is_short(axis):
+            return True
+        split = self.made[axis]
+        is_cut = axis is split.outer or split.outer in index
+        return is_cut and self._is_known(split.parent, index)
 
     def _extent(self, axis: IterVar) -> int:
         extent = self.frames[axis].extent

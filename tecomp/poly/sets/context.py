@@ -104,6 +104,7 @@ def _reason(failure: isl.Error) -> str:
 
 
 _ANSWERS: dict[tuple[Any, ...], Any] = {}
+_NONE = object()
 
 
 def asked_once(question: Callable[P, T]) -> Callable[P, T]:
@@ -118,10 +119,12 @@ def asked_once(question: Callable[P, T]) -> Callable[P, T]:
         if CONTEXT.get_max_operations() == 0:
             return question(*args, **kwargs)
         key = (question, *args, *kwargs.values())
-        if key not in _ANSWERS:
-            _ANSWERS[key] = question(*args, **kwargs)
-        found: T = _ANSWERS[key]
-        return found
+        # Looked up once: isl tidies sets up when it makes their hashes, and the next may differ.
+        found = _ANSWERS.get(key, _NONE)
+        if found is _NONE:
+            found = _ANSWERS[key] = question(*args, **kwargs)
+        answer: T = found
+        return answer
 
     return answered
 
