@@ -30,6 +30,7 @@ _SHORT = 8
 """Vectors of a row up to which the lanes of several are combined side by side."""
 _SPARE = 4
 """Vector registers that hold no sum."""
+_PAGE_BYTES = 4096
 _PART_BYTES = 128 * 1024
 """What is worth a part of its own, where one result is shared among cores."""
 
@@ -309,8 +310,7 @@ def across_rows(
     """Rows are added to the result, a few at a time, while a block of it stays in a cache.
 
     The few are combined in a register first, so that the result is read and written less often.
-    From memory whole rows are read, in order where the result stays in the first cache: what is
-    fetched ahead is in one stretch.
+    From memory short rows are read one by one, in order: what is fetched ahead is in one stretch.
 
     Args:
         s: the schedule.
@@ -347,10 +347,13 @@ def across_rows(
 
 
 def _are_read_in_order(total: te.Tensor, columns: int, target: Target) -> bool:
-    """Whether rows come from memory, and the result of whole ones stays in the first cache."""
+    """Whether rows come from memory, and are so short that several are in one page.
+
+    What is fetched ahead ends with a page, so that several long rows are as good as one.
+    """
     row = product(total.shape[len(total.shape) - columns :])
-    is_whole = isinstance(row, int) and row <= elements_at_hand(total, target)
-    return is_whole and _is_far(total, target)
+    is_short = isinstance(row, int) and row * width_of(total) <= _PAGE_BYTES
+    return is_short and _is_far(total, target)
 
 
 def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:

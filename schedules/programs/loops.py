@@ -13,6 +13,9 @@ from tecomp.schedules.transpose import formula_at_root
 _TILE = 8
 """Vectors of a tile of results: as many sums as multipliers have under way."""
 
+_USES = 16
+"""How often an element is used that is worth a copy of it."""
+
 _TAPS = 16
 """Terms of a sum that are written out one after the other."""
 
@@ -37,7 +40,33 @@ def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> N
     if total.op.num_outputs > 1:
         _in_memory(s, total, along, target)
     else:
+        _lay_out(s, total, along)
         _in_registers(s, total, along, target)
+
+
+def _lay_out(s: te.Schedule, total: te.Tensor, along: te.IterVar) -> None:
+    """Copies of what is used many times, and lies apart along vectors, with that axis last."""
+    for read in accesses(total).reads:
+        dim = _apart(read, total, along)
+        if dim is not None:
+            _put_last(s[s.cache_read(read.tensor, "global", [total])], dim)
+
+
+def _put_last(stage: te.Stage, dim: int) -> None:
+    """Store a tensor with one of its axes last."""
+    stage.transform_layout(lambda *i: [*i[:dim], *i[dim + 1 :], i[dim]])
+
+
+def _apart(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
+    """The dimension of a tensor that runs along vectors, if it is not the last, and often read."""
+    dims = [k for k, index in enumerate(read.index) if index.coefficient(along) != 0]
+    if len(dims) != 1 or dims[0] == len(read.index) - 1:
+        return None
+    points = product(axis.extent for axis in (*total.op.axis, *total.op.reduce_axis))
+    elements = product(read.tensor.shape)
+    if not isinstance(points, int) or not isinstance(elements, int):
+        return None
+    return dims[0] if points >= _USES * elements else None
 
 
 def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
@@ -97,8 +126,8 @@ def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: T
 def is_shared_in_tiles(total: te.Tensor) -> bool:
     """Whether tiles of results share what they read, and vectors need no lanes combined.
 
-    Then each read moves along memory with the last axis of the result, or not at all with it, and
-    some read stays the same for several results.
+    Then each read moves along memory with the last axis of the result, or not at all with it, or
+    it can be laid out so, and some read stays the same for several results.
     """
     found = accesses(total)
     if not found.axis or len(found.reads) < 2 or not found.reduce_axis:
@@ -106,19 +135,27 @@ def is_shared_in_tiles(total: te.Tensor) -> bool:
     last = found.axis[-1]
     moving = [read for read in found.reads if last in _axes_of(read)]
     in_order = all(
-        read.index[-1].coefficient(last)
-        and all(index.coefficient(last) == 0 for index in read.index[:-1])
+        _apart(read, total, last) is not None
+        or (read.index[-1].coefficient(last)
+            and all(index.coefficient(last) == 0 for index in read.index[:-1]))
         for read in moving
     )
     return bool(moving) and in_order and _sharing(total, last) is not None
 
 
 def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
-    """The axis, beside that of vectors, along which most of what is read stays the same."""
+    """The axis, beside that of vectors, along which most of what is read stays the same.
+
+    Of windows that overlap, most elements are the same.
+    """
     reads = [read for read in accesses(total).reads if along in _axes_of(read)]
 
     def same(axis: te.IterVar) -> int:
-        return sum(axis not in _axes_of(read) for read in reads)
+        return sum(
+            axis not in _axes_of(read)
+            or any(index.is_window for index in read.index if index.coefficient(axis))
+            for read in reads
+        )
 
     axes = [axis for axis in total.op.axis if axis is not along and not is_one(axis.extent)]
     best = max(reversed(axes), key=same, default=None)

@@ -17,6 +17,7 @@ from tecomp.errors import DefinitionError
 from tecomp.ir.language.dtype import holds_every
 from tecomp.ir.language.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
 from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import children, fold, post_order, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
@@ -219,7 +220,7 @@ def accesses(tensor: Tensor) -> Accesses:
 def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
-    for read in map(access_of, loads):
+    for read in (_named(access_of(load), op.axis) for load in loads):
         key = read.tensor, tuple(_key(index) for index in read.index)
         times = reads[key].times + 1 if key in reads else 1
         reads[key] = replace(read, times=times)
@@ -229,9 +230,9 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         value = body.source[body.value_index]
         has_start = bool(body.init)
         is_plain = is_const(body.condition, True) and not has_start
-    factors = tuple(access_of(load) for load in _factors(value))
+    factors = tuple(_named(access_of(load), op.axis) for load in _factors(value))
     written = written_factors(value)
-    parts = tuple(map(_part, written))
+    parts = tuple(_part(factor, op.axis) for factor in written)
     every = tuple(reads.values())
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body),
@@ -293,10 +294,30 @@ def _kind(combiner: CommReducer) -> Reducer | None:
     return _REDUCERS.get(result.op)
 
 
-def _part(factor: Factor) -> Part:
+def _named(read: Access, axes: tuple[IterVar, ...]) -> Access:
+    """A read in which an index 0 is the axis at its place, if that has no other value either."""
+    if len(read.index) != len(axes):
+        return read
+    index = tuple(
+        Affine(((axis, 1),)) if _is_zero(place) and _is_one(axis.extent) and _is_one(extent)
+        and is_const(axis.dom.min, 0) else place
+        for place, axis, extent in zip(read.index, axes, read.tensor.shape, strict=True)
+    )
+    return replace(read, index=index)
+
+
+def _is_zero(place: Affine) -> bool:
+    return not place.terms and place.const == 0
+
+
+def _is_one(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 1
+
+
+def _part(factor: Factor, axes: tuple[IterVar, ...]) -> Part:
     value, element = factor.value, None
     if isinstance(value, TensorLoad) and not factor.divides:
-        element = access_of(value)
+        element = _named(access_of(value), axes)
     return Part(frozenset(axes_of(value)), element)
 
 

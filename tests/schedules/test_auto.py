@@ -327,3 +327,40 @@ def test_pairs_along_rows_are_reduced_side_by_side(shape: tuple[int, int]) -> No
 
     assert "unroll(k_inner)" in str(auto(B, CPU).trace)
     np.testing.assert_array_equal(computed(B, [A], a), a.argmax(1))
+
+
+def test_filters_that_lie_apart_are_laid_out_once() -> None:
+    X, W = te.placeholder((1, 20, 20, 32), name="X"), te.placeholder((32, 3, 3), name="W")
+    r, q = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 3), name="s")
+    Y = te.compute((1, 18, 18, 32), lambda n, y, x, c: te.sum(
+        X[n, y + r, x + q, c] * W[c, r, q], axis=[r, q]), name="Y")
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(t.shape, np.float32) for t in (X, W))
+
+    assert "cache_read(W" in str(auto(Y, CPU).trace)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    expected = np.einsum("nyxcrs,crs->nyxc", windows, w)
+    np.testing.assert_allclose(computed(Y, [X, W], x, w), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_windows_that_overlap_share_rows_in_registers() -> None:
+    X, W = te.placeholder((2, 5, 20, 21), name="X"), te.placeholder((5, 3, 3), name="W")
+    r, q = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 3), name="s")
+    Y = te.compute((2, 5, 18, 19), lambda n, c, y, x: te.sum(
+        X[n, c, y + r, x + q] * W[c, r, q], axis=[r, q]), name="Y")
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(t.shape, np.float32) for t in (X, W))
+
+    assert "unroll(y_inner)" in str(auto(Y, CPU).trace)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+    expected = np.einsum("ncyxrs,crs->ncyx", windows, w)
+    np.testing.assert_allclose(computed(Y, [X, W], x, w), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_index_0_of_one_element_is_the_axis_at_its_place() -> None:
+    A, B = te.placeholder((1, 40, 30), name="A"), te.placeholder((30, 50), name="B")
+    k = te.reduce_axis((0, 30), name="k")
+    C = te.compute((1, 40, 50), lambda n, i, j: te.sum(A[n, i, k] * B[k, j], axis=k), name="C")
+    D = te.compute(C.shape, lambda n, i, j: te.max(C[0, i, j], 0.0), name="D")
+
+    assert "s[C].set_scope('local')" in str(auto(D, CPU).trace)
