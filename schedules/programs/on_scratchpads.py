@@ -16,7 +16,7 @@ from tecomp.schedules.matmul import product_on_cores
 from tecomp.schedules.programs.groups import Group, Program, groups_of, is_of_scan, program_of
 from tecomp.schedules.scratchpads import on_cores
 from tecomp.schedules.scratchpads.need import Work, work_of
-from tecomp.schedules.scratchpads.parts import schedule_parts
+from tecomp.schedules.scratchpads.parts import schedule_partial, schedule_parts
 from tecomp.schedules.scratchpads.placement import Placement
 from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
 from tecomp.schedules.structure.contraction import of_images
@@ -38,12 +38,17 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
     s = te.create_schedule(results)
     p = program_of(s)
     groups = _groups(p, where)
-    whole = _every(stage.op.output(0) for stage in s.stages if not stage.op.input_tensors)
-    whole |= _every(group.output for group in groups)
+    whole = _whole(s, groups)
     for group in groups:
         s = _scheduled(s, group, p, whole, where)
     where.put_arguments(s)
     return s
+
+
+def _whole(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
+    """What is there before those that read it: what the caller gives, the results of groups."""
+    given = _every(stage.op.output(0) for stage in s.stages if not stage.op.input_tensors)
+    return given | _every(group.output for group in groups)
 
 
 def _every(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
@@ -113,6 +118,7 @@ def _walks(
         found.append(lambda s: _product(s, w, product, where))
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(lambda s: _convolution(s, w, convolution, where))
+    found.append(lambda s: schedule_partial(s, w, where))
     return [*found, lambda s: schedule_parts(s, w, where)]
 
 

@@ -84,6 +84,24 @@ def _parts(pieces: Sequence[int], order: Sequence[int], cores: int) -> Iterator[
             yield (*part[:first], size, *part[first + 1 :])
 
 
+def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:
+    """The parts of a reduction where cores are left: of one axis at most, and even ones.
+
+    Args:
+        pieces: what is not cut, along each axis that is reduced over.
+        cores: how many there are for each part of the result.
+
+    >>> divide_depth((8,), 8), divide_depth((6, 100), 16), divide_depth((7,), 4)
+    ((8,), (1, 10), (1,))
+    """
+    most = [
+        max(n for n in range(1, max(min(count, cores), 1) + 1) if count % n == 0)
+        for count in pieces
+    ]
+    best = max(range(len(most)), key=most.__getitem__, default=0)
+    return tuple(n if axis == best else 1 for axis, n in enumerate(most))
+
+
 def shares_of(count: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
     """Which cores the parts along each axis are for; None if there are too few of them.
 

@@ -61,17 +61,14 @@ class Work:
         total: the reduction that it is made of, or that it is; None if there is none.
         reads: of each stage that is computed, the result first, all that it reads.
         whole: what is there before.
+        depth: the axes that are reduced over.
     """
 
     output: te.Tensor
     total: te.Tensor | None
     reads: Mapping[te.Tensor, Sequence[Access]]
     whole: Collection[te.Tensor]
-
-    @property
-    def depth(self) -> tuple[te.IterVar, ...]:
-        """The axes that are reduced over."""
-        return () if self.total is None else tuple(self.total.op.reduce_axis)
+    depth: tuple[te.IterVar, ...]
 
     @property
     def inlined(self) -> list[te.Tensor]:
@@ -101,7 +98,7 @@ class Work:
         found = {self.output: tuple(map(_begin, self.output.op.axis, part))}
         for y, reads in self.reads.items():
             spans = dict(zip(y.op.axis, found[y], strict=True))
-            for axis in y.op.reduce_axis:
+            for axis in self.depth if y == self.total else ():
                 spans[axis] = _begin(axis, depth.get(axis) or number(axis.extent, y))
             sizes = {axis: span.extent for axis, span in spans.items()}
             for read in reads:
@@ -154,7 +151,20 @@ def work_of(
         own |= new
         todo += new
     ordered = [x for x in reversed(stages) if x in own]
-    return Work(output, total, {x: accesses(x).reads for x in ordered}, whole)
+    depth = () if total is None else tuple(total.op.reduce_axis)
+    return Work(output, total, {x: accesses(x).reads for x in ordered}, whole, depth)
+
+
+def reached(
+    first: te.Tensor, reads: Mapping[te.Tensor, Sequence[Access]]
+) -> dict[te.Tensor, Sequence[Access]]:
+    """Of stages, which come after their readers, those that one of them is made of, and itself."""
+    needed, found = {first}, dict[te.Tensor, Sequence[Access]]()
+    for x, every in reads.items():
+        if x in needed:
+            found[x] = every
+            needed |= {read.tensor for read in every}
+    return found
 
 
 def order_of(box: Box, lane: te.IterVar) -> list[int]:

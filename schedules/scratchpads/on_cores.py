@@ -121,7 +121,10 @@ def walk_parts(
     return blocks[-1]
 
 
-def walk(s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement) -> None:
+def walk(
+    s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement,
+    source: te.Tensor | None = None,
+) -> None:
     """Move through a tensor in the order of the memory of the device, in vectors.
 
     Args:
@@ -129,9 +132,10 @@ def walk(s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Place
         x: what is copied.
         loops: through its dimensions, one for each.
         where: how that memory is laid out.
+        source: what is in that memory, if it is not the tensor itself.
     """
     blocks = [()] * (len(loops) - 2) + list(where.blocks(x.dtype))
-    shape, layout = sizes_of(x), where.whole(x)
+    shape, layout = sizes_of(x), where.whole(x if source is None else source)
 
     def step(dim: int, weight: int) -> int:
         index = [0] * len(shape)

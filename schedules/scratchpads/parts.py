@@ -12,10 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tecomp import CapacityError, te
-from tecomp.schedules.scratchpads.division import Division, divide
-from tecomp.schedules.scratchpads.need import Box, Sizes, Work, bytes_of, is_beside, order_of
-from tecomp.schedules.scratchpads.on_cores import walk_parts
+from tecomp import CapacityError, ScheduleError, accesses, te
+from tecomp.schedules.scratchpads.division import Division, divide, divide_depth
+from tecomp.schedules.scratchpads.need import (
+    Box,
+    Sizes,
+    Work,
+    bytes_of,
+    is_beside,
+    order_of,
+    reached,
+)
+from tecomp.schedules.scratchpads.on_cores import walk, walk_parts
 from tecomp.schedules.scratchpads.placement import Placement, number, sizes_of
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 
@@ -70,6 +78,36 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
         _bring(s, x, w, made, where, loop, part, p)
 
 
+def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
+    """The same for a result that has no part for each core: these share the reduction, too.
+
+    Partial results are in the memory of the device, with an axis for parts of the reduction.
+
+    Raises:
+        ScheduleError: there is a part for each core, or sharing the reduction does not pay, or the
+            same formula is needed for it and after it.
+        CapacityError: there is no room for what a single element is made of.
+    """
+    found = parts_of_depth(w, where)
+    if w.total is None or found is None:
+        raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
+    axis, count = found
+    outer, _ = s[w.total].split(axis, nparts=count)
+    (partial,) = _listed(s.rfactor(w.total, outer))
+    own = reached(partial, {partial: accesses(partial).reads, **w.reads})
+    total = s[w.total].op
+    left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
+    if not own.keys().isdisjoint(left):
+        raise ScheduleError(f"{w.output.name}: a formula is computed for its reduction and after")
+    schedule_parts(s, Work(partial, partial, own, w.whole, partial.op.reduce_axis), where)
+    rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
+    schedule_parts(s, rest, where)
+
+
+def _listed(made: te.Tensor | Sequence[te.Tensor]) -> list[te.Tensor]:
+    return [made] if isinstance(made, te.Tensor) else list(made)
+
+
 def _reduce(
     s: te.Schedule, w: Work, total: te.Tensor, p: Plan, where: Placement, loop: te.IterVar
 ) -> te.IterVar | None:
@@ -107,7 +145,15 @@ def _bring(
             continue
         now = [made if y == w.output else y for y in readers]
         copy = s.cache_read(x, where.scratchpad, now)
-        where.keep(s, copy, stage, place, order_of(box, w.output.op.axis[-1]))
+        order = order_of(box, w.output.op.axis[-1])
+        if order == sorted(order):
+            where.keep(s, copy, stage, place)
+        else:
+            # Read as it lies: what is stored in another order is in the scratchpad.
+            s[copy].set_scope(where.scratchpad)
+            s[copy].transform_layout(where.transposed(copy, order), loops="logical")
+            s[copy].compute_at(s[stage], place)
+            walk(s, copy, s[copy].op.axis, where, x)
         if p.is_doubled:
             s[copy].double_buffer()
 
@@ -123,7 +169,7 @@ def plan(w: Work, where: Placement) -> Plan:
     """
     output = w.output
     shape = sizes_of(output)
-    units = _units(output, where)
+    units = _units(len(shape), output.dtype, where)
     pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
     span = _Span(w, where, units)
     division = divide(pieces, where.target.grid, span.fits)
@@ -147,11 +193,41 @@ def plan(w: Work, where: Placement) -> Plan:
     return Plan(division, core, even, depth, is_doubled, room.copied)
 
 
-def _units(output: te.Tensor, where: Placement) -> tuple[int, ...]:
+def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
+    """The axis of a reduction to share among cores that have no part of the result, and its parts.
+
+    None where that does not pay: partial results are written, and read again. An axis that runs
+    through sticks is cut between them, and not at all if they are padded.
+    """
+    found = None if w.total is None else accesses(w.total)
+    if w.total is None or found is None or found.reducer is None or not found.is_plain:
+        return None
+    lanes = where.lanes(w.total.dtype)
+    cores = _division(sizes_of(w.total), w.total.dtype, where).cores
+    extents = [number(axis.extent, w.total) for axis in w.depth]
+    along = {read.axes[-1] for reads in w.reads.values() for read in reads if read.index}
+    steps = [
+        n if axis not in along else n // lanes if n % lanes == 0 else 1
+        for axis, n in zip(w.depth, extents, strict=True)
+    ]
+    count = divide_depth(steps, where.target.cores // cores)
+    terms, many = prod(extents), prod(count)
+    partial = _division((many, *sizes_of(w.total)), w.total.dtype, where)
+    if partial.cores <= cores or terms // many + many > terms // 2:
+        return None
+    return w.depth[count.index(many)], many
+
+
+def _division(shape: Sequence[int], dtype: str, where: Placement) -> Division:
+    """How a tensor is divided whose parts may be as they like."""
+    units = _units(len(shape), dtype, where)
+    pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
+    return divide(pieces, where.target.grid)
+
+
+def _units(rank: int, dtype: str, where: Placement) -> tuple[int, ...]:
     """What is not cut along each axis: sticks, tiles."""
-    rank = len(output.shape)
-    return tuple([1] * rank + list(where.unit(output.dtype)))[-rank:] if rank > 1 else (
-        where.unit(output.dtype)[1],)
+    return (*[1] * rank, *where.unit(dtype))[-rank:]
 
 
 @dataclass(frozen=True)

@@ -216,26 +216,18 @@ class Placement:
             return Layout.row_major(shape, x.dtype)
         return place if isinstance(place, Layout) else Layout.of(shape, x.dtype, place)
 
-    def keep(
-        self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar,
-        order: Sequence[int] | None = None,
-    ) -> None:
-        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes.
-
-        Args:
-            s: the schedule.
-            x: the tensor.
-            where: what needs it.
-            loop: the loop of that in which it is computed.
-            order: of the dimensions there, the one along the lanes last; as they are if None.
-        """
+    def keep(self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar) -> None:
+        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes."""
         s[x].set_scope(self.scratchpad)
-        dims = order or range(len(x.shape))
-        shape = sizes_of(x)
-        whole = self.layout([shape[dim] for dim in dims], x.dtype)
-        *_, lane = s[x].transform_layout(lambda *i: whole(*(i[dim] for dim in dims)))
+        *_, lane = s[x].transform_layout(self.layout(sizes_of(x), x.dtype))
         s[x].compute_at(s[where], loop)
         s[x].vectorize(lane)
+
+    def transposed(self, x: te.Tensor, order: Sequence[int]) -> Map:
+        """Where a tensor lies in the scratchpad whose dimensions are in another order there."""
+        shape = sizes_of(x)
+        whole = self.layout([shape[dim] for dim in order], x.dtype)
+        return lambda *i: whole(*(i[dim] for dim in order))
 
     def walk(
         self, s: te.Schedule, x: te.Tensor, rows: Sequence[te.IterVar], column: te.IterVar

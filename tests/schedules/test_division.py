@@ -9,9 +9,9 @@ from math import prod
 import pytest
 
 from tecomp import Target, te
-from tecomp.schedules.scratchpads.division import divide, shares_of
+from tecomp.schedules.scratchpads.division import divide, divide_depth, shares_of
 from tecomp.schedules.scratchpads.need import work_of
-from tecomp.schedules.scratchpads.parts import plan
+from tecomp.schedules.scratchpads.parts import parts_of_depth, plan
 from tecomp.schedules.scratchpads.placement import placement_of
 
 CORES = {"core.x": 32}
@@ -77,6 +77,48 @@ def test_spans_of_a_core_are_limited(limit: int, count: tuple[int, int]) -> None
     C = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="C")
 
     assert plan(work_of(C, None, [C], {A}), where).division.count == count
+
+
+@pytest.mark.parametrize(
+    ("pieces", "depth", "parts"),
+    [
+        ((4,), (8,), (8,)),
+        ((4,), (8, 2), (8, 1)),  # one axis alone
+        ((4,), (3, 5), (1, 5)),
+        ((4,), (11,), (1,)),  # even parts alone
+        ((128, 4), (64,), (1,)),  # all cores have a part of the result
+    ],
+)
+def test_cores_that_are_left_share_a_reduction(
+    pieces: tuple[int, ...], depth: tuple[int, ...], parts: tuple[int, ...]
+) -> None:
+    left = CORES["core.x"] // divide(pieces, CORES).cores
+
+    assert divide_depth(depth, left) == parts
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "parts"),
+    [
+        ((4096, 64), 0, 16),  # columns in two sticks
+        ((4, 8192), 1, 32),  # between sticks of the rows
+        ((4, 8190), 1, None),  # whose last stick is padded
+        ((4096, 2048), 0, None),
+        ((4, 2), 0, None),  # does not pay
+    ],
+)
+def test_reductions_are_shared_where_it_pays(
+    shape: tuple[int, int], axis: int, parts: int | None
+) -> None:
+    where = placement_of(Target.load("stick128"))
+    assert where is not None
+    A, k = te.placeholder(shape, name="A"), te.reduce_axis((0, shape[axis]), name="k")
+    C = te.compute(
+        (shape[1 - axis],), lambda i: te.sum(A[k, i] if axis == 0 else A[i, k], axis=k), name="C")
+
+    found = parts_of_depth(work_of(C, C, [C], {A}), where)
+
+    assert found == (None if parts is None else (k, parts))
 
 
 def test_sticks_are_not_cut() -> None:

@@ -184,6 +184,40 @@ def test_values_come_in_while_others_are_in_use() -> None:
     assert re.search(r'\(2, \d+, \d+, 32\), scope="lx"\)\) as A_lx', text)
 
 
+@pytest.mark.parametrize("shape", [(2048, 64), (4, 2048)])
+def test_cores_share_a_reduction(shape: tuple[int, int]) -> None:
+    """With a formula before it, and one after it that reads the same."""
+    target = Target.load("stick128")
+    X = te.placeholder(shape, name="X")
+    long = int(shape[0] < shape[1])
+    n = te.reduce_axis((0, shape[long]), name="n")
+    Z = te.compute(shape, lambda i, j: X[i, j] + 1.0, name="Z")
+    total = te.compute(
+        (shape[1 - long],), lambda i: te.sum(Z[i, n] if long else Z[n, i], axis=n), name="total")
+    C = te.compute(
+        total.shape, lambda i: total[i] * (X[i, 0] if long else X[0, i]), name="C")
+    x = RANDOM.random(shape, np.float32)
+
+    found, report = run(auto(C, target), [X, C], [x], target)
+
+    first = x[:, 0] if long else x[0]
+    np.testing.assert_allclose(found, (x + 1).sum(long) * first, rtol=1e-5)
+    assert len(report.cores) == 32
+
+
+def test_what_lies_across_is_read_in_order() -> None:
+    """Sums of rows: sticks of the device come whole, and are stored across in the scratchpad."""
+    target = Target.load("stick128")
+    _, output, _ = KINDS["rows"]
+    kernel = tecomp.build(auto(output, target), [A, output], target)
+
+    read = kernel.report().of("ddr", "read")
+
+    assert read is not None
+    assert read.transactions is not None
+    assert 64 * 3 <= read.transactions < 64 * 3 + 10  # and the partial results
+
+
 def test_there_is_no_room_for_one_element() -> None:
     A, B = te.placeholder((8, 100), name="A"), te.placeholder((100,), name="B")
     C = te.compute(A.shape, lambda i, j: A[i, j] + B[j], name="C")
