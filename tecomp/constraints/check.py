@@ -247,7 +247,7 @@ def _decided(rule: Rule, each: Computation) -> Iterator[Problem]:
 
 
 _ABOUT_ONE_INPUT = (LaneAccess, LaneReduction, StickDensity)
-_ABOUT_LANES = (*_ABOUT_ONE_INPUT, OperandAlignment, SharedLanes)
+_ABOUT_LANES = (*_ABOUT_ONE_INPUT, OperandAlignment, OperandPadding, SharedLanes)
 _DECIDE: dict[type, Callable[[Any, Computation], Iterator[Problem]]] = {
     LaneAccess: lane_access,
     SharedLanes: shared_lanes,

@@ -156,12 +156,7 @@ class Computation:
 
     def neutral_in(self, layout: Layout) -> float | None:
         """What adds nothing in its reduction and can be stored: the least number for -inf."""
-        if self.neutral is None or layout.storage.holds(self.neutral):
-            return self.neutral
-        stored = layout.storage.nearest(self.neutral)
-        greatest = max_value(layout.dtype)
-        assert isinstance(greatest, Const)
-        return copysign(min(abs(stored), float(greatest.value)), self.neutral)
+        return None if self.neutral is None else storable(self.neutral, layout)
 
     def with_inputs(self, inputs: tuple[Use, ...]) -> Computation:
         """The same with other reads."""
@@ -177,6 +172,16 @@ class Computation:
     def axes(self) -> tuple[IterVar, ...]:
         """Of the result, then those of the reduction."""
         return (*self.op.axis, *self.op.reduce_axis)
+
+
+def storable(value: float, layout: Layout) -> float:
+    """A value, or the nearest that elements of a layout can have: the least number for -inf."""
+    if layout.storage.holds(value):
+        return value
+    stored = layout.storage.nearest(value)
+    greatest = max_value(layout.dtype)
+    assert isinstance(greatest, Const)
+    return copysign(min(abs(stored), float(greatest.value)), value)
 
 
 def computation(

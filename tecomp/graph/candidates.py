@@ -62,15 +62,24 @@ def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]
     return tuple(found)
 
 
-def along(target: Target, shape: Shape, dtype: DType, dim: int) -> Layout:
+def along(
+    target: Target, shape: Shape, dtype: DType, dim: int, *, pads_all: bool = False
+) -> Layout:
     """The layout with a dimension along the lanes.
+
+    Args:
+        target: the machine.
+        shape: of the tensor.
+        dtype: of its elements.
+        dim: the dimension.
+        pads_all: whether all dimensions are padded to whole sticks, whatever the machine does.
 
     Raises:
         LayoutError: the machine does not store the type.
     """
     order = [*(k for k in range(len(shape)) if k != dim), dim]
     if _has_stick_layouts(target, dtype):
-        return _sticks(target, shape, dtype, order)
+        return _sticks(target, shape, dtype, order, pads_all=pads_all)
     if target.stick is not None:
         return _rows_of(max(target.stick.bytes // dtype.bytes, 1), shape, dtype, order)
     if target.tile is not None:
@@ -94,10 +103,12 @@ def _rows_of(lanes: int, shape: Shape, dtype: DType, order: Sequence[int]) -> La
     return Layout.of(shape, dtype, IndexMap(axes, results))
 
 
-def _sticks(target: Target, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
+def _sticks(
+    target: Target, shape: Shape, dtype: DType, order: Sequence[int], *, pads_all: bool = False
+) -> Layout:
     """Sticks of the last dimension of an order; others are padded where the machine pads all."""
     lanes = StickLayout.for_target(target, (), dtype).elems_in_stick
-    pads_all = target.stick is not None and target.stick.padding == "all"
+    pads_all |= target.stick is not None and target.stick.padding == "all"
     padded = [
         round_up(extent, lanes) if dim == order[-1] or (pads_all and extent != 1) else extent
         for dim, extent in enumerate(shape)

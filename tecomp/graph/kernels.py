@@ -25,6 +25,13 @@ from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 
 
+def _device(target: Target) -> str:
+    """The memory that links from the host lead to, or else that of the host."""
+    of_host = [m.name for m in target.memories.values() if m.scope == "host"]
+    filled = [link.to for link in target.links.values() if link.from_ in of_host]
+    return [*filled, "global"][0]
+
+
 @dataclass(frozen=True, slots=True)
 class Folded:
     """What a kernel takes that follows from constants: a copy of weights in the order of tiles.
@@ -135,7 +142,14 @@ class Kernels:
     def _place(self, x: Tensor) -> Layout | IndexMap:
         """Where a value is: what the caller passes in the memory that its layout names."""
         if x in self.stored:
-            return self.stored[x].index_map
+            layout = self.stored[x]
+            if layout.pad_value is None:
+                return layout.index_map
+            # Values are in the types of the host, those in padding too.
+            return Layout.of(
+                layout.shape, x.dtype, layout.index_map, pad_value=layout.pad_value,
+                memory=_device(self.target),
+            )
         return plain_layout(x) if self._is_outside(x) else plain_layout(x).index_map
 
     def _part(self, build: Build) -> Part:

@@ -11,7 +11,8 @@ of that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import inf
@@ -34,6 +35,7 @@ from tecomp.graph.candidates import (
 )
 from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.memory import plain_layout
+from tecomp.graph.paddings import asked_paddings, is_padded_anyway, with_paddings
 from tecomp.graph.refusals import refusal
 from tecomp.graph.ways import (
     Machine,
@@ -43,6 +45,7 @@ from tecomp.graph.ways import (
     elements_of,
     is_opaque,
     is_same_place,
+    places_written,
     runs_along,
     seen,
     slots_of,
@@ -65,7 +68,8 @@ class Copy:
         source: the layout that it is made in.
         layout: the one of the copy.
         readers: the operations that read the copy.
-        elements: that are moved; none of what is known when the program is compiled.
+        elements: that are moved, or places of padding that are filled; none of what is known when
+            the program is compiled.
     """
 
     tensor: Tensor
@@ -75,8 +79,15 @@ class Copy:
     elements: int
 
     @property
+    def is_fill(self) -> bool:
+        """Whether elements stay where they are, and only padding is written."""
+        return self.source.index_map.formula == self.layout.index_map.formula
+
+    @property
     def nbytes(self) -> int:
         """Bytes that it writes, padding included; none of what is known before."""
+        if self.is_fill:
+            return self.elements * self.layout.nbytes // max(self.layout.num_places, 1)
         return self.layout.nbytes if self.elements else 0
 
 
@@ -231,6 +242,7 @@ class _Problem:
         copying: those that bring a value to a layout that was asked for.
         wanted: the layouts of which values have to have one.
         soft: hints about values, by these.
+        paddings: what readers ask to be in the padding of values.
         readers: how many slots of operations read a value.
     """
 
@@ -243,6 +255,7 @@ class _Problem:
     copying: set[Operation]
     wanted: Mapping[Tensor, tuple[Layout, ...]]
     soft: Mapping[Tensor, Sequence[Hint]]
+    paddings: Mapping[Tensor, AbstractSet[float]]
     readers: Mapping[Tensor, int]
 
     @cached_property
@@ -254,6 +267,8 @@ class _Problem:
     def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
         """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
         found = dict.fromkeys((*own, *_known(tensor, self.machine)))
+        values = sorted(self.paddings.get(tensor, ()))
+        found = dict.fromkeys(with_paddings(tuple(found), values, self.machine.target))
         if any(op in self.opaque for op in self.graph.readers.get(tensor.op, ())):
             found.setdefault(plain_layout(tensor))
         return tuple(found)
@@ -457,11 +472,18 @@ def _problem(
     soft: dict[Tensor, list[Hint]] = {}
     for each in hints:
         soft.setdefault(graph.origins.get(each.tensor, each.tensor), []).append(each)
-    problem = _Problem(graph, machine, values, slots, opaque, {}, set(), wanted, soft, readers)
+    views = {op: view_of(op) for op in graph.operations if op not in opaque}
+    shown = {op: load for op, load in views.items() if load is not None}
+    paddings = asked_paddings(
+        [op for op in graph.operations if op not in opaque], shown, machine.target
+    )
+    problem = _Problem(
+        graph, machine, values, slots, opaque, {}, set(), wanted, soft, paddings, readers
+    )
     for x in (*graph.inputs, *graph.constants):
         is_known = x in graph.constants
-        full = [each for each in _known(x, machine) if not is_one_to_a_row(each)]
-        own = wanted.get(x, tuple(full))
+        full = tuple(each for each in _known(x, machine) if not is_one_to_a_row(each))
+        own = wanted.get(x) or problem.seats(x, full)
         is_free = is_known or x in wanted or x in soft
         values[x] = problem.value(x, own, range(len(own) if is_free else 1), is_known=is_known)
     for op in graph.operations:
@@ -483,7 +505,7 @@ def _add(problem: _Problem, op: Operation) -> None:
         problem.ways[op] = ways
         return
     for x in op.outputs:
-        known = problem.wanted.get(x, _known(x, machine))
+        known = problem.wanted[x] if x in problem.wanted else problem.seats(x, ())
         if op in problem.opaque:
             known = (plain_layout(x),)
         values[x] = problem.value(x, known, range(len(known)), is_known=is_known)
@@ -502,7 +524,7 @@ def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way,
     fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
     shown = view_of(op)
     if shown is None:
-        return tuple(fit)
+        return tuple(replace(way, cost=_filled(op, way, problem)) for way in fit)
     problem.copying.add(op)
     source, result = problem.values[shown.tensor], problem.values[op.output(0)]
     priced = []
@@ -513,6 +535,18 @@ def _priced(op: Operation, ways: Sequence[Way], problem: _Problem) -> tuple[Way,
         cost = 0.0 if is_free else float(elements_of(op.output(0)))
         priced.append(Way(way.outs, way.inputs, cost))
     return tuple(priced)
+
+
+def _filled(op: Operation, way: Way, problem: _Problem) -> float:
+    """Places of padding that an operation has to fill, as they do not come out right anyway."""
+    out = problem.values[op.output(0)].seats[way.outs[0]]
+    if not isinstance(out, Layout) or out.pad_value is None:
+        return 0.0
+    seats = {
+        slot.tensor: problem.values[slot.tensor].seats[n]
+        for slot, n in zip(problem.slots[op], way.inputs, strict=True)
+    }
+    return 0.0 if is_padded_anyway(op, out, seats) else float(out.padding_count)
 
 
 def _shown(
@@ -734,7 +768,7 @@ def _copies(
         source, layout = value.seats[state.made], value.seats[number]
         assert isinstance(layout, Layout)
         held = source.layout if isinstance(source, View) else source
-        moved = 0 if value.is_known else elements_of(tensor)
+        moved = 0 if value.is_known else places_written(source, layout)
         yield Copy(tensor, held, layout, readers, moved)
 
 

@@ -211,9 +211,24 @@ class Machine:
             assert isinstance(after, Tensor)
             assert isinstance(after.op, ComputeOp)
             ways = self._ways(after.op, [Slot(before)], {after: results, before: sources})
-            cost = float(elements_of(tensor))
-            self.moved[key] = {(way.inputs[0], way.outs[0]): cost for way in ways}
+            self.moved[key] = {
+                (way.inputs[0], way.outs[0]): float(
+                    places_written(sources[way.inputs[0]], results[way.outs[0]])
+                )
+                for way in ways
+            }
         return self.moved[key]
+
+
+def places_written(source: Seat, result: Layout) -> int:
+    """The places that a copy writes: padding too if it is to hold something.
+
+    Where elements stay where they are, padding is all that is written.
+    """
+    padding = 0 if result.pad_value is None else result.padding_count
+    if isinstance(source, Layout) and source.index_map.formula == result.index_map.formula:
+        return padding
+    return result.num_elements + padding
 
 
 def _combinations(

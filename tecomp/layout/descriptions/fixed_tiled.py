@@ -51,6 +51,11 @@ class FixedTiledLayout:
             "make one, such as StickLayout(size, dtype)", LayoutError,
         )
 
+    @property
+    def padding(self) -> float | None:
+        """What places without an element hold; None if that is not defined."""
+        return self.device_layout.pad_value
+
     def __str__(self) -> str:
         device = self.device_layout
         text = repr(device) if type(device) is not Layout else f"Layout({device.index_map})"

@@ -1,0 +1,126 @@
+"""Padding of values: undefined until a reader asks, filled where a set says so, and in kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import StickLayout, Target, te
+from tecomp.errors import LayoutError
+from tecomp.graph.dag import graph_of
+from tecomp.graph.layouts import Layouts, choose_layouts
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.rules import OperandPadding
+
+HALF, ROWS, DEPTH, COLUMNS = "float16", 70, 72, 40
+STICK = Target.load("stick128")
+FILL = 128 * 64 - DEPTH * COLUMNS
+"""Places without an element in sticks of the factor on the right."""
+
+
+def product_of(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+    k = te.reduce_axis((0, w.shape[0]), name="k")
+    return te.compute(
+        (x.shape[0], w.shape[1]), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="Y"
+    )
+
+
+def factors(depth: int = DEPTH) -> tuple[te.Tensor, te.Tensor]:
+    X = te.placeholder((ROWS, depth), HALF, name="X")
+    return X, te.placeholder((depth, COLUMNS), HALF, name="W")
+
+
+def exp(x: te.Tensor) -> te.Tensor:
+    return te.compute(x.shape, lambda i, j: te.exp(x[i, j]), name="E")
+
+
+def relu(x: te.Tensor) -> te.Tensor:
+    return te.compute(x.shape, lambda i, j: te.max(x[i, j], te.const(0, HALF)), name="R")
+
+
+def chosen(output: te.Tensor, inputs: list[te.Tensor], **more: Any) -> Layouts:
+    target = more.pop("target", STICK)
+    return choose_layouts(graph_of([output], inputs, []), target, more.pop("given", {}), **more)
+
+
+def test_what_comes_with_nothing_known_in_its_padding_is_filled() -> None:
+    X, W = factors()
+    found = chosen(product_of(X, W), [X, W])
+    (fill,) = found.relayouts
+
+    assert (fill.tensor, fill.is_fill, fill.elements) == (W, True, FILL)
+    assert fill.layout.pad_value == 0.0
+    assert fill.nbytes == FILL * 2
+    assert (found[X].padding, found[W].padding) == (None, None)
+    assert found.certificate.cost == found.certificate.lower_bound == FILL
+
+
+def test_what_comes_filled_is_not() -> None:
+    X, W = factors()
+    zeros = StickLayout((128, 64), HALF, [0, 1], size=(DEPTH, COLUMNS), pad_value=0)
+    found = chosen(product_of(X, W), [X, W], given={W: zeros})
+
+    assert (found.certificate.cost, found.relayouts) == (0, ())
+
+
+def test_no_padding_along_the_sum_needs_no_fill() -> None:
+    """Sets say so: 128 rows are whole sticks, whatever is padded beside them."""
+    X, W = factors(128)
+
+    assert chosen(product_of(X, W), [X, W]).certificate.cost in (0, 128 * (64 - COLUMNS))
+
+
+def test_what_makes_a_value_fills_it() -> None:
+    X, W = factors()
+    E = exp(W)
+    found = chosen(product_of(X, E), [X, W])
+
+    assert (found.relayouts, found[E].padding, found.certificate.cost) == ((), 0.0, FILL)
+
+
+def test_zeros_that_follow_from_zeros() -> None:
+    """`relu(0)` is 0, and `exp(0)` is not."""
+    X, W = factors()
+    zeros = StickLayout((128, 64), HALF, [0, 1], size=(DEPTH, COLUMNS), pad_value=0)
+    R, E = relu(W), exp(W)
+
+    for output, cost in ((product_of(X, R), 0), (product_of(X, E), FILL)):
+        assert chosen(output, [X, W], given={W: zeros}).certificate.cost == cost
+
+
+def test_the_least_number_for_a_greatest_one() -> None:
+    """A machine whose reductions walk over padding as well."""
+    rule = OperandPadding("operand_padding", "reduction", ("inputs",), "reduced", "neutral", "test")
+    target = replace(STICK, rules=(*STICK.rules, rule))
+    X, _ = factors()
+    k = te.reduce_axis((0, DEPTH), name="k")
+    M = te.compute((ROWS,), lambda i: te.max(X[i, k], axis=k), name="M")
+    (fill,) = chosen(M, [X], target=target).relayouts
+
+    assert (fill.is_fill, fill.layout.pad_value) == (True, -65504.0)
+    with pytest.raises(LayoutError, match=r"holds nothing known, and has to hold -65504\.0"):
+        chosen(M, [X], target=target, relayouts=False)
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+def test_kernels_write_it(machine: str) -> None:
+    X, W = factors()
+    program = tecomp.compile(product_of(X, exp(W)), [X, W], machine)
+    (maker,) = (call for call in program.kernels if call.group.result.name == "E")
+    (made,) = maker.group.result.outputs
+    layout = program.details.stored[made]
+    (read,) = maker.group.operations[0].input_tensors
+    source = Layout.of((DEPTH, COLUMNS), HALF, program.details.stored[read].index_map)
+    plain = Layout.of((DEPTH, COLUMNS), HALF, layout.index_map, pad_value=0)
+    w = np.random.default_rng(0).standard_normal((DEPTH, COLUMNS)).astype(HALF)
+    out = np.full(layout.num_places, np.nan, HALF)
+    tecomp.evaluate(maker.part.lowered.final, [source.pack(w).reshape(-1), out])
+
+    np.testing.assert_allclose(
+        out.reshape(layout.physical_shape), plain.pack(np.exp(w)).reshape(layout.physical_shape),
+        rtol=1e-2,
+    )
