@@ -95,9 +95,9 @@ def _rows(buffer: Buffer) -> Rows:
     return Rows(prod(outer), row * buffer.dtype.bytes)
 
 
-def part_of(build: Build) -> Part:
-    """A kernel up to its LLVM IR."""
-    lowered = build.lowered()
+def part_of(build: Build, lowered: Lowered | None = None) -> Part:
+    """A kernel up to its LLVM IR, of its function after each pass if that is known."""
+    lowered = build.lowered() if lowered is None else lowered
     return Part(build, lowered, module_text(lowered.final, build.options))
 
 

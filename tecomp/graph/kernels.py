@@ -16,11 +16,13 @@ from tecomp.driver.parts import Part, part_of
 from tecomp.driver.scheduler import scheduled
 from tecomp.graph.constants import fold
 from tecomp.graph.groups import Group, border_of
+from tecomp.graph.in_place import written_over
 from tecomp.graph.keys import definition_key
 from tecomp.graph.memory import plain_layout
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
 from tecomp.layout.descriptions.layout import Layout
+from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 
@@ -60,11 +62,13 @@ class GroupKernel:
         part: its code.
         reads: the positions, among what a group reads, of what it takes.
         folded: what follows from constants alone, which it takes then.
+        over: the position of what its result is written over, which is then not passed.
     """
 
     part: Part
     reads: tuple[int, ...]
     folded: tuple[Folded, ...]
+    over: int | None = None
 
     def packed(self, group: Group) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
         """What is made of the constants of a group, by the first that each follows from."""
@@ -90,12 +94,16 @@ class Kernels:
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
-    def of(self, group: Group, constants: Container[Tensor]) -> GroupKernel:
+    def of(
+        self, group: Group, constants: Container[Tensor], over: Sequence[int] = ()
+    ) -> GroupKernel:
         """The kernel of a group, the same for all that are alike.
 
         Args:
             group: what it computes.
             constants: what is the same in every call of it.
+            over: the positions of what its result may be written over; on a processor it is, if
+                each element is read just before it is stored.
         """
         border = border_of(group)
         if self.target.core is None:
@@ -110,12 +118,24 @@ class Kernels:
         if key in self._known and self._known[key].part.has_places:
             # An error at run time says where the user wrote what fails.
             key = folding + definition_key(group.operations, border, with_places=True)
+        for position in over if self.target.core is not None else ():
+            found = self._of(f"{position} {key}", group, border, constants, position)
+            if found.over is not None:
+                return found
+            self._known.setdefault(key, found)
+        return self._of(key, group, border, constants)
+
+    def _of(
+        self, key: str, group: Group, border: Sequence[Tensor], constants: Container[Tensor],
+        over: int | None = None,
+    ) -> GroupKernel:
         if key not in self._known:
-            self._known[key] = self._made(group, border, constants)
+            self._known[key] = self._made(group, border, constants, over)
         return self._known[key]
 
     def _made(
-        self, group: Group, border: Sequence[Tensor], constants: Container[Tensor]
+        self, group: Group, border: Sequence[Tensor], constants: Container[Tensor],
+        over: int | None,
     ) -> GroupKernel:
         own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
         moved = rebuilt(group.operations, own)
@@ -131,9 +151,15 @@ class Kernels:
         args = [*own.values(), *results]
         asked = Build(schedule, args, group.result.name, self.target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])
-        folded = tuple(Folded(self._part(build), sources) for build, sources in folds)
+        folded = tuple(Folded(self._part(self._named(x)), sources) for x, sources in folds)
+        asked = self._named(asked)
         reads = tuple(k for k, x in enumerate(own.values()) if x in asked.args)
-        return GroupKernel(self._part(asked), reads, folded)
+        lowered = asked.lowered()
+        merged = written_over(lowered, reads.index(over)) if over in reads else None
+        if merged is None:
+            return GroupKernel(self._part(asked, lowered), reads, folded)
+        reads = tuple(k for k in reads if k != over)
+        return GroupKernel(self._part(asked, merged), reads, folded, over)
 
     def _is_outside(self, x: Tensor) -> bool:
         """Whether a value is in the memory of a host that the machine has beside its own."""
@@ -152,9 +178,11 @@ class Kernels:
             )
         return plain_layout(x) if self._is_outside(x) else plain_layout(x).index_map
 
-    def _part(self, build: Build) -> Part:
+    def _named(self, build: Build) -> Build:
         # The names of the functions of one program differ; those of tensors are any text.
-        name = identifier(f"{build.name}_{next(self._number)}")
-        part = part_of(replace(build, name=name))
+        return replace(build, name=identifier(f"{build.name}_{next(self._number)}"))
+
+    def _part(self, build: Build, lowered: Lowered | None = None) -> Part:
+        part = part_of(build, lowered)
         self.begin(part.module)
         return part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
 
@@ -65,25 +65,32 @@ def plan_memory(
     lifetimes: Mapping[Tensor, tuple[int, int]],
     alignment: int,
     stored: Mapping[Tensor, Layout] = MappingProxyType({}),
+    over: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> Plan:
     """Offsets of values, no two of which share a byte while both are needed.
 
     Args:
-        lifetimes: of each value the first and the last kernel that needs it.
+        lifetimes: of each value the first and the last kernel that needs it, as they are made.
         alignment: bytes that each offset is a multiple of.
         stored: the layouts of those that are not in the order of NumPy.
+        over: what values are written over, each of the same size and for the last time needed
+            then.
     """
-    spans = [
-        Span(round_up(max(bytes_of(tensor, stored), 1), alignment), alignment, first, last)
-        for tensor, (first, last) in lifetimes.items()
-    ]
+    homes: dict[Tensor, Tensor] = {}
+    spans: dict[Tensor, Span] = {}
+    for tensor, (first, last) in lifetimes.items():
+        home = homes[tensor] = homes[over[tensor]] if tensor in over else tensor
+        size = round_up(max(bytes_of(tensor, stored), 1), alignment)
+        span = spans.get(home, Span(size, alignment, first, last))
+        spans[home] = replace(span, last=max(span.last, last))
+    places = dict(zip(spans, places_of([*spans.values()]), strict=True))
     values = [
-        Value(tensor, span.bytes, span.first, span.last, offset)
-        for tensor, span, offset in zip(lifetimes, spans, places_of(spans), strict=True)
+        Value(tensor, spans[homes[tensor]].bytes, first, last, places[homes[tensor]])
+        for tensor, (first, last) in lifetimes.items()
     ]
     values.sort(key=lambda value: (value.offset, value.first))
     total = max((value.offset + value.bytes for value in values), default=0)
-    return Plan(tuple(values), total, most_at_once(spans))
+    return Plan(tuple(values), total, most_at_once([*spans.values()]))
 
 
 def bytes_of(tensor: Tensor, stored: Mapping[Tensor, Layout] = MappingProxyType({})) -> int:

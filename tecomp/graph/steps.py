@@ -16,7 +16,8 @@ from tecomp.graph.capacity import check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.details import Details
-from tecomp.graph.groups import Group, groups_of
+from tecomp.graph.groups import Group, border_of, groups_of
+from tecomp.graph.in_place import candidates
 from tecomp.graph.kernels import GroupKernel, Kernels
 from tecomp.graph.laid import laid
 from tecomp.graph.layouts import Layouts, choose_layouts
@@ -30,7 +31,8 @@ def details_of(asked: Asked) -> Details:
     """What a program is made of, without its machine code."""
     outline = _outline(asked)
     kernels = Kernels(asked.target, lambda _: None, outline.stored, outline.passed)
-    return _details(outline, [kernels.of(group, outline.known) for group in outline.groups])
+    found = [kernels.of(group, outline.known, outline.over(group)) for group in outline.groups]
+    return _details(outline, found, _plan(asked, outline, _written_over(outline, found)))
 
 
 def layouts_of(asked: Asked) -> Layouts:
@@ -49,7 +51,7 @@ class _Outline:
         graph: the operations.
         groups: those that become a kernel each, in the order in which they run.
         known: what follows from constants alone, and is computed once.
-        plan: where the values between kernels are.
+        lifetimes: of each value between kernels the first and the last kernel that needs it.
         apart: the copies between layouts.
         layouts: of all values, if the machine cares.
         stored: the layouts of those in memory that are not in the order of NumPy.
@@ -58,7 +60,7 @@ class _Outline:
     graph: Graph
     groups: tuple[Group, ...]
     known: frozenset[Tensor]
-    plan: Plan
+    lifetimes: Mapping[Tensor, tuple[int, int]]
     apart: frozenset[Operation]
     layouts: Layouts | None
     stored: Mapping[Tensor, Layout]
@@ -67,6 +69,11 @@ class _Outline:
     def passed(self) -> frozenset[Tensor]:
         """What the caller passes."""
         return frozenset((*self.graph.inputs, *self.graph.outputs, *self.graph.constants))
+
+    def over(self, group: Group) -> tuple[int, ...]:
+        """The positions of what the result of a group may be written over."""
+        made = self.lifetimes.get(group.result.output(0))
+        return candidates(group, made[0], self.lifetimes) if made else ()
 
     def runs_once(self, group: Group) -> bool:
         """Whether a group is computed when constants are laid out."""
@@ -87,12 +94,38 @@ def _outline(asked: Asked) -> _Outline:
     known = known_once(graph, groups)
     each = [group for group in groups if not known.issuperset(group.result.outputs)]
     lifetimes = lifetimes_of(graph, each)
-    plan = plan_memory(lifetimes, ALIGNMENT, stored)
-    memory = asked.target.memories.get("global")
+    outline = _Outline(graph, groups, known, lifetimes, apart, layouts, stored)
+    # Whatever is written over what: then it does not fit in any case.
+    least = {
+        group.result.output(0): border_of(group)[position]
+        for group in each for position in outline.over(group)[:1]
+    }
+    _plan(asked, outline, least)
+    return outline
+
+
+def _written_over(
+    outline: _Outline, kernels: Sequence[GroupKernel]
+) -> dict[Tensor, Tensor]:
+    """The values that kernels write over others, with those."""
+    return {
+        group.result.output(0): border_of(group)[kernel.over]
+        for group, kernel in zip(outline.groups, kernels, strict=True) if kernel.over is not None
+    }
+
+
+def _plan(asked: Asked, outline: _Outline, over: Mapping[Tensor, Tensor]) -> Plan:
+    """Where the values between kernels are, those in one place that are written over each other.
+
+    Raises:
+        CapacityError: the machine has too little memory.
+    """
+    plan = plan_memory(outline.lifetimes, ALIGNMENT, outline.stored, over)
+    memory, graph = asked.target.memories.get("global"), outline.graph
     if memory is not None:
         passed = (*graph.inputs, *graph.outputs, *graph.constants)
-        check_fits(asked.name, memory, passed, lifetimes, plan, stored)
-    return _Outline(graph, groups, known, plan, apart, layouts, stored)
+        check_fits(asked.name, memory, passed, outline.lifetimes, plan, outline.stored)
+    return plan
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:
@@ -102,15 +135,16 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
     with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
         kernels = Kernels(asked.target, made.add, outline.stored, outline.passed)
         for group in outline.groups:
-            found.append(kernels.of(group, outline.known))
+            found.append(kernels.of(group, outline.known, outline.over(group)))
             shown.step()
+        plan = _plan(asked, outline, _written_over(outline, found))
         pairs = list(zip(outline.groups, found, strict=True))
-        native = native_of(asked.name, outline.graph, pairs, outline.known, outline.plan, made,
+        native = native_of(asked.name, outline.graph, pairs, outline.known, plan, made,
                            outline.stored)
-    return native, _details(outline, found)
+    return native, _details(outline, found, plan)
 
 
-def _details(outline: _Outline, kernels: Sequence[GroupKernel]) -> Details:
+def _details(outline: _Outline, kernels: Sequence[GroupKernel], plan: Plan) -> Details:
     pairs = zip(outline.groups, kernels, strict=True)
     calls = [
         Call(group, kernel.part, kernel.packed(group), group.result in outline.apart)
@@ -119,5 +153,5 @@ def _details(outline: _Outline, kernels: Sequence[GroupKernel]) -> Details:
     ]
     graph = outline.graph
     return Details(
-        graph.inputs, graph.outputs, tuple(calls), outline.plan, outline.layouts, outline.stored
+        graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tecomp
+from tecomp import te
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.graph.definitions import definitions_from, definitions_text
 from tecomp.graph.groups import border_of
 from tecomp.graph.memory import bytes_of
 from tecomp.graph.program import Program
 from tests.strategies.graphs import draw_program
+
+Values = dict[te.Tensor, np.ndarray[Any, np.dtype[np.float32]]]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -53,3 +58,38 @@ def test_definitions_come_back_from_text(seed: int) -> None:
 
     assert [str(x.op) for x in found] == [str(x.op) for x in outputs]
     assert definitions_text((found, target)) == text
+
+
+def _squares(seed: int) -> tuple[te.Tensor, list[te.Tensor], te.Tensor, Values]:
+    """A program of square matrices, where sums of products often are the last to read them."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.choice([5, 24, 33]))
+    X, W = (te.placeholder((size, size), name=name) for name in "XW")
+    values: Values = {x: rng.uniform(-1, 1, (size, size)).astype("float32") for x in (X, W)}
+    for number in range(4 + seed % 3):
+        made = [x for x in values if x != W]
+        a, b = made[-1], made[-2 if len(made) > 1 and rng.integers(5) else -1]
+        k = te.reduce_axis((0, size), name="k")
+        P = te.compute(
+            (size, size), lambda i, j, a=a, k=k: te.sum(a[i, k] * W[k, j], axis=k), name=f"P{number}"
+        )
+        is_turned = rng.integers(3) == 0
+        R = te.compute(
+            (size, size), lambda i, j, b=b, P=P, is_turned=is_turned:
+            te.tanh(P[i, j]) + (b[j, i] if is_turned else b[i, j]) * 0.5, name=f"R{number}",
+        )
+        value = values[b].T if is_turned else values[b]
+        values[R] = np.tanh(values[a] @ values[W]) + value * np.float32(0.5)
+    return X, [W], list(values)[-1], values
+
+
+def test_what_is_written_over_was_read_before() -> None:
+    count = 0
+    for seed in range(10):
+        X, constants, Y, values = _squares(seed)
+        program = tecomp.compile(Y, [X], constants={x: values[x] for x in constants})
+
+        np.testing.assert_allclose(program(values[X]), values[Y], rtol=1e-3, atol=1e-3)
+        _watch(program)
+        count += sum("in_place" in call.part.lowered.functions for call in program.kernels)
+    assert count >= 5

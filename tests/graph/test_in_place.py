@@ -1,0 +1,138 @@
+"""Values that are written over others: where no element is read after it was stored, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.graph.in_place import written_over
+from tecomp.graph.program import Program
+from tecomp.ir.interpreter.evaluate import evaluate
+from tests.graph.test_compile import SIZE, arrays, product_of
+
+Formula = Callable[[te.Tensor, te.Tensor], te.Tensor]
+
+
+def around(formula: Formula) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """`X @ X`, a formula of that and of its product, and what follows; the three values."""
+    X = te.placeholder((SIZE, SIZE), name="X")
+    P = product_of(X, X, "P")
+    R = formula(P, product_of(P, X, "Q"))
+    return P, R, product_of(R, R, "S")
+
+
+def compiled(formula: Formula) -> tuple[Program, dict[str, int]]:
+    """The program, and where its values are."""
+    P, _, S = around(formula)
+    (X,) = P.op.input_tensors
+    program: Program = tecomp.compile(S, [X])
+    return program, {value.tensor.name: value.offset for value in program.memory.values}
+
+
+def pointwise(body: Callable[..., te.Expr]) -> Formula:
+    return lambda P, Q: te.compute(
+        P.shape, lambda i, j: body(lambda *at: P[at], lambda *at: Q[at], i, j), name="R"
+    )
+
+
+def test_a_residual_is_written_over_what_it_reads() -> None:
+    """The product is computed with the sum: it reads what is written over row by row, before."""
+    X = te.placeholder((SIZE, SIZE), name="X")
+    P, V = product_of(X, X, "P"), te.placeholder((SIZE, SIZE), name="V")
+    Q = product_of(X, V, "Q")
+    R = te.compute(P.shape, lambda i, j: P[i, j] + te.max(Q[i, j], 0.0), name="R")
+    program = tecomp.compile(product_of(R, R, "S"), [X, V])
+    x, v = arrays((SIZE, SIZE), (SIZE, SIZE))
+    offsets = {value.tensor.name: value.offset for value in program.memory.values}
+    r = x @ x + np.maximum(x @ v, 0)
+
+    assert [call.group.result.name for call in program.kernels] == ["P", "R", "S"]
+    assert offsets == {"P": 0, "R": 0}
+    assert program.memory.bytes == program.memory.lower_bound == 4 * SIZE * SIZE
+    np.testing.assert_allclose(program(x, v), r @ r, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("body", "by_numpy"),
+    [
+        (lambda P, Q, i, j: P(i, j) + Q(j, i), lambda p, q: p + q.T),
+        (lambda P, Q, i, j: P(j, i) + Q(j, i), lambda p, q: p.T + q.T),
+        (
+            lambda P, Q, i, j: P(i, j) + P(SIZE - 1 - i, j) + Q(j, i),
+            lambda p, q: p + p[::-1] + q.T,
+        ),
+        (
+            lambda P, Q, i, j: te.if_then_else(i < 5, P(i, j), 1.0) * Q(j, i),
+            lambda p, q: np.where(np.arange(SIZE)[:, None] < 5, p, 1) * q.T,
+        ),
+    ],
+)
+def test_formulas(
+    body: Callable[..., te.Expr], by_numpy: Callable[..., np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
+) -> None:
+    program, _ = compiled(pointwise(body))
+    (x,) = arrays((SIZE, SIZE))
+    p = x @ x
+    r = by_numpy(p, p @ x)
+
+    np.testing.assert_allclose(program(x), r @ r, rtol=1e-3, atol=1e-4)
+
+
+def kernel(tail: str, bound: int = 40) -> tuple[te.Schedule, list[te.Tensor]]:
+    """A formula whose rows are cut into parts of 16."""
+    A = te.placeholder((3, bound), name="A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0 + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(s[B].op.axis[1], factor=16, tail=tail)
+    s[B].vectorize(inner)
+    return s, [A, B]
+
+
+def test_each_element_is_stored_once() -> None:
+    lowered = tecomp.lower_all(*kernel("guard"))
+    merged = written_over(lowered, 0)
+    assert merged is not None
+
+    (b,) = arrays((3, 40))
+    expected = b * 2 + 1
+    evaluate(merged.final, [b.reshape(-1)])
+    np.testing.assert_allclose(b, expected)
+
+
+def test_elements_that_are_stored_twice_are_not_read_again() -> None:
+    """The last part begins earlier, and would read what the one before it has stored."""
+    assert written_over(tecomp.lower_all(*kernel("shift_inwards")), 0) is None
+
+
+def test_what_is_computed_twice_is_not_read_again() -> None:
+    A = te.placeholder((40,), name="A")
+    B = te.compute((40,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((38,), lambda i: B[i] + B[i + 1] + B[i + 2], name="C")
+    D = te.compute((40,), lambda i: A[i] * 2.0, name="D")
+    s = te.create_schedule([C.op, D.op])
+    outer, _ = s[C].split(s[C].op.axis[0], factor=4)
+    s[B].compute_at(s[C], outer)
+
+    assert written_over(tecomp.lower_all(s, [A, C, D]), 0) is None
+
+
+def test_kernels_that_write_over_and_others_are_not_the_same() -> None:
+    """One result is for the caller, whose array is another one than that of what is read."""
+    X = te.placeholder((SIZE, SIZE), name="X")
+    values = [X]
+    for number in range(3):
+        P = product_of(values[-1], values[-1], f"P{number}")
+        values.append(te.compute(
+            P.shape, lambda i, j, P=P, x=values[-1]: P[i, j] * 0.1 + x[j, i], name=f"R{number}"
+        ))
+    program = tecomp.compile(values[-1], [X])
+    (x,) = arrays((SIZE, SIZE))
+    found = program(x)
+    for _ in range(3):
+        x = x @ x * 0.1 + x.T
+
+    np.testing.assert_allclose(found, x, rtol=1e-3, atol=1e-4)
