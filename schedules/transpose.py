@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from itertools import pairwise
 
-from tecomp import Target, te
+from tecomp import Target, moves, te
 from tecomp.schedules.structure.chains import Moved, inline_chain, reads_of_chain, run_length
 from tecomp.schedules.structure.stages import is_result
-from tecomp.schedules.tiling.moves import FAR, Dim, moves_of, schedule_moves
 from tecomp.schedules.tiling.streams import stream, stream_large
 from tecomp.schedules.tiling.tiles import core_of, width_of
 
@@ -94,27 +93,33 @@ def formula_at_root(
         core = core_of(target)
         axes, dims = _taken_together(s[output], _dims(output, read), _neighbours(output, apart))
         widths = te.const(0, read.tensor.dtype).dtype.bytes, width_of(output)
-        schedule_moves(s[output], axes, moves_of(dims, widths, core.vector_bytes), core.count)
+        walk = moves.moves_of(dims, widths, core.vector_bytes)
+        moves.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
         stream(s, output, target, run_length(output, apart), apart)
         if is_result(s, output):
             stream_large(s, output, target)
 
 
-def _dims(output: te.Tensor, read: Moved) -> list[Dim]:
+def _dims(output: te.Tensor, read: Moved) -> list[moves.Dim]:
     """How far a step along each axis of the result goes, in what is read and in the result."""
     sources = dict(zip(read.dims, _steps(read.tensor.shape), strict=True))
+    results = zip(map(_count, output.shape), _steps(output.shape), strict=True)
     return [
-        Dim(max(extent, 1) if isinstance(extent, int) else FAR, sources.get(axis, 0), step)
-        for axis, (extent, step) in enumerate(zip(output.shape, _steps(output.shape), strict=True))
+        moves.Dim(count, sources.get(axis, 0), step) for axis, (count, step) in enumerate(results)
     ]
+
+
+def _count(extent: te.Expr | int) -> int:
+    """An extent as a number, which is large where it is not known."""
+    return max(extent, 1) if isinstance(extent, int) else moves.FAR
 
 
 def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
     """Elements between neighbours along each axis of a tensor."""
     found = [1]
     for extent in reversed(shape[1:]):
-        found.append(found[-1] * (max(extent, 1) if isinstance(extent, int) else FAR))
+        found.append(found[-1] * _count(extent))
     return found[::-1]
 
 
@@ -134,8 +139,8 @@ def _are_one(read: Moved, axis: int, extent: int) -> bool:
 
 
 def _taken_together(
-    stage: te.Stage, dims: Sequence[Dim], joined: Sequence[bool]
-) -> tuple[list[te.IterVar], list[Dim]]:
+    stage: te.Stage, dims: Sequence[moves.Dim], joined: Sequence[bool]
+) -> tuple[list[te.IterVar], list[moves.Dim]]:
     """The loops, those fused that are one on both sides, with their dimensions.
 
     Args:
@@ -148,7 +153,7 @@ def _taken_together(
     for axis, dim, is_one in zip(axes, dims[1:], joined, strict=True):
         if is_one and found[-1].source != 1:
             loops[-1] = stage.fuse(loops[-1], axis)
-            found[-1] = Dim(found[-1].count * dim.count, dim.source, dim.result)
+            found[-1] = moves.Dim(found[-1].count * dim.count, dim.source, dim.result)
         else:
             loops.append(axis)
             found.append(dim)

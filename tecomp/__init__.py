@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp import te
+from tecomp import moves, te
 from tecomp.compute.accesses import Access, Accesses, Affine, accesses
 from tecomp.constraints.check import Violation, check_constraints
 from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
@@ -112,6 +112,7 @@ __all__ = [
     "load",
     "lower",
     "lower_all",
+    "moves",
     "parse",
     "relayout",
     "relayout_to",

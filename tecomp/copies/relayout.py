@@ -9,13 +9,14 @@ import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of
-from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.language.dtype import DType
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.pictures.text import formula
 from tecomp.layout.placement.marks import plain_mark
 from tecomp.layout.placement.stored import check_layout
+from tecomp.relayouts.copy import Copy, Side, bit_pattern
+from tecomp.relayouts.kernel import kernel_of
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +59,7 @@ class Relayout:
             Side(dst.index_map, dst.physical_shape),
             _padding(dst, is_stored=self._is_direct),
         )
-        self.kernel: Kernel = copy.kernel("relayout")
+        self.kernel: Kernel = kernel_of(copy, "relayout")
 
     def __call__(self, array: Any, out: Any = None) -> Any:
         """The elements of `array` in the other layout.

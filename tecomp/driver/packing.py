@@ -1,6 +1,6 @@
 """Arrays into the layout of a tensor and back, by compiled kernels.
 
-A tensor of known sizes is copied as `tecomp.driver.copies` does; one whose sizes are variables by
+A tensor of known sizes is copied as `tecomp.relayouts` does; one whose sizes are variables by
 one kernel for all of them, which is a schedule.
 """
 
@@ -20,7 +20,6 @@ from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build, make
-from tecomp.driver.copies import Copy, Side, bit_pattern
 from tecomp.driver.sizes import extent_at
 from tecomp.errors import CallError
 from tecomp.ir.language.expr import Const, Expr, Var, const
@@ -29,6 +28,8 @@ from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.layout.placement.marks import Mark, mark_of_maps, plain_mark
 from tecomp.poly.maps.index_map import IndexMap
+from tecomp.relayouts.copy import Copy, Side, bit_pattern
+from tecomp.relayouts.kernel import kernel_of
 from tecomp.scheduling.layout import pad_function, stored_shape
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import StageState
@@ -188,7 +189,8 @@ class Packing:
             return None
         shape, logical, stored = self._sides
         sides = (logical, stored) if packs else (stored, logical)
-        return Copy(shape, self.tensor.dtype, *sides, fill).kernel("pack" if packs else "unpack")
+        copy = Copy(shape, self.tensor.dtype, *sides, fill)
+        return kernel_of(copy, "pack" if packs else "unpack")
 
     @cached_property
     def _packer(self) -> Kernel:

@@ -35,8 +35,7 @@ from tecomp.ir.language.stmt import (
 from tecomp.lowering.loops.counted import Counted
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.lowering.vectors.vectorize import vectorize_loops
-from tecomp.relayouts.memories import Memories, plus
-from tecomp.schedules.tiling.moves import (
+from tecomp.moves import (
     MOST_VECTORS,
     ROW_BLOCK_BYTES,
     Dim,
@@ -45,6 +44,7 @@ from tecomp.schedules.tiling.moves import (
     moves_of,
     schedule_moves,
 )
+from tecomp.relayouts.memories import Memories, plus
 from tecomp.scheduling.schedule import create_schedule
 
 _TILE_ROW_BYTES, _TILE_COLUMN_BYTES = 1024, 512

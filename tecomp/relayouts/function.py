@@ -13,7 +13,6 @@ from itertools import product
 from math import prod
 
 from tecomp.codegen.memory.stream import STREAM
-from tecomp.driver.copies import Copy
 from tecomp.ir.algebra.intervals import Box
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import CmpOp, Compare, Expr, Var, index_value
@@ -21,11 +20,12 @@ from tecomp.ir.language.stmt import Buffer, For, ForKind, IfThenElse, PrimFunc, 
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import Core
+from tecomp.moves import Dim
 from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
 from tecomp.poly.transfers.empty_boxes import empty_boxes
 from tecomp.relayouts.box import CopiedBox, copy_box
+from tecomp.relayouts.copy import Copy
 from tecomp.relayouts.memories import Memories, plus
-from tecomp.schedules.tiling.moves import Dim
 
 _MOST_BOXES = 16
 _SHARED_BYTES = 1 << 20

@@ -20,12 +20,13 @@ from tecomp.codegen.calls.process import process
 from tecomp.codegen.llvm import cached as cached_code
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.store import Store, current_store
-from tecomp.driver import cached, copies
+from tecomp.driver import cached
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.driver.cached import Build, program_keys
 from tecomp.driver.sources import fingerprint
 from tecomp.errors import CallError, LowerError, TargetError
 from tecomp.machine.descriptor import Target, read_target
+from tecomp.relayouts.kernel import kernel_of
 from tests.strategies.schedules import Case, cases
 
 CPU = Target.load("cpu")
@@ -53,7 +54,7 @@ def forget() -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes of what was done: lowered, compiled, linked."""
     notes: list[str] = []
-    copies._kernel.cache_clear()  # a copy that another test has made would not be made again
+    kernel_of.cache_clear()  # a copy that another test has made would not be made again
     for place, name in (
         (cached, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
     ):  # fmt: skip

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tecomp import Core, IndexMap, Layout, relayout
 from tecomp.codegen.calls.kernel import Kernel
-from tecomp.driver.copies import Copy, Side
 from tecomp.ir.language.dtype import DType
 from tecomp.relayouts import function
+from tecomp.relayouts.copy import Copy, Side
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, places

@@ -10,10 +10,11 @@ import pytest
 
 from tecomp import Core, IndexMap
 from tecomp.codegen.calls.kernel import Kernel
-from tecomp.driver.copies import Copy, Side
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.dtype import DType
+from tecomp.relayouts.copy import Copy, Side
 from tecomp.relayouts.function import function_of
+from tecomp.relayouts.kernel import kernel_of
 from tests.strategies.arrays import Guarded
 
 Map = Callable[..., list[Any]]
@@ -102,7 +103,7 @@ def test_places_without_an_element_stay_if_nothing_fills_them() -> None:
     copy = Copy(SHAPE, DType("uint8"), side(ROWS, SHAPE), side(STICKS, SHAPE), None)
     out = np.full(copy.result.places, 7, np.uint8)
 
-    copy.kernel()(np.zeros(SHAPE, np.uint8), out)
+    kernel_of(copy)(np.zeros(SHAPE, np.uint8), out)
 
     assert out.sum() == 7 * (out.size - 131 * 201)
 

@@ -1,26 +1,17 @@
-"""What a copy from one layout to another is.
-
-Its loops have a schedule of the library, which lies above the driver. So the driver knows the name
-of what makes them, as an entry point has it, and loads that when it is asked for.
-"""
+"""What a copy from one layout to another is."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.calls.kernel import Kernel
 from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.expr import Var
-from tecomp.ir.language.stmt import Buffer, IndexMap
+from tecomp.ir.language.stmt import IndexMap
 from tecomp.ir.traversal.rewrite import substitute
-
-_LOOPS = EntryPoint("loops", "tecomp.relayouts.function:host_function", "tecomp.relayouts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,20 +57,7 @@ class Copy:
     result: Side
     fill: int | None = 0
 
-    def kernel(self, name: str = "copy") -> Kernel:
-        """Compiled, for two arrays in the shapes of the places."""
-        return _kernel(self, name)
-
 
 def bit_pattern(value: np.ndarray[Any, Any]) -> int:
     """The bits of an array of one number, as `Copy.fill` takes them."""
     return int.from_bytes(value.tobytes(), sys.byteorder)
-
-
-@lru_cache(maxsize=256)
-def _kernel(copy: Copy, name: str) -> Kernel:
-    signature = [
-        Buffer("source", copy.source.places, copy.dtype),
-        Buffer("result", copy.result.places, copy.dtype),
-    ]
-    return Kernel(_LOOPS.load()(copy, name), signature)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tecomp import te
-from tecomp.schedules.structure.sizes import ceil_div
+from tecomp.compute.axis import IterVar
+from tecomp.ir.algebra.extents import ceil_div
+from tecomp.scheduling.schedule import Stage
 
 LINE_BYTES = 64
 ROW_BLOCK_BYTES = 1024
@@ -196,7 +197,7 @@ def _without_needless(levels: Sequence[_TileLoop], moves: Moves) -> list[_TileLo
 
 
 def schedule_moves(
-    stage: te.Stage, axes: Sequence[te.IterVar], moves: Moves, cores: int = 1
+    stage: Stage, axes: Sequence[IterVar], moves: Moves, cores: int = 1
 ) -> int:
     """Give a stage the loops of a copy.
 
@@ -211,7 +212,7 @@ def schedule_moves(
     """
     left, inner = _granules(stage, axes, moves)
     levels = _levels(moves)
-    around: list[te.IterVar] = []
+    around: list[IterVar] = []
     for n, level in enumerate(levels):
         if any(other.dim == level.dim for other in levels[n + 1 :]):
             loop, left[level.dim] = stage.split(left[level.dim], level.unit)
@@ -232,8 +233,8 @@ def schedule_moves(
 
 
 def _granules(
-    stage: te.Stage, axes: Sequence[te.IterVar], moves: Moves
-) -> tuple[dict[int, te.IterVar], dict[int, te.IterVar]]:
+    stage: Stage, axes: Sequence[IterVar], moves: Moves
+) -> tuple[dict[int, IterVar], dict[int, IterVar]]:
     """For each dimension the loop over granules, and for those of several elements that inside."""
     outer, inner = dict(enumerate(axes)), {}
     for k, granule in enumerate(moves.granules):
