@@ -33,3 +33,25 @@ def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> N
         back[8 + lane] = wanted[8 + lane].astype(source)
         np.testing.assert_array_equal(b, wanted, err_msg=f"lane {lane}")
         np.testing.assert_array_equal(out, back, err_msg=f"lane {lane}")
+
+
+@pairwise(dtype=NARROW, source=WIDE, extent=[8, 9, 11, 13, 15, 17, 25, 32], kind=["all", "some", "pairs"])
+def test_loops_that_llvm_makes_vectors_of_store_what_is_theirs(
+    dtype: str, source: str, extent: int, kind: str
+) -> None:
+    """Where the last round has a single lane, or a condition leaves one."""
+    last = extent // 2 + 1 if kind == "some" else extent
+    where = f"if i < {last}:\n            " if kind == "some" else ""
+    other = "P[i] = popcount(P[i])\n        " if kind == "pairs" else ""
+    kernel = Kernel(parse(f'''def f(A: Buffer("{source}", (64,)), P: Buffer("int64", (64,)), B: Buffer("{dtype}", (64,))):
+    for i in range({extent}):
+        {other}{where}B[i + 8] = select(i <= 3, cast("{dtype}", 1), cast("{dtype}", A[i]))
+'''))
+    a = (np.arange(64) % 2).astype(source)
+    b = (np.arange(64) % 3 % 2).astype(DType(dtype).numpy)
+    wanted = b.copy()
+    wanted[8 : 8 + last] = np.where(np.arange(last) <= 3, 1, a[:last]).astype(wanted.dtype)
+
+    kernel(a, np.ones(64, np.int64), b)
+
+    np.testing.assert_array_equal(b, wanted)

@@ -16,8 +16,9 @@ from tecomp.codegen.functions.expr import emit, run_rule
 from tecomp.codegen.functions.parallel import outline
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.loop_work import staying_conditions
+from tecomp.codegen.llvm.source import Passes
 from tecomp.codegen.llvm.types import register_type
-from tecomp.codegen.memory.access import prefetch, store
+from tecomp.codegen.memory.access import may_be_narrowed, prefetch, store
 from tecomp.codegen.memory.transposes import find_transposes
 from tecomp.codegen.values.convert import cast
 from tecomp.errors import InternalError
@@ -39,6 +40,9 @@ from tecomp.ir.traversal.rewrite import walk
 from tecomp.ir.traversal.tasks import run
 
 Rule: TypeAlias = "Generator[Stmt, None, None]"
+
+_FEW = 16
+"""Rounds up to which LLVM makes vectors of all of a loop, with a mask for the last."""
 
 
 def emit_stmt(code: Code, root: Stmt) -> None:
@@ -156,6 +160,8 @@ def _for(code: Code, stmt: For) -> Rule:
     last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)
     first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
     end = _value(code, last)
+    if code.passes is Passes.ALL and _may_store_known_lanes(stmt):
+        end = code.op(f'call {kind} asm "", "=r,0"({kind} {end})')
     body, after = code.name("loop"), code.name("after")
     conditions = [] if _is_positive(stmt.extent) else [code.op(f"icmp slt {kind} {first}, {end}")]
     for extent in _extents_inside(stmt):
@@ -184,6 +190,23 @@ def _for(code: Code, stmt: For) -> Rule:
     code.lines[place] = f"  {var} = phi {kind} {incoming}"
     code.branch(again, body, after)
     code.label(after)
+
+
+def _may_store_known_lanes(stmt: For) -> bool:
+    """Whether LLVM, told the end, may make masked stores of lanes that it knows of narrow types.
+
+    Of one single lane it stores too many bytes, see `tecomp.codegen.memory.access`. It makes masks
+    of conditions, and for the rest of a loop of few rounds.
+    """
+    if not isinstance(stmt.extent, Const):
+        return False
+    inside = list(walk(stmt.body))
+    is_masked = int(stmt.extent.value) < _FEW or any(isinstance(n, IfThenElse) for n in inside)
+    return is_masked and any(
+        isinstance(node, BufferStore) and node.value.dtype.lanes == 1
+        and may_be_narrowed(node.value.dtype)
+        for node in inside
+    )
 
 
 def _is_positive(extent: Expr) -> bool:

@@ -295,7 +295,7 @@ def _write(
         write(kind, value, place, align, access.dtype.bytes)
     elif mask is not None:
         name = f"llvm.masked.store.{suffix(kind)}.p0"
-        if scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD):
+        if may_be_narrowed(scalar):
             mask = _unknown(code, mask, lanes)
         some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
         code.run(name, [(kind, value), (f"ptr align {align}", place), some])
@@ -304,6 +304,11 @@ def _write(
     else:
         write_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
                     align, write)
+
+
+def may_be_narrowed(scalar: DType) -> bool:
+    """Whether a value of a type may come from a wider one, of which LLVM stores too many bytes."""
+    return scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD)
 
 
 def _unknown(code: Code, mask: str, lanes: int) -> str:
