@@ -17,6 +17,7 @@ def check_fits(
     name: str,
     memory: Memory,
     passed: Sequence[Tensor],
+    what: str,
     lifetimes: Mapping[Tensor, tuple[int, int]],
     plan: Plan,
     stored: Mapping[Tensor, Layout],
@@ -26,7 +27,8 @@ def check_fits(
     Args:
         name: of the program.
         memory: where all of them are.
-        passed: inputs, outputs and constants, which are there all the time.
+        passed: what is there all the time.
+        what: what that is, such as inputs and outputs.
         lifetimes: of each value between kernels the first and the last kernel that needs it.
         plan: where these are.
         stored: the layouts of those that are not in the order of NumPy.
@@ -35,12 +37,12 @@ def check_fits(
         CapacityError: names what is needed where most is, and the least that has to go.
     """
     capacity = memory.usable_bytes
-    outside = sum(map(bytes_of, passed))
+    outside = sum(bytes_of(x, stored) for x in passed)
     if capacity is None or outside + plan.bytes <= capacity:
         return
     message = (
         f"compile: {name} takes {outside + plan.bytes} bytes of {memory.name}, which has "
-        f"{capacity}: {outside} for inputs, outputs and constants, {plan.bytes} between kernels"
+        f"{capacity}: {outside} for {what}, {plan.bytes} between kernels"
     )
     live = _at_peak(plan)
     if live:

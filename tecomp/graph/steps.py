@@ -25,6 +25,11 @@ from tecomp.graph.linking import native_of
 from tecomp.graph.memory import Plan, lifetimes_of, plan_memory
 from tecomp.graph.native import Native
 from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.descriptor import Target
+from tecomp.machine.memory import Memory
+from tecomp.schedules.scratchpads.placement import placement_of
+
+_PASSED = "inputs, outputs and constants"
 
 
 def details_of(asked: Asked) -> Details:
@@ -121,11 +126,20 @@ def _plan(asked: Asked, outline: _Outline, over: Mapping[Tensor, Tensor]) -> Pla
         CapacityError: the machine has too little memory.
     """
     plan = plan_memory(outline.lifetimes, ALIGNMENT, outline.stored, over)
-    memory, graph = asked.target.memories.get("global"), outline.graph
+    memory, graph = _memory_of(asked.target), outline.graph
     if memory is not None:
-        passed = (*graph.inputs, *graph.outputs, *graph.constants)
-        check_fits(asked.name, memory, passed, outline.lifetimes, plan, outline.stored)
+        resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
+        if memory is not asked.target.memories.get("global"):
+            # What callers pass is in another one.
+            resident, what = tuple(outline.known.difference(graph.constants)), "constants"
+        check_fits(asked.name, memory, resident, what, outline.lifetimes, plan, outline.stored)
     return plan
+
+
+def _memory_of(target: Target) -> Memory | None:
+    """Where the values between kernels are."""
+    where = placement_of(target)
+    return target.memories.get("global") if where is None else target.memory(where.device)
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:

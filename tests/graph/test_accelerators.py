@@ -191,3 +191,24 @@ def test_products_of_tiles_are_counted() -> None:
     assert (program(a, a) == 64).all()
     (by_unit,) = (each for each in program.report().kernels if each.tiles)
     assert (by_unit.tiles, by_unit.cores, by_unit.imbalance) == (8, 8, 1.0)
+
+
+def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
+    X, W = te.placeholder((64, 64), name="X"), te.placeholder((64, 64), name="W")
+    first = product(X, W, "first")
+    Y = product(first, W, "Y")
+    room = {"ddr": {"capacity_bytes": 16384 + 2 * 16384, "reserved_bytes": 0}}
+    target = tecomp.Target.load("stick128")
+    w = np.eye(64, dtype="float32")
+
+    program = tecomp.compile(Y, [X], target.overridden(memory=room), constants={W: w})
+    room["ddr"]["capacity_bytes"] -= 128
+    with pytest.raises(tecomp.CapacityError) as error:
+        tecomp.compile(Y, [X], target.overridden(memory=room), constants={W: w})
+
+    assert (program(w) == w).all()
+    assert error.value.message == (
+        "compile: program takes 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 "
+        "between kernels, where X (16384), first (16384) are needed at one time; without first it "
+        "fits: make it smaller, or compute it again"
+    )
