@@ -27,6 +27,7 @@ from tecomp.ir.traversal.verify import verify
 from tecomp.lowering import pipeline
 from tecomp.lowering.storage.place_buffers import place_buffers
 from tests import goldens
+from tests.strategies import pairwise as pairs
 from tests.strategies.machine_code import MOST_BYTES, Code, remembered, ships
 
 # What is tested is the compiler, and not what it made in another run, unless somebody asks for that.
@@ -60,6 +61,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         help="run all of LLVM's passes in all tests, and not only where tests are about code",
     )
     pluginmanager.register(goldens, "goldens")
+    pluginmanager.register(pairs, "pairs")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the time limit is read

@@ -12,14 +12,34 @@ import pytest
 def pairwise(**values: Sequence[Any]) -> Callable[[Any], Any]:
     """Run a test with some combinations of the values of its parameters, as `parametrize` does.
 
-    Whatever two parameters are looked at, each value of the one meets each value of the other. What
-    takes three certain values to go wrong is left to the searches, which draw from all combinations.
+    Whatever two parameters are looked at, each value of the one meets each value of the other. With
+    `--every-combination` it runs with all combinations instead.
 
     Args:
         values: of each parameter, different ones.
     """
-    cases = [pytest.param(*row, id=_name(row)) for row in covering(list(values.values()))]
-    return pytest.mark.parametrize(tuple(values), cases)
+    mark: Callable[[Any], Any] = pytest.mark.pairwise(**values)
+    return mark
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every-combination", action="store_true",
+        help="run what is tried in pairs of parameters with all combinations of them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "pairwise(**values): each two values of two parameters meet")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for mark in metafunc.definition.iter_markers("pairwise"):
+        rows: Sequence[tuple[Any, ...]] = covering([*mark.kwargs.values()])
+        if metafunc.config.getoption("--every-combination"):
+            rows = [*product(*mark.kwargs.values())]
+        cases = [pytest.param(*row, id=_name(row)) for row in rows]
+        metafunc.parametrize(tuple(mark.kwargs), cases)
 
 
 def covering(values: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
