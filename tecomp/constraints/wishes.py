@@ -63,6 +63,7 @@ def hint(
     """
     check_kind(tensor, Tensor, "hint: the tensor", "give what te.compute makes", LayoutError)
     axis = _axis(tensor, stick, "hint")
+    check_kind(hard, bool, "hint: hard", "give True or False", LayoutError)
     if cost is None:
         elements = 1
         for extent in tensor.shape:
@@ -119,7 +120,8 @@ def asked_of(op: Operation) -> Layout | int | None:
 
 def _copy(tensor: Tensor, wanted: Layout | int, name: str | None) -> Tensor:
     made = compute(
-        tensor.shape, lambda *i: tensor[i if i else ()], name=name or f"{tensor.name}_relaid",
+        tensor.shape, lambda *i: tensor[i if i else ()],
+        name=f"{tensor.name}_relaid" if name is None else name,
         attrs={RELAYOUT: wanted},
     )
     assert isinstance(made, Tensor)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tecomp.graph.kept import schedules
 from tecomp.graph.native import Native
 from tecomp.graph.written import native_from, native_text
 from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.language.given import check_kind
 from tecomp.ir.traversal.codec import NotPlainError
 
 _HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
@@ -42,7 +43,7 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
     Raises:
         CacheError: there is something else, or nothing can be written.
     """
-    place = Path(folder)
+    place = _place(folder, "save")
     if asked.layouts or asked.hints:
         raise CacheError(
             f"save: {asked.name} was compiled for layouts that its caller said, which no file "
@@ -70,7 +71,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
     Raises:
         CacheError: it is of another machine or another compiler, cut short or damaged, or none.
     """
-    place = Path(folder)
+    place = _place(folder, "load")
     head = _head(place)
     _check_maker(place, head)
     contents = {name: _content(place, name, said) for name, said in head["files"].items()}
@@ -85,6 +86,14 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
     if native is None:
         raise _damaged(place, "its parts contradict each other")
     return Asked(outputs, inputs, target, values, name), native
+
+
+def _place(folder: object, where: str) -> Path:
+    check_kind(folder, str | os.PathLike, f"{where}: the folder", "give its path", CacheError)
+    place = Path(cast("str | os.PathLike[str]", folder))
+    if "\0" in str(place):
+        raise CacheError(f"{where}: the path {str(place)!r} has a NUL character; leave it out")
+    return place
 
 
 def _may_be_replaced(place: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import tempfile
 from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
@@ -34,6 +35,9 @@ _NEST: dict[str, Any] = {
     "schedule": _SCHEDULE, "args": [_A, _B], "name": "f", "stop_after": "nest",
 }
 _FUNC = tecomp.lower(**_NEST)
+_FOLDER = tempfile.TemporaryDirectory()
+_SAVED = f"{_FOLDER.name}/program"
+tecomp.compile(_B, [_A]).save(_SAVED)
 _STICKS, _TILES = Target.load("stick128"), Target.load("tensix_wh")
 _GRID = GridMap.mesh((2, 2), (2, 2))
 _MAP = IndexMap.from_func(lambda i, j: [j // 4, i, j % 4])
@@ -74,6 +78,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "ranges": (2,), "device_strides": (1,), "host_strides": (1,), "device_offset": 0,
         "host_offset": 0,
     },
+    "FixedTiledLayout": {"size": (8, 8), "stride": (8, 1), "device_layout": _ROWS},
     "GridMap": {"shape": (2, 2), "index_map": _GRID.index_map, "physical": _GRID.physical},
     "GridMap.of": {"shape": (2, 2), "mapping": lambda y, x: [y, x], "physical": (2, 2)},
     "GridMap.mesh": {"shape": (2, 4), "device": (2, 2)},
@@ -154,18 +159,23 @@ RIGHT: dict[str, dict[str, Any]] = {
     "check_target": {"name": "texture2d"},
     "compile": {
         "outputs": [_B], "inputs": [_A], "target": "cpu", "constants": {}, "name": "program",
+        "layouts": {}, "hints": [], "relayouts": True,
     },
     "cute": {"text": "(8,8):(8,1)", "dtype": "float32", "memory": "global"},
     "cute_text": {"layout": _ROWS},
     "evaluate": {"func": _FUNC, "args": [np.zeros(8, "float32"), np.zeros(8, "float32")]},
     "flatten_buffer": {"func": _FUNC},
+    "hint": {"tensor": _B, "stick": 0, "hard": False, "cost": 1.0},
     "intrinsics": {"target": _STICKS},
     "list_targets": {},
+    "load": {"folder": _SAVED},
     "lower": _NEST,
     "lower_all": _NEST,
     "parse": {"text": str(_FUNC)},
     "relayout": {"src": _ROWS, "dst": _OBJECTS["Layout"]},
+    "relayout_to": {"tensor": _B, "layout": Layout.row_major((8,), "float32"), "name": "moved"},
     "replay": {"text": _SCHEDULE.trace.to_json(), "outputs": _B, "intrinsics": {}},
+    "restickify": {"tensor": _B, "axis": 0, "name": "moved"},
     "storage_format": {"name": "bfp8"},
     "xla": {"text": "f32[8,8]{1,0}"},
     "xla_text": {"layout": _ROWS},
@@ -178,7 +188,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
 }
 # What a call of ours returns, or what plug-ins write; nobody calls them to get something else.
-RECORDS = {"Access", "Accesses", "Affine", "Format", "Runs", "Violation"}
+RECORDS = {"Access", "Accesses", "Affine", "Format", "Hint", "Runs", "Violation"}
 INNER = {"Target.check_axis", "Target.check_buffer"}
 CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target, Core)
 
