@@ -45,7 +45,7 @@ def define(
     )
 
 
-def describe(output: te.Tensor, apart: Container[te.Tensor] = ()) -> int | None:
+def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int | None:
     """The axis of the result along which a tensor that it reads is contiguous, if not the last.
 
     Args:
@@ -63,7 +63,7 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] = ()) -> int | None:
     return None if read is None else read.dims[-1]
 
 
-def _transposed(output: te.Tensor, apart: Container[te.Tensor]) -> Moved | None:
+def _transposed(output: te.Tensor, apart: Container[te.Tensor] | None) -> Moved | None:
     """The first read that moves with the last axis, and is contiguous along another."""
     last = len(output.shape) - 1
     return next(
@@ -82,7 +82,7 @@ def schedule(output: te.Tensor, target: Target) -> te.Schedule:
 
 
 def formula_at_root(
-    s: te.Schedule, output: te.Tensor, target: Target, apart: Container[te.Tensor] = ()
+    s: te.Schedule, output: te.Tensor, target: Target, apart: Container[te.Tensor] | None = None
 ) -> None:
     """Schedule a formula of elements in the order of memory, of its result or of both sides.
 
@@ -123,7 +123,7 @@ def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
     return found[::-1]
 
 
-def _neighbours(output: te.Tensor, apart: Container[te.Tensor]) -> list[bool]:
+def _neighbours(output: te.Tensor, apart: Container[te.Tensor] | None) -> list[bool]:
     """For each axis but the last whether it and the next are one axis of all that is read."""
     return [
         all(_are_one(read, k, int(extent)) for read in reads_of_chain(output, apart))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from tecomp import accesses, te
+from tecomp import Access, Affine, accesses, te
 from tecomp.schedules.structure.sizes import same_shape
 from tecomp.schedules.structure.stages import is_pointwise, is_same
+
+_Place: TypeAlias = "tuple[int | None, frozenset[int]]"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
 
 
 
-def run_length(output: te.Tensor, apart: Container[te.Tensor] = ()) -> int:
+def run_length(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
     """How many of the last axes can be walked through as one.
 
     Along those, each place that is read either moves on with the result or stays where it is. What
@@ -63,31 +66,60 @@ def run_length(output: te.Tensor, apart: Container[te.Tensor] = ()) -> int:
 
 
 
-def reads_of_chain(output: te.Tensor, apart: Container[te.Tensor] = ()) -> list[Moved]:
+def reads_of_chain(
+    output: te.Tensor, apart: Container[te.Tensor] | None = None
+) -> list[Moved]:
     """What `output` reads, also through stages that are computed where they are used.
 
     Args:
         output: the result of the chain.
-        apart: formulas that are not computed where they are used.
+        apart: formulas that are not computed where they are used, as all others are; None where
+            those of another shape, or that are read elsewhere, are not.
+
+    >>> A = te.placeholder((4, 5, 6), name="A")
+    >>> B = te.compute((6, 5, 4), lambda i, j, k: A[k, j, i], name="B")
+    >>> C = te.compute((5, 6, 4), lambda i, j, k: B[j, i, k], name="C")
+    >>> [(read.tensor.name, read.dims) for read in reads_of_chain(C, apart=[])]
+    [('A', (2, 0, 1))]
     """
+    whole: tuple[_Place, ...] = tuple((k, frozenset({k})) for k in range(len(output.shape)))
     found: list[Moved] = []
-    todo = [output]
+    todo = [(output, whole)]
+    seen = set(todo)
     while todo:
-        x = todo.pop()
-        place = {axis: k for k, axis in enumerate(x.op.axis)}
+        x, places = todo.pop()
+        own = dict(zip(x.op.axis, places, strict=True))
         for read in accesses(x).reads:
-            is_here = _is_link(read.tensor, output) and read.tensor not in apart
-            if is_here and is_same(read.axes, x.op.axis):
-                todo.append(read.tensor)
+            at = tuple(_place(index, own) for index in read.index)
+            if _is_here(read, x, output, apart):
+                if (read.tensor, at) not in seen:
+                    seen.add((read.tensor, at))
+                    todo.append((read.tensor, at))
                 continue
-            dims = tuple(None if axis is None else place.get(axis) for axis in read.axes)
-            used = {place[axis] for index in read.index for axis in index.axes if axis in place}
-            found.append(Moved(read.tensor, dims, frozenset(used)))
+            dims = tuple(dim for dim, _ in at)
+            used = frozenset[int]().union(*(axes for _, axes in at))
+            found.append(Moved(read.tensor, dims, used))
     return found
 
 
+def _is_here(
+    read: Access, x: te.Tensor, output: te.Tensor, apart: Container[te.Tensor] | None
+) -> bool:
+    """Whether what `x` reads is computed where it is used."""
+    if apart is not None:
+        return bool(is_pointwise(read.tensor) and read.tensor not in apart)
+    return _is_link(read.tensor, output) and is_same(read.axes, x.op.axis)
 
-def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] = ()) -> int:
+
+def _place(index: Affine, own: Mapping[te.IterVar, _Place]) -> _Place:
+    """Which axis of a result an index is, and all that move it."""
+    dim = None if index.axis is None or index.axis not in own else own[index.axis][0]
+    used = (own[axis][1] for axis in index.axes if axis in own)
+    return dim, frozenset[int]().union(*used)
+
+
+
+def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
     """Operations of a chain that give the same for each value of an axis of its result.
 
     What is computed `apart` does not count.
@@ -102,7 +134,7 @@ def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] = ()
         x = todo.pop()
         found = {
             read.tensor for read in accesses(x).reads
-            if read.tensor not in apart and _is_link(read.tensor, output)
+            if (apart is None or read.tensor not in apart) and _is_link(read.tensor, output)
             and is_same(read.axes, x.op.axis)
         }
         todo += found - links

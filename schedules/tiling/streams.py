@@ -26,7 +26,7 @@ _FEW = 4
 
 def stream(
     s: te.Schedule, output: te.Tensor, target: Target, count: int,
-    apart: Container[te.Tensor] = (),
+    apart: Container[te.Tensor] | None = None,
 ) -> None:
     """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
 

@@ -364,3 +364,14 @@ def test_an_index_0_of_one_element_is_the_axis_at_its_place() -> None:
     D = te.compute(C.shape, lambda n, i, j: te.max(C[0, i, j], 0.0), name="D")
 
     assert "s[C].set_scope('local')" in str(auto(D, CPU).trace)
+
+
+def test_views_of_views_are_walked_through_as_what_they_are() -> None:
+    A = te.placeholder((9, 10, 33), name="A")
+    B = te.compute((9, 33, 10), lambda i, j, k: A[i, k, j], name="B")
+    C = te.compute((10, 9, 33), lambda i, j, k: B[j, k, i], name="C")
+    D = te.compute(C.shape, lambda i, j, k: C[i, j, k] + 1.0, name="D")
+    a = np.arange(9 * 10 * 33, dtype=np.float32).reshape(9, 10, 33)
+
+    assert "unroll" not in str(auto(D, CPU).trace)
+    np.testing.assert_array_equal(computed(D, [A], a), a.transpose(1, 0, 2) + 1)
