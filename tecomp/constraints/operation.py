@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from math import copysign
 from typing import Any
 
@@ -39,6 +40,11 @@ class View:
     axes: tuple[Var, ...]
     indices: tuple[Expr, ...]
 
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The place of an element, as text, by indices called `i0`, `i1` and so on."""
+        return _texts(self.layout, self.axes, self.indices)
+
     def of(self, axes: tuple[Var, ...], indices: Sequence[Expr]) -> View:
         """The view of these elements, `indices` of this one, under other indices."""
         return View(self.layout, axes, self.at(indices))
@@ -47,6 +53,25 @@ class View:
         """Which element of the other tensor it has at some indices."""
         values = dict(zip(self.axes, indices, strict=True))
         return tuple(substitute(index, values) for index in self.indices)
+
+
+@lru_cache(4096)
+def texts_of(layout: Layout) -> tuple[str, ...]:
+    """The same for the elements of a layout itself."""
+    axes = layout.index_map.initial_indices
+    return _texts(layout, axes, axes)
+
+
+def _texts(layout: Layout, axes: Sequence[Var], indices: Sequence[Expr]) -> tuple[str, ...]:
+    number = {axis: k for k, axis in enumerate(axes)}
+    named = {axis: Var(f"i{k}", axis.dtype) for axis, k in number.items()}
+    # An axis as it is needs no conversion to the type of indices of the layout.
+    values = {
+        own: Var(f"i{number[index]}", own.dtype)
+        if isinstance(index, Var) and index in number else substitute(index, named)
+        for own, index in zip(layout.index_map.initial_indices, indices, strict=True)
+    }
+    return tuple(str(substitute(expr, values)) for expr in layout.index_map.final_indices)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.constraints.check import keeps_rules
-from tecomp.constraints.operation import Computation, Use, View, computation, loads_of
+from tecomp.constraints.operation import Computation, Use, View, computation, loads_of, texts_of
 from tecomp.errors import LayoutError
 from tecomp.graph.keys import definition_key
 from tecomp.ir.language.expr import Expr, Var
@@ -125,13 +125,9 @@ def is_same_place(view: View, layout: Layout) -> bool:
         return False
     if view.layout.storage != layout.storage or view.layout.pad_value != layout.pad_value:
         return False
-    texts = [
-        tuple(str(substitute(expr, dict(zip(m.initial_indices, at, strict=True))))
-              for expr in m.final_indices)
-        for m, at in ((view.layout.index_map, view.indices), (layout.index_map, view.axes))
-    ]  # fmt: skip
-    if texts[0] == texts[1] or type(view.layout) is type(layout) is StickLayout:
-        return texts[0] == texts[1] and view.layout.physical_shape == layout.physical_shape
+    same = view.texts == texts_of(layout)
+    if same or type(view.layout) is type(layout) is StickLayout:
+        return same and view.layout.physical_shape == layout.physical_shape
     shown = IndexMap(view.axes, view.indices, ()).then(view.layout.index_map)
     return shown.is_equivalent_to(layout.index_map, layout.shape)
 
@@ -151,8 +147,7 @@ def key_of(seat: Seat) -> object:
     """What seats in which the same is allowed have in common."""
     if isinstance(seat, Layout):
         return seat
-    axes = [Var(f"i{k}") for k in range(len(seat.axes))]
-    return seat.layout, tuple(map(str, seat.at(axes)))
+    return seat.layout, seat.texts, len(seat.axes)
 
 
 @dataclass(frozen=True, slots=True)
