@@ -1,4 +1,4 @@
-"""Machine code of kernels, made by threads: LLVM works while Python lowers the next ones."""
+"""Machine code of kernels, made by a thread: LLVM works while Python lowers the next ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from tecomp.codegen.functions.function import ModuleText
 from tecomp.codegen.llvm.cached import cached_object
-from tecomp.machine.host import host_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +16,8 @@ class Codes:
     """Machine code of modules, which may still be in the making.
 
     Attributes:
-        pool: the threads; they run at the same time, as LLVM asks nothing of Python.
+        pool: one thread. LLVM asks nothing of Python, so it runs beside it; more would wait for
+            each other, as its binding lets one of them in at a time.
         done: called when a module is ready, by any thread.
     """
 
@@ -42,8 +42,8 @@ class Codes:
 
 @contextmanager
 def codes(done: Callable[[], None] = lambda: None) -> Iterator[Codes]:
-    """Threads that make machine code; what is not begun when an error ends this is forgotten."""
-    pool = ThreadPoolExecutor(host_cores(), "tecomp-code")
+    """A thread that makes machine code; what is not begun when an error ends this is forgotten."""
+    pool = ThreadPoolExecutor(1, "tecomp-code")
     try:
         yield Codes(pool, done)
     finally:
