@@ -140,7 +140,8 @@ def walk(
     def step(dim: int, weight: int) -> int:
         index = [0] * len(shape)
         index[dim] = weight
-        return layout.offset(index) if weight < shape[dim] else 0
+        # Of a tensor without elements there is no place.
+        return layout.offset(index) if weight < shape[dim] and 0 not in shape else 0
 
     found: list[tuple[int, te.IterVar]] = []
     for dim, (rest, sizes) in enumerate(zip(loops, blocks[-len(loops):], strict=True)):

