@@ -47,3 +47,24 @@ def test_a_loop_of_one_round_is_no_loop() -> None:
     s, args = blocks((1, 1, 3), 4)
 
     assert "parallel" not in str(tecomp.lower(s, args))
+
+
+@pytest.mark.parametrize("rows", [8, 5, 3, 1, 0])
+def test_a_part_that_is_not_needed_in_the_last_rounds_is_not_computed_there(rows: int) -> None:
+    n = te.var("n")
+    A = te.placeholder((n, n + n), "int32", name="A")
+    C = te.compute(
+        ((n + 3) // 4 * 4, n), lambda i, j: te.if_then_else(i + 1 < n, A[i + 1, j + 1], 0), name="C"
+    )
+    s = te.create_schedule(C)
+    cached = s.cache_read(A, "local", [C])
+    s[cached].compute_at(s[C], C.op.axis[0])
+    s[cached].fuse(*s[cached].op.axis)
+    a = np.random.default_rng(0).integers(-100, 100, (rows, 2 * rows), np.int32)
+    c = np.zeros(((rows + 3) // 4 * 4, rows), np.int32)
+
+    tecomp.build(s, [n, A, C], check_bounds=True)(rows, a, c)
+
+    wanted = np.zeros_like(c)
+    wanted[: max(rows - 1, 0)] = a[1:, 1 : rows + 1]
+    np.testing.assert_array_equal(c, wanted)

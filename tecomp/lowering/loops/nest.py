@@ -194,8 +194,9 @@ class _Nests:
         attached: Collection[int],
         operation: Tensorizer | None,
         first_reduction: int | None,
+        scope: Scope,
     ) -> tuple[int, ...]:
-        """Where bands of loops end."""
+        """Where bands of loops end; before a group, too: loops around may need none of it."""
         # A loop over cores stays one loop: tails are inside of it.
         bound = grid_axes(stage)
         cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
@@ -203,7 +204,8 @@ class _Nests:
                   for group in self.groups.get(stage.key, ())]
         return tuple(sorted({
             len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
-            *(start for start, _ in opened if start), *(start + count for start, count in opened),
+            *(start for start, _ in opened if start or scope.is_inside_loops),
+            *(start + count for start, count in opened),
             *around_symbolic_tiles(stage, frame),
             *([] if operation is None else [operation.position]),
             *([] if first_reduction is None else [first_reduction]),
@@ -222,7 +224,7 @@ class _Nests:
         if definition.reduce_axis and first_reduction is None:
             first_reduction = len(stage.leaves)
         operation = tensorizer(self.program, definition)
-        cuts = self._cuts(stage, frame, attached, operation, first_reduction)
+        cuts = self._cuts(stage, frame, attached, operation, first_reduction, scope)
         groups = self.groups.get(stage.key, ())
         return StageWork(
             definition, frame, StageBody(self.program, definition, self.checker.checks),

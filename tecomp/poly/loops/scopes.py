@@ -40,6 +40,11 @@ class Scope:
             known = known.intersect(condition_hull(extent >= 0, space)[0])
         return cls(tuple(sizes), known.params().coalesce(), len(sizes))
 
+    @property
+    def is_inside_loops(self) -> bool:
+        """Whether there are loops around."""
+        return len(self.params) > self.n_sizes
+
     def space(self, dims: Sequence[Var]) -> Space:
         """The space of `dims` inside this scope."""
         return Space(tuple(dims), self.params)
