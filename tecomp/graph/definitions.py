@@ -10,12 +10,21 @@ from typing import Any
 
 from tecomp.compute import axis, extern, operation, reduce, scan, tensor
 from tecomp.errors import Location
-from tecomp.ir.language import buffer, intrinsics, nodes, operators, statements, stmt, tensor_op
+from tecomp.ir.language import (
+    buffer,
+    expr,
+    intrinsics,
+    nodes,
+    operators,
+    statements,
+    stmt,
+    tensor_op,
+)
 from tecomp.ir.traversal.codec import decode, encode
 from tecomp.machine import descriptor, engine, memory, place, rules
 
 _MODULES: tuple[ModuleType, ...] = (
-    axis, buffer, descriptor, engine, extern, intrinsics, memory, nodes, operation, operators,
+    axis, buffer, descriptor, engine, expr, extern, intrinsics, memory, nodes, operation, operators,
     place, reduce, rules, scan, statements, stmt, tensor, tensor_op,
 )  # fmt: skip
 _KINDS = tuple(

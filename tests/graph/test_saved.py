@@ -63,6 +63,48 @@ def test_programs_come_back(folder: Path) -> None:
     np.testing.assert_array_equal(again(ONES, rows()), made(ONES, rows()))
 
 
+def scanned(X: te.Tensor) -> te.Tensor:
+    state = te.placeholder(X.shape, name="state")
+    first = te.compute((1, X.shape[1]), lambda t, i: X[0, i], name="first")
+    step = te.compute(X.shape, lambda t, i: state[t - 1, i] + X[t, i], name="step")
+    sums: te.Tensor = te.scan(first, step, state, inputs=[X], name="sums")
+    return sums
+
+
+def stated(X: te.Tensor) -> te.Tensor:
+    def twice(ins: Any, outs: Any) -> Any:
+        return te.for_range(0, 5, lambda i: te.for_range(
+            0, 4, lambda j: te.if_stmt(
+                ins[0][i, j] > 0.5, outs[0].store((i, j), ins[0][i, j] * 2.0),
+                outs[0].store((i, j), te.exp(ins[0][i, j])),
+            )
+        ))
+
+    own: te.Tensor = te.extern(X.shape, X, twice, name="own")
+    return te.compute(X.shape, lambda i, j: own[i, j] + 1.0, name="more")
+
+
+def largest(X: te.Tensor) -> list[te.Tensor]:
+    larger = te.comm_reducer(
+        lambda a, b: tuple(te.Select(a[1] >= b[1], x, y) for x, y in zip(a, b, strict=True)),
+        lambda t0, t1: (te.const(-1, t0), te.min_value(t1)), name="larger",
+    )
+    k = te.reduce_axis((0, X.shape[1]), name="k")
+    return list(te.compute((5,), lambda i: larger((te.cast(k, "int32"), X[i, k]), axis=k), name="m"))
+
+
+@pytest.mark.parametrize("make", [scanned, stated, largest])
+def test_operations_of_every_kind_come_back(make: Callable[..., Any], tmp_path: Path) -> None:
+    X = te.placeholder((5, 4), name="X")
+    program = tecomp.compile(make(X), [X])
+    program.save(tmp_path)
+    again = tecomp.load(tmp_path)
+    x = np.random.default_rng(0).random((5, 4), np.float32)
+
+    np.testing.assert_array_equal(again(x), program(x))
+    assert str(again.report()) == str(program.report())
+
+
 def test_errors_at_run_time_say_where_the_program_was_written(folder: Path) -> None:
     with pytest.raises(CallError) as error:
         tecomp.load(folder)(ONES, rows(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen.runtime.structures import ALIGNMENT
+from tecomp.graph import compile
 from tecomp.graph.definitions import definitions_from, definitions_text
 from tecomp.graph.groups import border_of
 from tecomp.graph.memory import bytes_of
@@ -93,3 +95,30 @@ def test_what_is_written_over_was_read_before() -> None:
         _watch(program)
         count += sum("in_place" in call.part.lowered.functions for call in program.kernels)
     assert count >= 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_are_the_same_from_wherever_they_come(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled, found in the cache, or loaded from a folder."""
+    monkeypatch.setenv("TECOMP_CACHE", "on")
+    monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "cache"))
+    drawn = draw_program(100 + seed, steps=5 + seed)
+    known = [x for k, x in enumerate(drawn.inputs) if k and seed % 2]
+    given = [x for x in drawn.inputs if x not in known]
+    asked = list(drawn.outputs), given
+    constants = {x: drawn.inputs[x] for x in known}
+    made = tecomp.compile(*asked, constants=constants)
+    monkeypatch.setattr(compile, "_steps", None)  # nothing can be compiled
+    kept = tecomp.compile(*asked, constants=constants)
+    made.save(tmp_path / "saved")
+    loaded = tecomp.load(tmp_path / "saved")
+    monkeypatch.undo()
+
+    arrays = [drawn.inputs[x] for x in given]
+    for program in (kept, loaded):
+        for found, expected in zip(program(*arrays), made(*arrays), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        assert program.picture() == made.picture()
+        _watch(program)
