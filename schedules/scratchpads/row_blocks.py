@@ -12,7 +12,7 @@ from math import prod
 
 from tecomp import te
 from tecomp.schedules.scratchpads.placement import Placement, sizes_of
-from tecomp.schedules.structure.sizes import ceil_div
+from tecomp.schedules.structure.sizes import ceil_div, round_up
 from tecomp.schedules.tiling.tiles import balanced
 
 
@@ -80,9 +80,29 @@ class _Rows:
             lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
             piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
             return unit, balanced(columns, piece, lanes)
-        blocks = prod(lead) * ceil_div(rows, unit)
-        even = ceil_div(blocks, where.target.cores) * unit
-        return balanced(min(rows, even), fit, unit), None
+        return self._even(prod(lead), rows, fit, unit), None
+
+    def _even(self, lead: int, rows: int, fit: int, unit: int) -> int:
+        """Rows of blocks of which no core has many more than others; as long ones as there can be.
+
+        Args:
+            lead: how often there are rows.
+            rows: so many.
+            fit: for which there is room.
+            unit: what blocks are a multiple of.
+        """
+        cores, least = self.where.target.cores, ceil_div(rows, fit)
+        sizes = {
+            round_up(max(ceil_div(rows, n), 1), unit)
+            for n in range(max(least, 1), max(least, 1) + 4 * cores)
+        }
+
+        def of_a_core(size: int) -> int:
+            blocks: int = lead * ceil_div(rows, size)
+            return -(-blocks // cores) * size
+
+        found: int = min(sizes, key=lambda size: (of_a_core(size), -size))
+        return found
 
     def _need(self, rows: int, columns: int) -> int:
         """Bytes of the scratchpad for a block of rows, or for a piece of it."""

@@ -177,6 +177,15 @@ def test_cores_have_even_work(machine: str, operator: str) -> None:
     assert report.imbalance == 1.0
 
 
+def test_blocks_are_as_long_as_makes_all_cores_busy() -> None:
+    """Twelve times 128 rows: blocks of 43 rows would be two for some cores, and one for others."""
+    case = Case("softmax", (12, 128, 64))
+
+    report = case.built(tecomp.Target.load("stick128")).report()
+    assert len(report.cores) == 32
+    assert report.imbalance == 1.0
+
+
 def test_rows_are_read_once_where_they_fit(machine: str) -> None:
     target = tecomp.Target.load(machine)
     case = Case("layer_norm", (64, 96), "float32")
