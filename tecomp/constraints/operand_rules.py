@@ -59,7 +59,7 @@ def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem
     for operand in rule.operands:
         for use in each.named(operand):
             neutral = each.neutral_in(use.layout)
-            dims = [d for d, index in enumerate(use.indices) if _uses(index, wanted)]
+            dims = [d for d, index in enumerate(use.indices) if _is_along(index, wanted)]
             if (text := _no_multiple(rule, use, each)) is not None:
                 yield Problem((use,), f"{text}, and has to be padded with {neutral}")
                 continue
@@ -89,5 +89,7 @@ def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | Non
     return None
 
 
-def _uses(index: Expr, axes: set[IterVar]) -> bool:
-    return any(var in axes for var in free_variables(index))
+def _is_along(index: Expr, axes: set[IterVar]) -> bool:
+    """Whether an index goes on only with some axes: a window beside others has no padding there."""
+    used = free_variables(index)
+    return bool(used) and all(var in axes for var in used)

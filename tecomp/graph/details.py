@@ -9,8 +9,8 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.groups import border_of
-from tecomp.graph.layouts import Layouts
 from tecomp.graph.memory import Plan, bytes_of
+from tecomp.graph.outcome import Layouts
 from tecomp.graph.picture import drawn
 from tecomp.graph.report import KernelReport, ProgramReport
 from tecomp.graph.timeline import trace

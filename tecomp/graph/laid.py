@@ -19,7 +19,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
 from tecomp.graph.dag import Graph, readers_of
 from tecomp.graph.groups import Group
-from tecomp.graph.layouts import Layouts, Wish
+from tecomp.graph.outcome import Layouts, Wish
 from tecomp.graph.ways import Slot
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.traversal.rewrite import top_down

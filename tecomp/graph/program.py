@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     # What a program is made of is loaded by those who look at it.
     from tecomp.graph.call import Call
     from tecomp.graph.details import Details
-    from tecomp.graph.layouts import Layouts
     from tecomp.graph.memory import Plan
+    from tecomp.graph.outcome import Layouts
     from tecomp.graph.report import ProgramReport
 
 

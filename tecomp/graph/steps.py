@@ -20,10 +20,11 @@ from tecomp.graph.groups import Group, border_of, groups_of
 from tecomp.graph.in_place import candidates
 from tecomp.graph.kernels import GroupKernel, Kernels
 from tecomp.graph.laid import laid
-from tecomp.graph.layouts import Layouts, choose_layouts
+from tecomp.graph.layouts import choose_layouts
 from tecomp.graph.linking import native_of
 from tecomp.graph.memory import Plan, lifetimes_of, plan_memory
 from tecomp.graph.native import Native
+from tecomp.graph.outcome import Layouts
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Memory

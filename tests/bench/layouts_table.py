@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tecomp import Target, te
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import choose_layouts, forward_relayouts
+from tecomp.graph.forward import forward_relayouts
+from tecomp.graph.layouts import choose_layouts
 from tests.bench.programs.in_te import tensors
 from tests.bench.programs.networks import encoder_layer
 

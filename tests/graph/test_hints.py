@@ -13,7 +13,8 @@ from tecomp import StickLayout, Target, te
 from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import Layouts, choose_layouts
+from tecomp.graph.layouts import choose_layouts
+from tecomp.graph.outcome import Layouts
 
 HALF, SIZE = "float16", 128
 STICK = Target.load("stick128")
@@ -106,6 +107,9 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
      "together; leave one of them out, or make it a soft hint"),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], given={B: ROWS}),
      "layouts: the layout of B and the hint that B has axis 0 along its lanes clash: no layouts of "
+     "the program keep them together; leave one of them out, or make it a soft hint"),
+    (lambda A, B, C: chosen(C, A, [tecomp.hint(A, stick=0, hard=True)], given={A: ROWS}),
+     "layouts: the layout of A and the hint that A has axis 0 along its lanes clash: no layouts of "
      "the program keep them together; leave one of them out, or make it a soft hint"),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], relayouts=False),
      "layouts: the hint that B has axis 0 along its lanes cannot be kept on stick128; leave more "

@@ -15,7 +15,9 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.constraints.check import allows
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import Layouts, choose_layouts, forward_relayouts
+from tecomp.graph.forward import forward_relayouts
+from tecomp.graph.layouts import choose_layouts
+from tecomp.graph.outcome import Layouts
 
 STICK = Target.load("stick128")
 SIZE = 128

@@ -12,7 +12,8 @@ import tecomp
 from tecomp import StickLayout, Target, te
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import Layouts, choose_layouts
+from tecomp.graph.layouts import choose_layouts
+from tecomp.graph.outcome import Layouts
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.rules import OperandPadding
 

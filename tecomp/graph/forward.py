@@ -1,0 +1,68 @@
+"""Relayouts where each operation takes what is cheapest for it: what exact choice is beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.graph.cheapest import moved_for
+from tecomp.graph.dag import Graph
+from tecomp.graph.problem import Problem, State, problem_of
+from tecomp.graph.ways import Machine, Way
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.descriptor import Target
+
+
+def forward_relayouts(graph: Graph, target: Target) -> tuple[int, int] | None:
+    """What relayouts cost if each operation in turn takes the layouts that are cheapest for it.
+
+    It copies for itself what it reads in other layouts. Exact choice is compared with that.
+
+    Args:
+        graph: the program.
+        target: the machine.
+
+    Returns:
+        The elements that are moved, and the bytes that are written; None where that ends with an
+        operation that has no layouts then.
+    """
+    problem = problem_of(graph, Machine(target, {}, {}, {}), [], ())
+    made = {x: value.made[0] for x, value in problem.values.items()}
+    elements, nbytes = 0, 0
+    for op, ways in problem.ways.items():
+        costs = [_cost_now(problem, op, way, made) for way in ways]
+        way = min(ways, key=lambda each: costs[ways.index(each)], default=None)
+        if way is None or min(costs) == inf:
+            return None
+        elements += int(min(costs))
+        made.update(zip(op.outputs, way.outs, strict=True))
+        for tensor, number in _copied(problem, op, way, made):
+            value, seat = problem.values[tensor], problem.values[tensor].seats[number]
+            nbytes += seat.nbytes if isinstance(seat, Layout) and not value.is_known else 0
+    return elements, nbytes
+
+
+def _copied(
+    problem: Problem, op: Operation, way: Way, made: Mapping[Tensor, int]
+) -> set[tuple[Tensor, int]]:
+    """What an operation reads in other seats than it is made in."""
+    wanted = {(s.tensor, n) for s, n in zip(problem.slots[op], way.inputs, strict=True)}
+    return {(tensor, number) for tensor, number in wanted if number != made[tensor]}
+
+
+def _cost_now(
+    problem: Problem, op: Operation, way: Way, made: Mapping[Tensor, int]
+) -> float:
+    """The elements that are moved for one operation, after those before it."""
+    if any(k not in problem.values[x].made for k, x in zip(way.outs, op.outputs, strict=True)):
+        return inf
+    cost = way.cost
+    for tensor, number in _copied(problem, op, way, made):
+        state = State(made[tensor], frozenset({number}))
+        value = problem.values[tensor]
+        is_layout = isinstance(value.seats[number], Layout)
+        moved = moved_for(problem, tensor, [state])[0] if is_layout else inf
+        cost += 0.0 if value.is_known and is_layout else moved
+    return cost

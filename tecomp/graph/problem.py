@@ -1,0 +1,294 @@
+"""What layouts are chosen among: where each value may lie, and the ways of each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.constraints.wishes import Hint
+from tecomp.errors import LayoutError
+from tecomp.graph.candidates import candidates, is_one_to_a_row, layouts_in
+from tecomp.graph.dag import Graph, steps_of_scans
+from tecomp.graph.demands import Demand
+from tecomp.graph.memory import plain_layout
+from tecomp.graph.paddings import asked_paddings, is_padded_anyway, with_paddings
+from tecomp.graph.ways import (
+    Machine,
+    Seat,
+    Slot,
+    Way,
+    elements_of,
+    is_opaque,
+    is_same_place,
+    runs_along,
+    seen,
+    slots_of,
+    view_of,
+)
+from tecomp.layout.descriptions.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is made of a value: in which seat it lies, and in which others there are copies."""
+
+    made: int
+    copies: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Where a value may lie.
+
+    Attributes:
+        seats: layouts and, of a view, what it may show.
+        made: those that it may be made in.
+        is_known: whether it follows from constants alone, so that copies cost nothing.
+        readers: how many slots of operations read it.
+        hints: soft ones about it.
+    """
+
+    seats: tuple[Seat, ...]
+    made: tuple[int, ...]
+    is_known: bool
+    readers: int
+    hints: tuple[Hint, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that is chosen among.
+
+    Attributes:
+        graph: the program.
+        machine: where it is to run.
+        values: where each value may lie.
+        slots: what each operation reads.
+        opaque: the operations that no rule says anything of.
+        ways: the combinations that each operation allows.
+        copying: those that bring a value to a layout that was asked for.
+        wanted: the layouts of which values have to have one.
+        soft: hints about values, by these.
+        paddings: what readers ask to be in the padding of values.
+        readers: how many slots of operations read a value.
+    """
+
+    graph: Graph
+    machine: Machine
+    values: dict[Tensor, Value]
+    slots: dict[Operation, tuple[Slot, ...]]
+    opaque: frozenset[Operation]
+    ways: dict[Operation, tuple[Way, ...]]
+    copying: set[Operation]
+    wanted: Mapping[Tensor, tuple[Layout, ...]]
+    soft: Mapping[Tensor, Sequence[Hint]]
+    paddings: Mapping[Tensor, AbstractSet[float]]
+    readers: Mapping[Tensor, int]
+
+    @cached_property
+    def share(self) -> float:
+        """What a byte costs: all copies that there may be together cost less than an element."""
+        every = (x for value in self.values.values() for x in value.seats if isinstance(x, Layout))
+        return 0.25 / max(sum(layout.nbytes for layout in every), 1)
+
+    def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
+        """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
+        found = dict.fromkeys((*own, *_known(tensor, self.machine)))
+        values = sorted(self.paddings.get(tensor, ()))
+        found = dict.fromkeys(with_paddings(tuple(found), values, self.machine.target))
+        if any(op in self.opaque for op in self.graph.readers.get(tensor.op, ())):
+            found.setdefault(plain_layout(tensor))
+        return tuple(found)
+
+    def value(
+        self, tensor: Tensor, own: Sequence[Seat], made: Iterable[int], *, is_known: bool
+    ) -> Value:
+        """Where a value may lie: the first seats are its own."""
+        layouts = [seat for seat in own if isinstance(seat, Layout)]
+        seats = tuple(dict.fromkeys((*own, *self.seats(tensor, layouts))))
+        hints = tuple(self.soft.get(tensor, ()))
+        return Value(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
+
+
+def problem_of(
+    graph: Graph, machine: Machine, demands: Sequence[Demand], hints: Sequence[Hint]
+) -> Problem:
+    """All that layouts are chosen among.
+
+    Raises:
+        LayoutError: an operation cannot be decided about, or a value has no layout at all.
+    """
+    every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
+    steps = steps_of_scans(graph.operations)
+    opaque = frozenset(op for op in graph.operations if is_opaque(op) or op in steps)
+    slots = {op: slots_of(op, set(every), is_opaque=op in opaque) for op in graph.operations}
+    readers: dict[Tensor, int] = {}
+    for slot in (slot for own in slots.values() for slot in own):
+        readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
+    soft: dict[Tensor, list[Hint]] = {}
+    for each in hints:
+        soft.setdefault(graph.origins.get(each.tensor, each.tensor), []).append(each)
+    ruled = [op for op in graph.operations if op not in opaque]
+    views = {op: load for op in ruled if (load := view_of(op)) is not None}
+    paddings = asked_paddings(ruled, views, machine.target)
+    problem = Problem(
+        graph, machine, {}, slots, opaque, {}, set(), _wanted(demands, machine), soft, paddings,
+        readers,
+    )
+    for x in (*graph.inputs, *graph.constants):
+        problem.values[x] = _given(problem, x)
+    for op in graph.operations:
+        _add(problem, op)
+    return problem
+
+
+def _wanted(
+    demands: Sequence[Demand], machine: Machine
+) -> dict[Tensor, tuple[Layout, ...]]:
+    """The layouts that values may have of which something is demanded: none where that clashes."""
+    found: dict[Tensor, tuple[Layout, ...]] = {}
+    for demand in demands:
+        own = _layouts_of(demand, machine)
+        found[demand.tensor] = tuple(x for x in found.get(demand.tensor, own) if x in own)
+    return found
+
+
+def _given(problem: Problem, tensor: Tensor) -> Value:
+    """Where an input or a constant may lie.
+
+    An input comes in what is demanded, or in the machine's own, or where hints wish it. A constant
+    is laid out once, in whatever is best.
+    """
+    is_known = tensor in problem.graph.constants
+    if tensor in problem.wanted:
+        own: Sequence[Layout] = problem.wanted[tensor]
+        return problem.value(tensor, own, range(len(own)), is_known=is_known)
+    own = problem.seats(tensor, ())
+    full = [k for k, each in enumerate(own) if not is_one_to_a_row(each)]
+    if not is_known:
+        is_wished = tensor in problem.soft
+        full = [k for k in full if own[k].pad_value is None] if is_wished else full[:1]
+    return problem.value(tensor, own, full, is_known=is_known)
+
+
+def _add(problem: Problem, op: Operation) -> None:
+    """What an operation makes, where that may lie, and the ways in which it does."""
+    values, machine = problem.values, problem.machine
+    reads = [x for x in op.input_tensors if x in values]
+    is_known = bool(reads) and all(values[x].is_known for x in reads)
+    shown = None if op in problem.opaque else view_of(op)
+    if shown is not None and op.output(0) not in problem.wanted and shown.tensor in values:
+        x = op.output(0)
+        own, ways = _shown(op, values[shown.tensor].seats, problem.seats(x, ()))
+        made = dict.fromkeys(way.outs[0] for way in ways)
+        values[x] = problem.value(x, own, made, is_known=is_known)
+        problem.ways[op] = ways
+        return
+    for x in op.outputs:
+        known = problem.wanted[x] if x in problem.wanted else problem.seats(x, ())
+        if op in problem.opaque:
+            known = (plain_layout(x),)
+        values[x] = problem.value(x, known, range(len(known)), is_known=is_known)
+    if op in problem.opaque:
+        reads = [slot.tensor for slot in problem.slots[op]]
+        plain = tuple(values[x].seats.index(plain_layout(x)) for x in reads)
+        problem.ways[op] = (Way((0,) * op.num_outputs, plain),)
+        return
+    seats = {x: value.seats for x, value in values.items()}
+    problem.ways[op] = _priced(op, machine.ways(op, problem.slots[op], seats), problem)
+
+
+def _priced(op: Operation, ways: Sequence[Way], problem: Problem) -> tuple[Way, ...]:
+    """Ways with what they cost: a copy that somebody asked for moves all elements."""
+    made = [set(problem.values[x].made) for x in op.outputs]
+    fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
+    shown = view_of(op)
+    if shown is None:
+        return tuple(replace(way, cost=_filled(op, way, problem)) for way in fit)
+    problem.copying.add(op)
+    source, result = problem.values[shown.tensor], problem.values[op.output(0)]
+    priced = []
+    for way in fit:
+        to = result.seats[way.outs[0]]
+        view = seen(op, shown, source.seats[way.inputs[0]])
+        is_free = source.is_known or (isinstance(to, Layout) and is_same_place(view, to))
+        cost = 0.0 if is_free else float(elements_of(op.output(0)))
+        priced.append(Way(way.outs, way.inputs, cost))
+    return tuple(priced)
+
+
+def _filled(op: Operation, way: Way, problem: Problem) -> float:
+    """Places of padding that an operation has to fill, as they do not come out right anyway."""
+    out = problem.values[op.output(0)].seats[way.outs[0]]
+    if not isinstance(out, Layout) or out.pad_value is None:
+        return 0.0
+    seats = {
+        slot.tensor: problem.values[slot.tensor].seats[n]
+        for slot, n in zip(problem.slots[op], way.inputs, strict=True)
+    }
+    return 0.0 if is_padded_anyway(op, out, seats) else float(out.padding_count)
+
+
+def _shown(
+    op: Operation, source: Sequence[Seat], known: Sequence[Layout]
+) -> tuple[tuple[Seat, ...], tuple[Way, ...]]:
+    """The seats of a view, and which of them it has where its source has which."""
+    load = view_of(op)
+    assert load is not None
+    seats: list[Seat] = list(known)
+    ways = []
+    for n, seat in enumerate(source):
+        view = seen(op, load, seat)
+        same = next((k for k, layout in enumerate(known) if is_same_place(view, layout)), None)
+        if same is None:
+            same = len(seats)
+            seats.append(view)
+        ways.append(Way((same,), (n,)))
+    return tuple(seats), tuple(ways)
+
+
+def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
+    """The layouts of a tensor that the machine knows.
+
+    Raises:
+        LayoutError: it does not store its type.
+    """
+    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    key = shape, tensor.dtype
+    if key not in machine.known:
+        try:
+            machine.known[key] = candidates(machine.target, shape, tensor.dtype)
+        except LayoutError as error:
+            raise LayoutError(
+                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error}"
+            ) from None
+    return machine.known[key]
+
+
+def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
+    """The layouts that are asked for."""
+    tensor, asked = demand.tensor, demand.wanted
+    if demand.axis is not None:
+        known = _known(tensor, machine)
+        return tuple(each for each in known if runs_along(each, tensor, demand.axis))
+    found = tuple(
+        _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
+    )
+    for layout in found:
+        if not isinstance(layout, Layout):
+            raise LayoutError(
+                f"layouts: {tensor.name} is given {layout!r}; give a layout, \"default\", or "
+                "several of these"
+            )
+        if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
+            raise LayoutError(
+                f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
+                f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"
+            )
+    if not found:
+        raise LayoutError(f"layouts: {tensor.name} is given no layout to choose; give one or more")
+    return tuple(dict.fromkeys(found))
