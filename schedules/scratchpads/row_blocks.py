@@ -91,15 +91,16 @@ class _Rows:
             fit: for which there is room.
             unit: what blocks are a multiple of.
         """
-        cores, least = self.where.target.cores, ceil_div(rows, fit)
+        cores: int = self.where.target.cores
+        least = ceil_div(rows, fit)
         sizes = {
             round_up(max(ceil_div(rows, n), 1), unit)
             for n in range(max(least, 1), max(least, 1) + 4 * cores)
         }
 
         def of_a_core(size: int) -> int:
-            blocks: int = lead * ceil_div(rows, size)
-            return -(-blocks // cores) * size
+            each: int = ceil_div(lead * ceil_div(rows, size), cores)
+            return each * size
 
         found: int = min(sizes, key=lambda size: (of_a_core(size), -size))
         return found
