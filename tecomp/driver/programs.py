@@ -38,7 +38,8 @@ def compile(
         inputs: placeholders, in the order in which it is called with arrays.
         target: the machine: its name, a description, or a path to one.
         constants: the values of placeholders that are the same in every call. What follows from
-            them alone is computed now.
+            them alone is computed now. A program that is saved or pickled reads the arrays again:
+            leave them as they are.
         layouts: of values on the machine: a layout, `"default"` for the one that the machine has
             for such a tensor, or a list of those to choose from. Other inputs come in the default,
             everything else lies where relayouts cost least; callers have arrays of NumPy anyhow.

@@ -77,7 +77,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
     contents = {name: _content(place, name, said) for name, said in head["files"].items()}
     native = native_from(contents[_CODE].tobytes())
     try:
-        outputs, inputs, constants, target, name = definitions_from(
+        outputs, inputs, constants, target, name, relayouts = definitions_from(
             contents[_DEFINITIONS].tobytes().decode()
         )
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
@@ -85,7 +85,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
         native = None
     if native is None:
         raise _damaged(place, "its parts contradict each other")
-    return Asked(outputs, inputs, target, values, name), native
+    return Asked(outputs, inputs, target, values, name, relayouts=relayouts), native
 
 
 def _place(folder: object, where: str) -> Path:
@@ -104,7 +104,9 @@ def _may_be_replaced(place: Path) -> bool:
 def _definitions(asked: Asked) -> bytes:
     constants = tuple(asked.constants)
     try:
-        text = definitions_text((asked.outputs, asked.inputs, constants, asked.target, asked.name))
+        text = definitions_text((
+            asked.outputs, asked.inputs, constants, asked.target, asked.name, asked.relayouts
+        ))
     except NotPlainError as error:
         (kind,) = error.args
         raise CacheError(

@@ -186,6 +186,14 @@ def test_programs_with_layouts_of_machines_come_back(tmp_path: Path) -> None:
     assert (again.picture(), again.target) == (program.picture(), program.target)
 
 
+def test_programs_without_relayouts_come_back(tmp_path: Path) -> None:
+    A = te.placeholder((70, 40), "float16", name="A")
+    Y = te.compute(A.shape, lambda i, j: -A[i, j], name="Y")
+    tecomp.compile(Y, [A], "stick128", relayouts=False).save(tmp_path)
+
+    assert tecomp.load(tmp_path)._asked.relayouts is False
+
+
 def _say(key: str, value: object) -> Callable[[Path], None]:
     def change(place: Path) -> None:
         path = place / "program.json"
