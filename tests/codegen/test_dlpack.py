@@ -167,9 +167,22 @@ def test_who_says_it_is_writable_is_written_to(monkeypatch: pytest.MonkeyPatch) 
 
     # PyTorch has tensors that may be written to only.
     b[:] = 0
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Old))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Old, is_neg=lambda _: False))
     run(a, Old(b))
     assert (b == a[::-1]).all()
+
+
+def test_memory_of_other_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Old, is_neg=lambda _: True))
+
+    with pytest.raises(CallError) as error:
+        kernel("float32")(Old(a), b)
+
+    assert error.value.message == (
+        "argument 0 (A) of f: PyTorch has negated it without changing its memory; pass "
+        ".resolve_neg() of it"
+    )
 
 
 def test_bfloat16() -> None:

@@ -272,3 +272,20 @@ def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
 
     wanted = [(2 * a[i, : 5 * i + 1] + 1).sum() for i in range(5)]
     np.testing.assert_allclose(c, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [12, 24, 50, 300])
+def test_maps_of_many_remainders(depth: int) -> None:
+    def remainders(i: Any) -> list[Any]:
+        for k in range(depth):
+            i = i % (400 - k)
+        return [i]
+
+    A = te.placeholder((5,), name="A")
+    B = te.compute((5,), lambda i: A[i] + 1, name="B")
+    s = te.create_schedule(B)
+    s[A].transform_layout(remainders)
+    s[B].transform_layout(remainders)
+    a, b = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    tecomp.build(s, [A, B])(a, b, layouts="logical")
+    np.testing.assert_array_equal(b, a + 1)

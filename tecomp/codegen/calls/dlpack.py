@@ -77,8 +77,14 @@ def read_dlpack(where: str, array: Any) -> Memory:
     owner again when the result is dropped.
 
     Raises:
-        CallError: the memory is not the processor's, or its owner does not share it.
+        CallError: the memory is not the processor's, its owner does not share it, or it holds
+            other numbers than the array.
     """
+    if _is_negated(array):
+        raise CallError(
+            f"{where}: PyTorch has negated it without changing its memory; pass .resolve_neg() of "
+            "it"
+        )
     capsule = _capsule(where, array)
     tensor, access = _tensor(where, capsule)
     if access == "unknown" and _is_writable(array):
@@ -101,13 +107,24 @@ def read_dlpack(where: str, array: Any) -> Memory:
 
 def _is_writable(array: Any) -> bool:
     """Whether an array of no version of DLPack says elsewhere that it may be written to."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor):
+    if _torch_of(array) is not None:
         return True  # there are no others
     try:
         return not memoryview(array).readonly
     except (BufferError, TypeError, ValueError):
         return False
+
+
+def _is_negated(array: Any) -> bool:
+    """Whether PyTorch would negate what is in memory when it reads it: DLPack cannot say that."""
+    torch = _torch_of(array)
+    return torch is not None and bool(torch.is_neg(array))
+
+
+def _torch_of(array: Any) -> Any:
+    """PyTorch, if it is loaded and the array is one of its tensors."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(array, torch.Tensor) else None
 
 
 def _capsule(where: str, array: Any) -> object:

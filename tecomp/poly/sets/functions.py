@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast
 
-from islpy import Aff, PwAff, Set
+from islpy import Aff, PwAff, Set, dim_type
 
 from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.language.dtype import DType
@@ -32,6 +32,10 @@ _Meaning: TypeAlias = "QuasiAffine | Set"
 
 AND = (BinOp.AND, BinOp.BITAND, BinOp.MIN)
 OR = (BinOp.OR, BinOp.BITOR, BinOp.MAX)
+MOST_DIVISIONS = 24
+"""Divisions in what is divided again: isl takes twice as long for each more, and counts none of
+that as work."""
+_DIVIDING = (BinOp.FLOORDIV, BinOp.MOD, BinOp.SHR, BinOp.BITAND)
 
 
 class NotAffine(Exception):  # noqa: N818  (an answer, which the callers turn into their own error)
@@ -213,10 +217,17 @@ class _Scope:
         factor = self._constant(b)
         if factor is None and op in (BinOp.MUL, BinOp.BITAND, BinOp.BITXOR):
             a, factor = b, self._constant(a)
-        result = None if factor is None else self._by_constant(op, a, factor, node.dtype.bits)
+        is_deep = op in _DIVIDING and self._divisions(a) >= MOST_DIVISIONS
+        known = None if is_deep else factor
+        result = None if known is None else self._by_constant(op, a, known, node.dtype.bits)
         if result is None:
             raise NotAffine(node)
         return result
+
+    def _divisions(self, total: QuasiAffine) -> int:
+        """How many divisions isl is told of in a sum."""
+        known = [self._unknowns[term.unknown] for term in total.terms if term.unknown is not None]
+        return sum(value.dim(dim_type.div) for value in known if isinstance(value, Aff))
 
     def _by_constant(
         self, op: BinOp, a: QuasiAffine, factor: int, width: int
