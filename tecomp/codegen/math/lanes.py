@@ -142,11 +142,6 @@ class Whole:
         text = f"icmp ne {self.kind} {self.operand}, {self.like(number)}"
         return Truth(self.code, self.code.op(text), self.lanes)
 
-    def is_negative(self) -> Truth:
-        """Where it is below 0."""
-        text = f"icmp slt {self.kind} {self.operand}, {self.like(0)}"
-        return Truth(self.code, self.code.op(text), self.lanes)
-
     def cast(self, word: str, scalar: str) -> Whole:
         """Extended (`zext`, `sext`) or cut (`trunc`) to another width."""
         kind = vector_of(scalar, self.lanes)

@@ -18,7 +18,7 @@ from tecomp.ir.algebra.written import written
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, binary
 from tecomp.ir.language.stmt import IndexMap
-from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
+from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.poly.maps.extents import bounds_of
 from tecomp.poly.sets.reader import Reader, expr_of
 
@@ -328,8 +328,3 @@ def _apart(reader: Reader, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
     inner = reader.operation(BinOp.BITXOR, a, b)
     assert inner is not None
     return reader.plus(outside, inner)
-
-
-def is_free_of(rest: Expr | None, var: Var) -> bool:
-    """Whether the rest of an offset does not depend on a digit."""
-    return rest is None or var not in free_variables(rest)
