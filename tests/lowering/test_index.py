@@ -65,6 +65,14 @@ GATHERS: dict[str, tuple[Callable[[Any, Expr], Any], Callable[[Any, Any], Any]]]
     ),
     "moved": (lambda A, at: A[(at + 1) % SIZE], lambda a, at: a[(at + 1) % SIZE]),
     "wide": (lambda A, at: A[at.astype("int64")], lambda a, at: a[at]),
+    "guarded": (
+        lambda A, at: te.if_then_else(te.all(at >= 1, at < SIZE), A[at], 3),
+        lambda a, at: np.where(at >= 1, a[at], 3),
+    ),
+    "chosen": (
+        lambda A, at: te.Select(at >= 1, A[at], 3), lambda a, at: np.where(at >= 1, a[at], 3),
+    ),
+    "twice": (lambda A, at: A[(A[at] + at) % SIZE], lambda a, at: a[(a[at] + at) % SIZE]),
 }
 
 

@@ -152,6 +152,23 @@ class Facts:
                             self._compared(op, left.plus(right, -1))
         self._forget()
 
+    def tells(self, condition: Expr) -> bool:
+        """Whether a part of `condition` is about indices; of data nothing is known later either.
+
+        Where it is not, what has been done of a part stays done: twice as much a level otherwise.
+        """
+        todo = [condition]
+        while todo:
+            node = todo.pop()
+            match node:
+                case Binary(BinOp.AND | BinOp.OR, a, b):
+                    todo += [a, b]
+                case Not(a):
+                    todo.append(a)
+                case _ if node.dtype.lanes == 1 and not self.is_data(node):
+                    return True
+        return False
+
     def truth(self, condition: Expr) -> bool | None:
         """Whether `condition` was assumed, or its opposite; None if neither."""
         return self._holds.get(self.terms.key(condition))

@@ -147,11 +147,13 @@ def _logic(facts: Facts, node: Binary) -> Task:
     if (known := truth(a)) is not None:
         # true and b == b; false and b == false; and the same for `or`, the other way round.
         return (yield expression(facts, node.b)) if known == conjunction else a
-    state = facts.enter()
-    if not facts.is_data(node.b):
+    if facts.is_data(node.b) or not facts.tells(a):
+        b = yield expression(facts, node.b)
+    else:
+        state = facts.enter()
         facts.assume(a, holds=conjunction)
-    b = yield expression(facts, node.b)
-    facts.leave(state)
+        b = yield expression(facts, node.b)
+        facts.leave(state)
     if (known := truth(b)) is not None and is_pure(a):
         return a if known == conjunction else b
     if facts.terms.key(a) == facts.terms.key(b):
@@ -166,6 +168,9 @@ def _guarded(facts: Facts, node: Call) -> Task:
         return (yield expression(facts, node.args[1 if known else 2]))
     branches: list[Expr] = []
     for holds, branch in ((True, node.args[1]), (False, node.args[2])):
+        if not facts.tells(condition):
+            branches.append((yield expression(facts, branch)))
+            continue
         state = facts.enter()
         facts.assume(condition, holds=holds)
         branches.append((yield expression(facts, branch)))

@@ -40,7 +40,8 @@ Lets = list[tuple[Var, Expr]]
 def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
     """The names of what some values share, each with what it stands for, and the values with them.
 
-    Indices stay as they are: what is known of them is in how they are written.
+    Indices stay as they are: what is known of them is in how they are written. What they are made
+    of that is data has no more known of it, and is a part as others are.
     """
     nodes = list(post_order(*values, parts=_computed))
     uses = Counter(map(id, values))
@@ -50,14 +51,25 @@ def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
     if not shared:
         return [], list(values)
     namer = _Namer(values)
-    for node in nodes:
+    for node in post_order(*values):
         namer.visit(node, is_shared=id(node) in shared)
     return namer.lets, [namer.done[id(value)] for value in values]
 
 
 def _computed(node: Expr) -> Sequence[Expr]:
     """What is computed from data for a node."""
-    return () if isinstance(node, BufferLoad) else children(node)
+    if not isinstance(node, BufferLoad):
+        return children(node)
+    if all(isinstance(index, (Var, Const)) for index in node.indices):
+        return ()
+    inside = walk(*node.indices, parts=lambda part: () if _is_gathered(part) else children(part))
+    return [part for part in inside if _is_gathered(part)]
+
+
+def _is_gathered(node: Expr) -> bool:
+    """Whether it is data where it stands in an index, whose own arithmetic is in int64."""
+    return isinstance(node, BufferLoad) or (
+        node.dtype not in (INT64, BOOL) and any(map(_reads, walk(node))))
 
 
 def _arms(node: Any) -> Arms:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
@@ -13,11 +14,12 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.algebra.facts import Facts
 from tecomp.ir.algebra.simplify import bounds, bounds_given, facts_of
+from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Const, Expr, Var, index_value
-from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, index_value
+from tecomp.ir.language.stmt import Buffer, Extent, Range
 from tecomp.ir.language.text import brief
-from tecomp.ir.traversal.rewrite import substitute, walk
+from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.lowering.stages.definition import Definition, Read
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
@@ -147,7 +149,7 @@ class _Domain:
             wide = self.wide.get(index) if isinstance(index, Var) else None
             own = self.ranges.get(wide) if isinstance(wide, Var) else None
             return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
-        low, high = bounds_given(self.facts, index_of(index, self.wide))
+        low, high = bounds_given(self.facts, _with_loads(index_of(index, self.wide)))
         return low is not None and high is not None and low >= 0 and high < extent
 
     def outside(
@@ -170,6 +172,17 @@ class _Domain:
         if wrong.is_empty():
             return []
         return [first_point(wrong, self.space)] if exact else None
+
+
+def _with_loads(expr: Expr) -> Expr:
+    """An index in which each read is a load of something."""
+
+    def rule(node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        return BufferLoad(Buffer(node.tensor.name, (1,), node.dtype), (Const(0, INT64),))
+
+    return top_down(expr, rule)
 
 
 def _text(expr: Expr) -> str:
