@@ -129,10 +129,27 @@ def _inlined(p: Program) -> set[te.Tensor]:
         is_free = x not in p.results and x not in factors and x.op.num_outputs == 1
         if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
             continue
+        if len(readers) > 1 and _is_turned(x):
+            continue
         repeats = times[x] / max(_count(x.shape), 1)
         if _work(x) * (repeats - 1) <= _FREE:
             found.add(x)
     return _short(p, found)
+
+
+def _is_turned(x: te.Tensor) -> bool:
+    """Whether neighbours of a formula are far apart in what it reads, and others are neighbours.
+
+    Squares of it are transposed in registers, once for all that read it.
+    """
+    if not x.op.axis or x.op.reduce_axis:
+        return False
+    last = x.op.axis[-1]
+    return any(
+        read.index and read.axes[-1] not in (None, last)
+        and any(index.coefficient(last) != 0 for index in read.index)
+        for read in accesses(x).reads
+    )
 
 
 def _work(x: te.Tensor) -> int:
@@ -246,7 +263,7 @@ def _rows(
     """The stages that can be computed row by row of `output`: nobody else reads them."""
     if len(output.shape) < 2 or not _fits(output, target):
         return set()
-    return _members(p, output, taken)
+    return _members(p, output, taken | {x for x in p.stages if _is_turned(x)})
 
 
 def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:

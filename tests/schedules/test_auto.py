@@ -375,3 +375,17 @@ def test_views_of_views_are_walked_through_as_what_they_are() -> None:
 
     assert "unroll" not in str(auto(D, CPU).trace)
     np.testing.assert_array_equal(computed(D, [A], a), a.transpose(1, 0, 2) + 1)
+
+
+def test_rows_of_a_transposed_value_are_transposed_first() -> None:
+    A = te.placeholder((200, 90), name="A")
+    B = te.compute((90, 200), lambda i, j: A[j, i], name="B")
+    k = te.reduce_axis((0, 200), name="k")
+    total = te.compute((90,), lambda i: te.sum(B[i, k], axis=k), name="total")
+    C = te.compute(B.shape, lambda i, j: B[i, j] - total[i] / 200.0, name="C")
+    a = np.random.default_rng(0).standard_normal((200, 90), np.float32)
+    text = str(auto(C, CPU).trace)
+
+    assert "s[total].compute_at(C" in text
+    assert "s[B].compute_" not in text
+    np.testing.assert_allclose(computed(C, [A], a), a.T - a.T.mean(1, keepdims=True), atol=1e-5)
