@@ -150,7 +150,7 @@ def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
 def is_one_to_a_row(layout: Layout) -> bool:
     """Whether each stick, or row of a tile, has one element though there are several.
 
-    Reductions make such values. Nothing is brought to such a layout, which takes much memory.
+    Reductions make such values. It takes much memory.
     """
     if not layout.physical_shape or layout.num_elements < 2:
         return False

@@ -13,7 +13,6 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.wishes import Hint
 from tecomp.graph.assignment import Assignment, Factor, Table, minimise
-from tecomp.graph.candidates import is_one_to_a_row
 from tecomp.graph.problem import Problem, State, Value
 from tecomp.graph.ways import Seat, Way, runs_along
 from tecomp.layout.descriptions.layout import Layout
@@ -30,10 +29,7 @@ class Choice:
 
 def states_of(value: Value, *, may_copy: bool) -> list[State]:
     """A value in one seat, with copies in as many layouts as there are readers."""
-    layouts = [
-        k for k, seat in enumerate(value.seats)
-        if isinstance(seat, Layout) and not is_one_to_a_row(seat)
-    ]
+    layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
     found = []
     for made in value.made:
         others = [k for k in layouts if k != made]
@@ -71,7 +67,12 @@ def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
         for made in value.made
     }
     wished = np.array([unkept[state.made] for state in states], float)
-    return wished if value.is_known else wished + moved_for(problem, tensor, states)
+    if not value.is_known:
+        return wished + moved_for(problem, tensor, states)
+    # What is laid out once costs its memory alone.
+    sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.seats]
+    held = np.array([sum(sizes[k] for k in (s.made, *s.copies)) for s in states], float)
+    return wished + problem.share * held
 
 
 def keeps(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
