@@ -33,13 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "pairwise(**values): each two values of two parameters meet")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for mark in metafunc.definition.iter_markers("pairwise"):
         rows: Sequence[tuple[Any, ...]] = covering([*mark.kwargs.values()])
         if metafunc.config.getoption("--every-combination"):
             rows = [*product(*mark.kwargs.values())]
         cases = [pytest.param(*row, id=_name(row)) for row in rows]
-        metafunc.parametrize(tuple(mark.kwargs), cases)
+        # As a mark it takes the place of a fixture of that name that has parameters of its own.
+        metafunc.definition.add_marker(pytest.mark.parametrize(tuple(mark.kwargs), cases))
 
 
 def covering(values: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
