@@ -11,6 +11,7 @@ from tecomp.compute.define import compute
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
+from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.stored import check_layout
@@ -104,7 +105,7 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     """
     check_kind(tensor, Tensor, "relayout_to: the tensor", "give what te.compute makes", LayoutError)
     check_layout(layout, "relayout_to")
-    if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
+    if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
         raise LayoutError(
             f"relayout_to: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and the layout is "
             f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"

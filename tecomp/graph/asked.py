@@ -14,9 +14,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.topology import post_order
 from tecomp.constraints.wishes import Hint, asked_of
 from tecomp.errors import CallError, DefinitionError
-from tecomp.graph.candidates import Wanted, has_layouts
+from tecomp.graph.candidates import Wanted, has_layouts, layouts_in
+from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.given import check_kind, check_list
 from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.placement.stored import check_layout
 from tecomp.machine.descriptor import Target
 
 Array = np.ndarray[Any, Any]
@@ -83,6 +85,10 @@ def asked_for(
     cure = "give a layout for each tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
     check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
+    for tensor, asked in layouts.items():
+        for layout in layouts_in(asked):
+            if layout != "default":
+                check_layout(layout, f"compile: the layout of {tensor.name}")
     check_list(
         hints, Hint, "compile: hints", "give a list of what tecomp.hint makes", DefinitionError
     )
@@ -102,7 +108,8 @@ def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
             raise CallError(
                 f"compile: the constant {tensor.name} is no array ({error}); {cure}"
             ) from None
-        if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
+        shape = constant_shape(tensor.shape)
+        if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
             raise CallError(
                 f"compile: the constant {tensor.name} is {array.dtype} of shape {array.shape}; "
                 f"{cure}"

@@ -178,13 +178,14 @@ def _maker() -> dict[str, Any]:
 
 
 def _head(place: Path) -> Mapping[str, Any]:
-    try:
-        head = json.loads((place / _HEAD).read_text())
-    except OSError:
+    text = _read(place / _HEAD)
+    if text is None:
         raise CacheError(
             f"load: {place} is no saved program: there is no {_HEAD} in it; give the folder that "
             "was given to `program.save`"
-        ) from None
+        )
+    try:
+        head = json.loads(text)
     except ValueError:
         raise _damaged(place, f"{_HEAD} is not whole") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
@@ -198,6 +199,14 @@ def _head(place: Path) -> Mapping[str, Any]:
     ):
         raise _damaged(place, f"{_HEAD} names other files")
     return head
+
+
+def _read(path: Path) -> bytes | None:
+    """What is in a file; None if there is none. A pipe or a device might never end."""
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError:
+        return None
 
 
 def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
@@ -227,6 +236,8 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
     """A file, which is as it was written."""
     size, hashed = said
     path = place / name
+    if not path.is_file():
+        raise _damaged(place, f"{name} cannot be read")
     try:
         found = path.stat().st_size
         if found != size:

@@ -149,6 +149,7 @@ def test_what_fails_in_a_kernel_is_said_as_by_the_kernel() -> None:
 
 A = te.placeholder((4,), name="A")
 B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+ONE = te.placeholder((), name="O")
 N = te.var("n")
 S = te.placeholder((N,), name="S")
 T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
@@ -194,6 +195,11 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             "compile: S has the extent `n`; a program is planned for sizes that are numbers, so "
             "define it with those, or build a kernel for any size",
         ),
+        (
+            lambda: tecomp.compile(T, [], constants={S: np.zeros(3, "float32")}),
+            "compile: S has the extent `n`; a program is planned for sizes that are numbers, so "
+            "define it with those, or build a kernel for any size",
+        ),
     ],
 )
 def test_programs_that_are_refused(make: Callable[[], Program], message: str) -> None:
@@ -209,6 +215,10 @@ def test_programs_that_are_refused(make: Callable[[], Program], message: str) ->
         (
             lambda: tecomp.compile(B, [], constants={A: np.zeros(5, "float32")}),
             "compile: the constant A is float32 of shape (5,); give an array of float32 of shape (4,)",
+        ),
+        (
+            lambda: tecomp.compile(ONE, [], constants={ONE: np.zeros(3, "float32")}),
+            "compile: the constant O is float32 of shape (3,); give an array of float32 of shape ()",
         ),
         (
             lambda: tecomp.compile(B, [], constants={A: [[1.0], [1.0, 2.0]]}),

@@ -126,6 +126,13 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
     (lambda A, B, C: tecomp.relayout_to(C, StickLayout((64, 64), HALF)),
      "relayout_to: C is float16[128, 128], and the layout is for float16[64, 64]; give one of its "
      "shape and type"),
+    (lambda A, B, C: tecomp.relayout_to(te.placeholder((te.var("n"), 64), HALF, name="N"), ROWS),
+     "relayout_to: N is float16[n, 64], and the layout is for float16[128, 128]; give one of its "
+     "shape and type"),
+    (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: 3}),
+     "compile: the layout of B: 3 is no layout; make one, such as with Layout.of"),
+    (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: ["default", "rows"]}),
+     "compile: the layout of B: 'rows' is no layout; make one, such as with Layout.of"),
 ]
 
 

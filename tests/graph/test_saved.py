@@ -202,6 +202,14 @@ def _say(key: str, value: object) -> Callable[[Path], None]:
     return change
 
 
+def _as_pipe(name: str) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        (place / name).unlink()
+        os.mkfifo(place / name)
+
+    return change
+
+
 def _features(place: Path) -> None:
     features = json.loads((place / "program.json").read_text())["features"].split(",")
     _say("features", ",".join(["+more", *features[1:]]))(place)
@@ -246,6 +254,13 @@ def _features(place: Path) -> None:
             lambda place: (place / "code").unlink(),
             "{} is damaged: code cannot be read; save the program again",
         ),
+        (
+            _as_pipe("program.json"),
+            "{} is no saved program: there is no program.json in it; give the folder that was given "
+            "to `program.save`",
+        ),
+        (_as_pipe("code"), "{} is damaged: code cannot be read; save the program again"),
+        (_as_pipe("constants"), "{} is damaged: constants cannot be read; save the program again"),
         (
             lambda place: os.truncate(place / "constants", 7),
             "{} is damaged: constants has 7 bytes of 768; save the program again",
