@@ -210,8 +210,8 @@ def _rows_of_a_tile(m: int | te.Expr, most: int) -> int:
 def _packed_columns_pay(d: Product, target: Target) -> int:
     """Row tiles from which on a packed copy of the columns pays.
 
-    Where B is transposed, products of its rows need none. But their sums have to be turned, which
-    has to be little beside them, and a few rows have to stay in the first cache.
+    Where B is transposed, products of its rows need none. But their sums have to be transposed,
+    which has to be little beside them, and a few rows have to stay in the first cache.
     """
     k, width = d.terms, d.total.dtype.bytes
     core, lanes = core_of(target), core_of(target).lanes(d.total.dtype)

@@ -196,7 +196,7 @@ def _may_store_known_lanes(stmt: For) -> bool:
     """Whether LLVM, told the end, may make masked stores of lanes that it knows of narrow types.
 
     Of one single lane it stores too many bytes, see `tecomp.codegen.memory.access`. It makes masks
-    of conditions, and for the rest of a loop of few rounds.
+    of conditions, and for the rest of a loop of few iterations.
     """
     if not isinstance(stmt.extent, Const):
         return False
@@ -216,7 +216,7 @@ def _is_positive(extent: Expr) -> bool:
 def _extents_inside(stmt: For) -> list[Expr]:
     """Extents of the loops that are all of one another's bodies, where they are known outside.
 
-    Without a look at them, a loop of many turns around one of none would run for hours.
+    Without a look at them, a loop of many iterations around one of none would run for hours.
     """
     found: list[Expr] = []
     bound = {stmt.loop_var}

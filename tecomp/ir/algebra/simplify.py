@@ -57,7 +57,7 @@ def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = 
 
     Indices become sums of terms in the order they were written; quotients, remainders, minima,
     comparisons and conditions are decided where the bounds of loops and the enclosing conditions
-    allow; statements that never run, loops of one turn, memory and variables that nothing uses go,
+    allow; statements that never run, loops of one iteration, memory and variables without use go,
     and with memory its layout maps and pad values. Index arithmetic is int64 and does not wrap
     around; arithmetic on data is kept to the bit.
 

@@ -50,7 +50,7 @@ def with_reduction(
     """The points at which the body is evaluated to make the elements `points`.
 
     A `where=` that is a range of the axes, such as `k <= i`, leaves out the rest: loops then end
-    there instead of testing it in each turn.
+    there instead of testing it in each iteration.
     """
     axes = (*definition.axis, *definition.reduce_axis)
     space = scope.space(axes)

@@ -1,4 +1,4 @@
-"""Expressions of a loop that runs as a vector: all turns at once, each in a lane of its own.
+"""Expressions of a loop that runs as a vector: all iterations at once, each in a lane of its own.
 
 What is the same in all lanes stays scalar, and an index that grows by a constant from lane to lane
 stays a ramp, as long as possible.
@@ -66,7 +66,7 @@ class Lanes:
 
     Attributes:
         facts: what is known where it stands.
-        lanes: how many turns run at once.
+        lanes: how many iterations run at once.
         values: for variables that differ from lane to lane, their vectors.
         private: memory of which each lane has a copy of its own.
     """

@@ -98,13 +98,13 @@ def is_vectorizable(loop: For) -> bool:
 def vector_body(
     facts: Facts, loop: For, start: Expr, extent: Expr, lanes: int, around: Set[Var] = frozenset()
 ) -> Stmt:
-    """The body of `loop` for `extent` turns from `start`, which are at most `lanes`, at once.
+    """The body of `loop` for `extent` iterations from `start`, which are at most `lanes`, at once.
 
     Args:
         facts: what is known where it stands.
         loop: the loop.
         start: value of its variable in the first lane.
-        extent: how many turns there are.
+        extent: how many iterations there are.
         lanes: of the vectors.
         around: the variables of the loops around.
     """

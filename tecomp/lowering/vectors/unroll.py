@@ -52,7 +52,7 @@ _MOST_GUARDED = 16
 
 
 def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
-    """Replace each `unrolled` loop by one copy of its body for each turn, in order.
+    """Replace each `unrolled` loop by one copy of its body for each iteration, in order.
 
     A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
     many copies as the bound says, each under a condition, and in a second form, for iterations that
@@ -80,8 +80,8 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
 def unrolled_within(root: Stmt, most: int) -> Stmt:
     """`root` with loops marked to be unrolled that become at most so many statements.
 
-    Inner loops come first. A loop around one that stays is left alone; the turns of vectorized
-    loops are one statement.
+    Inner loops come first. A loop around one that stays is left alone; a vectorized loop
+    is one statement.
 
     Source:
         The pragma `auto_unroll_max_step` of TVM (`UnrollLoop`).
@@ -97,11 +97,11 @@ def unrolled_within(root: Stmt, most: int) -> Stmt:
         stays = any(loop for _, _, loop in inner)
         if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
             return made, count, stays
-        turns = int(made.extent.value) if isinstance(made.extent, Const) else None
-        fits = turns is not None and not stays and turns * count <= min(most, LIMIT)
-        if turns is None or not fits or made.kind is ForKind.PARALLEL:
+        trip_count = int(made.extent.value) if isinstance(made.extent, Const) else None
+        fits = trip_count is not None and not stays and trip_count * count <= min(most, LIMIT)
+        if trip_count is None or not fits or made.kind is ForKind.PARALLEL:
             return made, count, True
-        return replace(made, kind=ForKind.UNROLLED), turns * count, False
+        return replace(made, kind=ForKind.UNROLLED), trip_count * count, False
 
     return fold(root, marked, _inside)[0]
 
@@ -128,36 +128,36 @@ def _stays_the_same(condition: Expr, loop: For) -> bool:
 
 
 def _unrolled(loop: For, limit: int) -> Stmt:
-    turns = _turns(loop)
+    trip_count = _trip_count(loop)
     # Copies of an inner loop that was unrolled share what they have in common.
     statements = fold(loop.body, lambda node, inside: sum(inside) + isinstance(
         node, BufferStore | Let | Prefetch), statements_in)
     forms = 1 if isinstance(loop.extent, Const) else 2
-    if turns is not None and forms == 1 and turns * statements > limit:
+    if trip_count is not None and forms == 1 and trip_count * statements > limit:
         raise LowerError(
-            f"lower: loop {loop.loop_var.name} is unrolled, and its {turns} iterations of "
-            f"{statements} statements would become {turns * statements}, of which there may be "
-            f"{limit}; split it and unroll the inner part, or leave a loop inside it rolled"
+            f"lower: loop {loop.loop_var.name} is unrolled, and its {trip_count} iterations of "
+            f"{statements} statements would become {trip_count * statements}, of which there may "
+            f"be {limit}; split it and unroll the inner part, or leave a loop inside it rolled"
         )
-    if turns is None or forms * turns * statements > limit:
+    if trip_count is None or forms * trip_count * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)
     in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))
     changing = [] if in_shapes else _depending(loop.body, loop.loop_var)
     copies = tuple(
-        _copy_with_shapes(loop, turn) if in_shapes else
-        _with_value(loop.body, changing, loop.loop_var, _value(loop, turn))
-        for turn in range(turns)
+        _copy_with_shapes(loop, iteration) if in_shapes else
+        _with_value(loop.body, changing, loop.loop_var, _value(loop, iteration))
+        for iteration in range(trip_count)
     )
     whole = SeqStmt(copies).stands_for
     if isinstance(loop.extent, Const):
         return whole
-    rest = _remainder(loop.extent, turns)
+    rest = _remainder(loop.extent, trip_count)
     some = _some(loop.extent, copies)
     return some if rest is None else IfThenElse(
-        Compare(CmpOp.GE, rest, index_value(turns)), whole, some)
+        Compare(CmpOp.GE, rest, index_value(trip_count)), whole, some)
 
 
-def _turns(loop: For) -> int | None:
+def _trip_count(loop: For) -> int | None:
     """How many copies to make."""
     if isinstance(loop.extent, Const):
         return max(int(loop.extent.value), 0)
@@ -165,10 +165,10 @@ def _turns(loop: For) -> int | None:
     return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
 
 
-def _remainder(extent: Expr, turns: int) -> Expr | None:
-    """What is left, if the extent is that or `turns`, whichever is less."""
+def _remainder(extent: Expr, trip_count: int) -> Expr | None:
+    """What is left, if the extent is that or `trip_count`, whichever is less."""
     match extent:
-        case Binary(BinOp.MIN, Const(most), rest) if most == turns:
+        case Binary(BinOp.MIN, Const(most), rest) if most == trip_count:
             return rest
     return None
 
@@ -176,18 +176,19 @@ def _remainder(extent: Expr, turns: int) -> Expr | None:
 def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
     """The copies, each if the loop gets that far."""
     return seq(*(
-        IfThenElse(Compare(CmpOp.GT, extent, index_value(turn)), seq(copy))
-        for turn, copy in enumerate(copies)
+        IfThenElse(Compare(CmpOp.GT, extent, index_value(iteration)), seq(copy))
+        for iteration, copy in enumerate(copies)
     ))
 
 
-def _value(loop: For, turn: int) -> Expr:
-    return binary(BinOp.ADD, loop.min, index_value(turn)) if turn else loop.min
+def _value(loop: For, iteration: int) -> Expr:
+    return binary(BinOp.ADD, loop.min, index_value(iteration)) if iteration else loop.min
 
 
-def _copy_with_shapes(loop: For, turn: int) -> Stmt:
-    """The body at one turn, where the shape of a buffer depends on it."""
-    return bottom_up(replace_variables(loop.body, {loop.loop_var: _value(loop, turn)}), _folded)
+def _copy_with_shapes(loop: For, iteration: int) -> Stmt:
+    """The body in one iteration, where the shape of a buffer depends on it."""
+    value = _value(loop, iteration)
+    return bottom_up(replace_variables(loop.body, {loop.loop_var: value}), _folded)
 
 
 def _depending(body: Stmt, var: Var) -> list[Any]:
@@ -205,10 +206,10 @@ def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> S
     """`body` with `value` for `var`; what becomes constant is computed at once.
 
     Args:
-        body: the turn of a loop.
+        body: that of a loop.
         changing: the nodes in it that depend on `var`.
         var: the variable.
-        value: what it is in this turn.
+        value: what it is in this iteration.
     """
     done: dict[int, Any] = {id(var): value}
     for node in changing:

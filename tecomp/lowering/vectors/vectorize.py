@@ -32,7 +32,7 @@ _PARTS = (BinOp.FLOORDIV, BinOp.MOD)
 def vectorize_loops(
     func: PrimFunc, max_lanes: int = MAX_LANES, *, is_simple: bool = False
 ) -> PrimFunc:
-    """Replace each `vectorized` loop by operations on all its turns at once.
+    """Replace each `vectorized` loop by operations on all its iterations at once.
 
     The loop variable becomes a ramp. A load or store whose index is a vector moves a vector; what
     is the same in all lanes stays scalar. Conditions that differ between lanes become masks of
@@ -189,7 +189,7 @@ def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) 
 
 
 def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
-    """The turns from `start`, at most `lanes` of them, all at once."""
+    """The iterations from `start`, at most `lanes` of them, all at once."""
     facts = work.facts
     if lanes <= 0:
         return EMPTY

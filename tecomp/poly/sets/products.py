@@ -96,5 +96,5 @@ def _is_affine(node: Expr) -> bool:
 def _same_product(a: Expr, b: Expr) -> bool:
     assert isinstance(a, Binary)
     assert isinstance(b, Binary)
-    turned = a.op is b.op is BinOp.MUL and same(a.a, b.b) and same(a.b, b.a)
-    return turned or same(a, b)
+    swapped = a.op is b.op is BinOp.MUL and same(a.a, b.b) and same(a.b, b.a)
+    return swapped or same(a, b)

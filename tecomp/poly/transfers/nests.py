@@ -251,7 +251,7 @@ def _steps(form: QuasiAffine, cell: Cell) -> dict[int, int]:
 
 
 def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
-    """Loops in order, each turned so that it goes forward on the first side."""
+    """Loops in order, each reversed where needed, so that it goes forward on the first side."""
     forward = []
     for loop in loops:
         if loop.first < 0:
