@@ -146,8 +146,8 @@ def test_rows_from_memory_are_read_in_long_stretches(shape: tuple[int, int], blo
 @pytest.mark.parametrize(
     ("shape", "axis", "vectors"),
     [((1000, 64), 1, 4), ((1000, 112), 1, 4), ((1000, 160), 1, 2), ((96, 5120), 1, 4),
-     ((96, 512), 0, 8), ((3600, 512), 0, 8), ((9600, 512), 0, 1), ((9600, 2048), 0, 1),
-     ((9600, 5120), 0, 8), ((396, 120), None, 4), ((40, 9, 11), None, 4)],
+     ((96, 512), 0, 8), ((3600, 512), 0, 8), ((9600, 512), 0, 1), ((9600, 1024), 0, 1),
+     ((9600, 2048), 0, 8), ((9600, 5120), 0, 8), ((396, 120), None, 4), ((40, 9, 11), None, 4)],
 )
 def test_rows_are_read_side_by_side_where_caches_keep_up(
     shape: tuple[int, ...], axis: int | None, vectors: int
