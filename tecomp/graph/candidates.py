@@ -81,10 +81,17 @@ def along(
     if _has_stick_layouts(target, dtype):
         return _sticks(target, shape, dtype, order, pads_all=pads_all)
     if target.stick is not None:
-        return _rows_of(max(target.stick.bytes // dtype.bytes, 1), shape, dtype, order)
+        return _rows_of(lanes_of(target, dtype), shape, dtype, order)
     if target.tile is not None:
         return _tiles(target.tile, shape, dtype, order)
     return Layout.row_major(shape, dtype, order)
+
+
+def lanes_of(target: Target, dtype: DType) -> int:
+    """How many elements of a type a stick has; 1 on machines without sticks."""
+    if _has_stick_layouts(target, dtype):
+        return StickLayout.for_target(target, (), dtype).elems_in_stick
+    return max(target.stick.bytes // dtype.bytes, 1) if target.stick is not None else 1
 
 
 def _has_stick_layouts(target: Target, dtype: DType) -> bool:
@@ -107,7 +114,7 @@ def _sticks(
     target: Target, shape: Shape, dtype: DType, order: Sequence[int], *, pads_all: bool = False
 ) -> Layout:
     """Sticks of the last dimension of an order; others are padded where the machine pads all."""
-    lanes = StickLayout.for_target(target, (), dtype).elems_in_stick
+    lanes = lanes_of(target, dtype)
     pads_all |= target.stick is not None and target.stick.padding == "all"
     padded = [
         round_up(extent, lanes) if dim == order[-1] or (pads_all and extent != 1) else extent

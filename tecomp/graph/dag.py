@@ -13,8 +13,10 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
 from tecomp.errors import DefinitionError
+from tecomp.graph.conversions import with_conversions_apart
 from tecomp.graph.operands import with_plain_factors
 from tecomp.ir.language.stmt import Extent
+from tecomp.machine.descriptor import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class Graph:
         inputs: what the caller passes.
         constants: what is known when it is compiled.
         outputs: what it computes.
-        operations: producers before consumers, factors of products as views; placeholders are none
-            of them.
+        operations: producers before consumers, factors of products as views, conversions
+            apart; placeholders are none of them.
         readers: of each operation, those that read it.
         origins: for tensors as the caller wrote them what is in their place, if it is another.
     """
@@ -40,9 +42,12 @@ class Graph:
 
 
 def graph_of(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor], constants: Sequence[Tensor]
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    constants: Sequence[Tensor],
+    target: Target | None = None,
 ) -> Graph:
-    """The operations between inputs and outputs.
+    """The operations between inputs and outputs, as they are written, or as a machine runs them.
 
     Raises:
         DefinitionError: something that an output needs is neither computed nor given, is given
@@ -63,7 +68,10 @@ def graph_of(
                 "`inputs`, or its values in `constants`"
             )
     steps = steps_of_scans(written)
-    moved = rebuilt(written, {}, change=lambda op: op if op in steps else with_plain_factors(op))
+    apart = with_conversions_apart(target) if target is not None else lambda op: op
+    moved = rebuilt(
+        written, {}, change=lambda op: op if op in steps else apart(with_plain_factors(op))
+    )
     outputs = [moved.get(x, x) for x in outputs]
     ops = [op for op in post_order([x.op for x in outputs]) if op not in known]
     readers, origins = readers_of(ops), MappingProxyType(moved)

@@ -43,7 +43,7 @@ def details_of(asked: Asked) -> Details:
 
 def layouts_of(asked: Asked) -> Layouts:
     """The layouts of a program."""
-    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
+    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
     return choose_layouts(
         graph, asked.target, asked.layouts, asked.hints, relayouts=asked.relayouts
     )
@@ -87,7 +87,7 @@ class _Outline:
 
 
 def _outline(asked: Asked) -> _Outline:
-    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants))
+    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
     layouts, apart, stored = None, frozenset[Operation](), dict[Tensor, Layout]()
     if asked.is_laid_out:
         chosen = layouts_of(asked)

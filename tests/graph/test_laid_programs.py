@@ -165,7 +165,7 @@ def test_programs_travel_with_their_layouts(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(("layouts", "message"), [
-    ({"A": 3}, "layouts: A is given 3; give a layout, \"default\", or several of these"),
+    ({"A": 3}, "compile: the layout of A: 3 is no layout; make one, such as with Layout.of"),
     ({"A": []}, "layouts: A is given no layout to choose; give one or more"),
     ({"A": StickLayout((64, 64), HALF)},
      "layouts: A is float16[70, 40], and its layout is for float16[64, 64]; give one of its shape "

@@ -1,0 +1,102 @@
+"""Formulas of several types run on machines whose sticks hold more lanes of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.graph.conversions import with_conversions_apart
+from tecomp.machine.descriptor import Target
+
+SHAPE = (13, 200)
+Formula = Callable[..., Any]
+
+A = te.placeholder(SHAPE, "float16", name="A")
+B = te.placeholder(SHAPE, name="B")
+N = te.placeholder(SHAPE, "int8", name="N")
+M = te.placeholder(SHAPE, "bool", name="M")
+ROW = te.placeholder((200,), "float16", name="ROW")
+TABLE = te.placeholder((5,), "float16", name="TABLE")
+ARRAYS = {
+    x: np.random.default_rng(0).integers(0, 2, x.shape).astype(str(x.dtype))
+    for x in (A, B, N, M, ROW)
+}
+
+FORMULAS: dict[str, tuple[list[te.Tensor], Formula, Formula]] = {
+    "scaled": ([A], lambda i, j: A[i, j] * 0.5, lambda a: a * np.float32(0.5)),
+    "two types": ([A, B], lambda i, j: A[i, j] + B[i, j], lambda a, b: a + b),
+    "three types": (
+        [A, B, N], lambda i, j: A[i, j] + B[i, j] * N[i, j], lambda a, b, n: a + b * n
+    ),
+    "repeated": ([A, ROW], lambda i, j: A[i, j] * 0.5 + ROW[j], lambda a, r: a * 0.5 + r),
+    "shifted, with a border": (
+        [A],
+        lambda i, j: te.if_then_else(i > 0, A[i - 1, j] * 0.5, 1.0),
+        lambda a: np.concatenate([np.ones((1, 200)), a[:-1] * 0.5]),
+    ),
+    "masked": (
+        [A, M],
+        lambda i, j: te.if_then_else(M[i, j], A[i, j].astype("float32"), -1.0),
+        lambda a, m: np.where(m, a, -1.0),
+    ),
+    "converted back": (
+        [A, B],
+        lambda i, j: (A[i, j] * 0.5 + B[i, j]).astype("float16"),
+        lambda a, b: (a * np.float32(0.5) + b).astype("float16"),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["stick128", "vtcm2d", "texture2d", "tensix_wh"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_of_several_types_equal_numpy(name: str, target: str) -> None:
+    inputs, formula, expected = FORMULAS[name]
+    stored = Target.load(target).formats
+    if not all(x.dtype in stored for x in inputs):
+        pytest.skip("the machine does not store one of the types")
+    Y = te.compute(SHAPE, formula, name="Y")
+    arrays = [ARRAYS[x] for x in inputs]
+
+    found = tecomp.compile(Y, inputs, target)(*arrays)
+
+    np.testing.assert_array_equal(found, expected(*arrays))
+
+
+def _apart(formula: Formula, target: str = "stick128") -> str:
+    return str(with_conversions_apart(Target.load(target))(te.compute(SHAPE, formula, name="Y").op))
+
+
+def test_values_are_converted_before_formulas_of_other_lanes() -> None:
+    assert _apart(lambda i, j: A[i, j] * 0.5) == "Y[i, j] = A_float32[i, j] * float32(0.5)"
+
+
+UNCHANGED: dict[str, tuple[str, Formula]] = {
+    "as many lanes": (
+        "stick128", lambda i, j: te.if_then_else(M[i, j], A[i, j], te.const(0, "float16"))
+    ),
+    "no sticks": ("tensix_wh", lambda i, j: A[i, j] * 0.5),
+    "looked up": ("stick128", lambda i, j: TABLE[te.min(N[i, j], 4)] * 0.5),
+    "a conversion alone": ("stick128", lambda i, j: A[i, j].astype("float32")),
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_other_operations_stay_as_they_are(name: str) -> None:
+    target, formula = UNCHANGED[name]
+    op = te.compute(SHAPE, formula, name="Y").op
+
+    assert with_conversions_apart(Target.load(target))(op) is op
+
+
+def test_a_value_is_converted_once() -> None:
+    change = with_conversions_apart(Target.load("stick128"))
+    first, second = (
+        change(te.compute(SHAPE, lambda i, j, by=by: A[i, j] * by, name="Y").op) for by in (2.0, 3.0)
+    )
+
+    assert first.input_tensors == second.input_tensors
