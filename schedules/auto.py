@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from copy import copy
 from functools import partial
+from pathlib import Path
 
 from tecomp import ScheduleError, Target, accesses, te
 from tecomp.schedules.conv2d import convolution_at_root
@@ -36,7 +37,7 @@ Walk = Callable[[te.Schedule, Target], None]
 
 def auto(
     outputs: te.Tensor | Sequence[te.Tensor],
-    target: Target,
+    target: str | Path | Target,
     layouts: Layouts = NO_LAYOUTS,
 ) -> te.Schedule:
     """A schedule for a program that nobody scheduled.
@@ -45,29 +46,33 @@ def auto(
 
     Args:
         outputs: the results: one tensor or several.
-        target: the machine. On one with scratchpads its cores compute parts there.
+        target: the machine: its name, a description, or a path to one. On one with scratchpads its
+            cores compute parts there.
         layouts: where elements of tensors that the caller passes are, for those that are not in
             their usual order.
 
     Raises:
+        ScheduleError: there is no output, or one is no tensor.
         LayoutError: a layout is not one of its tensor.
         CapacityError: a scratchpad has no room for what a single element is made of.
-        TargetError: an extent is not known before the call, and scratchpads need it.
+        TargetError: an extent is not known before the call, and scratchpads need it; or there is
+            no such target.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> k = te.reduce_axis((0, 200), name="k")
     >>> total = te.compute((100,), lambda i: te.sum(te.exp(A[i, k]), axis=k), name="total")
     >>> B = te.compute((100,), lambda i: te.log(total[i]), name="B")
-    >>> s = auto(B, Target.load("cpu"))
+    >>> s = auto(B, "cpu")
     >>> s[total].leaf_iter_vars != total.op.axis
     True
     """
-    results = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
+    s = te.create_schedule(outputs)
+    results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    target = target if isinstance(target, Target) else Target.load(target)
     where = placement_of(target, layouts)
     if where is not None:
         scratchpads: te.Schedule = on_scratchpads(results, where)
         return scratchpads
-    s = te.create_schedule(results)
     s = s if target.core is None else _in_caches(s, target)
     for x, layout in layouts.items():
         s[x].transform_layout(layout, loops="logical")

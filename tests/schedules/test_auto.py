@@ -389,3 +389,22 @@ def test_rows_of_a_transposed_value_are_transposed_first() -> None:
     assert "s[total].compute_at(C" in text
     assert "s[B].compute_" not in text
     np.testing.assert_allclose(computed(C, [A], a), a.T - a.T.mean(1, keepdims=True), atol=1e-5)
+
+
+def test_targets_have_names() -> None:
+    A = te.placeholder((100, 200), name="A")
+    B = te.compute((100, 200), lambda i, j: A[i, j] + 1.0, name="B")
+
+    assert str(auto(B, "cpu").trace) == str(auto(B, tecomp.Target.load("cpu")).trace)
+
+
+@pytest.mark.parametrize(("outputs", "message"), [
+    (3, "create_schedule: expected a tensor or an operation, got 3"),
+    ([], "create_schedule: expected at least one operation, got none"),
+])  # fmt: skip
+@pytest.mark.parametrize("target", ["cpu", "stick128"])
+def test_bad_outputs(outputs: Any, message: str, target: str) -> None:
+    with pytest.raises(tecomp.ScheduleError) as error:
+        auto(outputs, target)
+
+    assert error.value.message == message
