@@ -37,6 +37,7 @@ from tecomp.poly.sets.affine import (
     to_expr,
 )
 from tecomp.poly.sets.context import CONTEXT, isl_work, within_share
+from tecomp.poly.sets.numbers import python_int
 
 N = Var("n")
 x, y = Var("x"), Var("y")
@@ -278,6 +279,24 @@ def test_a_share_ends_and_the_budget_goes_on() -> None:
         assert work(10) == 10
     with pytest.raises(LowerError), isl_work("here", budget=10_000):
         within_share(lambda: work(1000), 20_000)
+
+
+def test_numbers_of_isl_end_with_its_operations_too() -> None:
+    """Wherever the operations end, it is isl's error, which a share takes for no answer."""
+    value = isl.Aff.read_from_str(CONTEXT, "{ [i] -> [(123456789 + 77 * floor((i) / 3))] }")
+
+    def read() -> int:
+        return python_int(value.get_constant_val())
+
+    for operations in (1, 2):
+        with pytest.raises(LowerError) as error, isl_work("here", budget=operations):
+            read()
+        assert str(error.value).startswith(
+            f"here: the index sets take more than {operations} steps to decide; use simpler index "
+            "expressions, fewer divisions or constant extents"
+        )
+    with isl_work("here", budget=10):
+        assert read() == 123456789
 
 
 def test_what_is_not_affine_is_an_answer_inside_and_an_error_outside() -> None:

@@ -7,6 +7,7 @@ import islpy as isl
 from tecomp.ir.language.expr import Var
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.numbers import python_int
 
 _IN = isl.dim_type.in_
 _OUT = isl.dim_type.out
@@ -41,9 +42,9 @@ def shared_point(
     one, other = (isl.Set.from_basic_set(side) for side in (pair.domain(), pair.range()))
     meeting = one.apply(touched).intersect(other.apply(touched)).lexmin().sample_point()
     rank = touched.dim(_OUT)
-    element = tuple(int(meeting.get_coordinate_val(_SET, k).to_python()) for k in range(rank))
+    element = tuple(python_int(meeting.get_coordinate_val(_SET, k)) for k in range(rank))
     return _coordinate(one, position), _coordinate(other, position), element
 
 
 def _coordinate(point: isl.Set, position: int) -> int:
-    return int(point.dim_max_val(position).to_python())
+    return python_int(point.dim_max_val(position))

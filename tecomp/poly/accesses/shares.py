@@ -10,6 +10,7 @@ import islpy as isl
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.poly.sets.affine import Space, condition_hull, index_relation
 from tecomp.poly.sets.express import set_to_condition
+from tecomp.poly.sets.numbers import python_int
 
 _OUT = isl.dim_type.out
 
@@ -65,7 +66,7 @@ def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
     spans = []
     for k in range(owned.dim(_OUT)):
         width = _extreme(owned, k, most=True).sub(_extreme(owned, k, most=False))
-        spans.append(int(width.max_val().to_python()) + 1)
+        spans.append(python_int(width.max_val()) + 1)
     return Shared(None, (), tuple(spans))
 
 
@@ -147,5 +148,5 @@ def _point(owned: isl.Map, values: tuple[int, ...]) -> isl.Set:
 def _coordinates(point: isl.Point) -> tuple[int, ...]:
     count = point.get_space().dim(isl.dim_type.set)
     return tuple(
-        int(point.get_coordinate_val(isl.dim_type.set, k).to_python()) for k in range(count)
+        python_int(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(count)
     )

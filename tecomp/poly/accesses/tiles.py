@@ -15,6 +15,7 @@ from tecomp.poly.loops.regions import image, united
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.affine import Space, index_relation
 from tecomp.poly.sets.express import set_to_condition, to_expr
+from tecomp.poly.sets.numbers import python_int
 from tecomp.poly.sets.points import first_point
 
 _DIM = isl.dim_type.set
@@ -58,7 +59,7 @@ def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scop
 def _digits(line: isl.Set, axis: int) -> list[TileDigit] | None:
     if line.is_empty() or not line.dim_is_bounded(_DIM, 0):
         return None
-    first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
+    first, last = (python_int(end) for end in (line.dim_min_val(0), line.dim_max_val(0)))
     if first != 0:
         return None
     interval = isl.Set.universe(line.get_space()).lower_bound_val(_DIM, 0, 0)
@@ -68,7 +69,7 @@ def _digits(line: isl.Set, axis: int) -> list[TileDigit] | None:
         return None
     values: list[int] = []
     line.foreach_point(
-        lambda point: values.append(int(point.get_coordinate_val(_DIM, 0).to_python()))
+        lambda point: values.append(python_int(point.get_coordinate_val(_DIM, 0)))
     )
     return _as_digits(sorted(values), axis)
 
@@ -303,5 +304,5 @@ def values_at(exprs: Sequence[Expr], space: Space, point: Mapping[Var, int]) -> 
     for k, var in enumerate(space.dims):
         relation = relation.fix_val(isl.dim_type.in_, k, point.get(var, 0))
     found: Any = relation.range().sample_point()
-    return tuple(int(found.get_coordinate_val(_DIM, k).to_python()) for k in range(len(exprs)))
+    return tuple(python_int(found.get_coordinate_val(_DIM, k)) for k in range(len(exprs)))
 

@@ -15,6 +15,7 @@ from tecomp.ir.language.stmt import For, ForKind, Stmt
 from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.context import asked_once
 from tecomp.poly.sets.express import to_expr
+from tecomp.poly.sets.numbers import python_int
 
 _PARAM, _DIM, _DIV = isl.dim_type.param, isl.dim_type.set, isl.dim_type.div
 _MOST_ENDS = 2
@@ -87,8 +88,8 @@ def _sides_of(points: isl.Set, context: isl.Set | None) -> list[_Side] | None:
         low, high = simple.dim_min_val(k), simple.dim_max_val(k)
         if not low.is_int() or not high.is_int():
             return None
-        first = int(low.to_python())
-        box.append((first, [int(high.to_python()) - first + 1]))
+        first = python_int(low)
+        box.append((first, [python_int(high) - first + 1]))
     return box
 
 
@@ -110,7 +111,7 @@ def _sides_by_parameters(points: isl.Set) -> list[_Side] | None:
             return None
         (k,) = about
         aff = constraint.get_aff()
-        factor = aff.get_coefficient_val(isl.dim_type.in_, k).to_python()
+        factor = python_int(aff.get_coefficient_val(isl.dim_type.in_, k))
         if abs(factor) != 1:
             return None
         rest = aff.set_coefficient_val(isl.dim_type.in_, k, 0)

@@ -13,6 +13,7 @@ from tecomp.poly.loops.regions import MOST_CASES, line_of, of_iterations, of_siz
 from tecomp.poly.loops.scopes import Scope, point_at
 from tecomp.poly.sets.context import CONTEXT, asked_once, within_share
 from tecomp.poly.sets.express import to_expr
+from tecomp.poly.sets.numbers import python_int
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
@@ -102,9 +103,9 @@ def _around_cases(
     first, last = anywhere.dim_min_val(0), anywhere.dim_max_val(0)
     width = None
     if first.is_int() and last.is_int():
-        width = int(last.sub(first).to_python()) + 1
+        width = python_int(last.sub(first)) + 1
         if not isinstance(whole, int) or width < whole:
-            best = (Const(int(first.to_python())), width)
+            best = (Const(python_int(first)), width)
     for start in _starts(line, scope):
         found = _from(start, line, scope)
         if found is not None and isinstance(found[1], int) and (width is None or found[1] < width):
@@ -158,7 +159,7 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
     if not line.is_bounded():
         return None
     if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
-        first, last = (int(end.to_python()) for end in (line.dim_min_val(0), line.dim_max_val(0)))
+        first, last = (python_int(end) for end in (line.dim_min_val(0), line.dim_max_val(0)))
         return Const(first), last - first + 1
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     if low.n_piece() != 1:
@@ -171,14 +172,14 @@ def _from(start: isl.PwAff, line: isl.Set, scope: Scope) -> tuple[Expr, Extent] 
     """`start`, which is no value behind, and the extent that holds all values from there on."""
     width = line.dim_max(0).sub(start).add_constant_val(1)
     if width.n_piece() == 1 and (only := width.get_pieces()[0][1]).is_cst():
-        return to_expr(start, scope.space(()).names), int(only.get_constant_val().to_python())
+        return to_expr(start, scope.space(()).names), python_int(only.get_constant_val())
     widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)
     names = scope.space(()).names
     anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
     most = anywhere.dim_max_val(0)
     if most.is_int():
         # A number is worth more than a tighter bound that depends on sizes.
-        return to_expr(start, names), int(most.to_python())
+        return to_expr(start, names), python_int(most)
     extent = _greatest(of_sizes(widths, scope), names)
     return None if extent is None else (to_expr(start, names), extent)
 

@@ -29,6 +29,7 @@ from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.poly.loops.box_loops import Body
 from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.express import set_to_condition, to_expr
+from tecomp.poly.sets.numbers import python_int
 
 _DIM, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
 
@@ -128,7 +129,7 @@ def _read(basic: isl.BasicSet) -> _Read | None:
     starts: set[int] = set()
     for constraint in basic.get_constraints():
         factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM))
-        number = int(rest.get_constant_val().to_python()) if rest.is_cst() else None
+        number = python_int(rest.get_constant_val()) if rest.is_cst() else None
         match [*factors.items()], constraint.is_equality():
             case [(k, 1 | -1 as factor)], True if number is not None:
                 fixed[k] = -number * factor
@@ -158,7 +159,7 @@ def _parts(aff: isl.Aff, count: int) -> tuple[dict[int, int], isl.Aff]:
     """The factors of dimensions in a sum, outermost first, and the rest of it."""
     factors: dict[int, int] = {}
     for k in range(count):
-        if factor := int(aff.get_coefficient_val(_IN, k).to_python()):
+        if factor := python_int(aff.get_coefficient_val(_IN, k)):
             factors[k] = factor
             aff = aff.set_coefficient_val(_IN, k, 0)
     return factors, aff

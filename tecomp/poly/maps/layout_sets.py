@@ -13,6 +13,7 @@ from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.sets.affine import Space, condition, index_relation, pw_aff
 from tecomp.poly.sets.express import set_to_condition, to_expr
+from tecomp.poly.sets.numbers import python_int
 from tecomp.poly.sets.points import first_point
 from tecomp.poly.sets.products import Products, products_of
 
@@ -105,7 +106,7 @@ class LayoutSet:
 
     def count_places(self) -> int:
         """How many places hold an element; the extents are constants."""
-        return int(self.relation.range().count_val().to_python())
+        return python_int(self.relation.range().count_val())
 
     def greatest(self, k: int) -> Extent | None:
         """The greatest value of expression k; None if there is no index."""

@@ -27,6 +27,7 @@ from tecomp.ir.language.expr import (
     logical_and,
     logical_or,
 )
+from tecomp.poly.sets.numbers import python_int
 from tecomp.poly.sets.reader import Reader, expr_of
 
 
@@ -88,7 +89,7 @@ def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:
         node, into, operands = todo.pop()
         kind = isl.ast_expr_type(node.get_type())
         if kind == isl.ast_expr_type.int:
-            into.append(index_value(node.get_val().to_python()))
+            into.append(index_value(python_int(node.get_val())))
         elif kind == isl.ast_expr_type.id:
             into.append(index_value(names[node.get_id().get_name()]))
         elif operands is None:
@@ -216,16 +217,16 @@ class _Sums:
         return self._one(aff, floors)
 
     def _one(self, aff: isl.Aff, floors: Sequence[QuasiAffine]) -> QuasiAffine:
-        denominator = aff.get_denominator_val().to_python()
+        denominator = python_int(aff.get_denominator_val())
         whole = aff.scale_val(denominator) if denominator != 1 else aff
-        parts = [(QuasiAffine({}, whole.get_constant_val().to_python()), 1)]
+        parts = [(QuasiAffine({}, python_int(whole.get_constant_val())), 1)]
         for kind in (isl.dim_type.in_, isl.dim_type.param):
             for k in range(whole.dim(kind)):
-                if factor := whole.get_coefficient_val(kind, k).to_python():
+                if factor := python_int(whole.get_coefficient_val(kind, k)):
                     name = f"d{k}" if kind == isl.dim_type.in_ else whole.get_dim_name(kind, k)
                     parts.append((self._leaves[str(name)], factor))
         for k, floor in enumerate(floors):
-            if factor := whole.get_coefficient_val(isl.dim_type.div, k).to_python():
+            if factor := python_int(whole.get_coefficient_val(isl.dim_type.div, k)):
                 parts.append((floor, factor))
         total = self._tidy(self._reader.normal(QuasiAffine.added(parts)))
         return total if denominator == 1 else self._quotient(total, denominator)

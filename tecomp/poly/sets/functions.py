@@ -25,6 +25,7 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import fold
+from tecomp.poly.sets.numbers import python_int
 
 # An Aff where one piece is enough: it is ten times as fast.
 Function: TypeAlias = "Aff | PwAff"
@@ -305,9 +306,9 @@ def _constant(value: Function) -> int | None:
     if not value.is_cst():
         return None
     if isinstance(value, Aff):
-        return int(value.get_constant_val().to_python())
+        return python_int(value.get_constant_val())
     least, most = value.min_val(), value.max_val()
-    return int(least.to_python()) if least.eq(most) else None
+    return python_int(least) if least.eq(most) else None
 
 
 _COMPARE: dict[CmpOp, Callable[[PwAff, PwAff], Set]] = {

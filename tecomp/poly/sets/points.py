@@ -6,6 +6,7 @@ import islpy as isl
 
 from tecomp.ir.language.expr import Var
 from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.numbers import python_int
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
@@ -32,5 +33,5 @@ def first_point(points: isl.Set, space: Space) -> dict[Var, int]:
     first = (whole if natural.is_empty() else natural.lexmin()).sample_point()
     variables = (*space.params, *space.dims)
     return {
-        var: int(first.get_coordinate_val(_DIM, k).to_python()) for k, var in enumerate(variables)
+        var: python_int(first.get_coordinate_val(_DIM, k)) for k, var in enumerate(variables)
     }
