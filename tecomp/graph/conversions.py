@@ -18,7 +18,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.graph.candidates import lanes_of
 from tecomp.ir.language.dtype import BOOL, DType
 from tecomp.ir.language.expr import Cast, Expr, const
-from tecomp.ir.traversal.rewrite import top_down, walk
+from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.machine.descriptor import Target
 
 
@@ -61,10 +61,27 @@ def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
             dtype = op.output(0).dtype
             return converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else stays
 
-        body = top_down(op.body[0], rule)
+        result = op.body[0]
+        if isinstance(result, Cast) and lanes_of(target, result.value.dtype) != own:
+            wide = any(lanes[x] != own for x in op.input_tensors)
+            return _converted_at_last(op, result, change) if wide else op
+        body = top_down(result, rule)
         return op if body is op.body[0] else replace(op, body=(body,))
 
     return change if target.stick is not None else lambda op: op
+
+
+def _converted_at_last(
+    op: ComputeOp, result: Cast, change: Callable[[Operation], Operation]
+) -> Operation:
+    """What a formula makes as a value of its own, and then in the type that it is to have."""
+
+    def element(*axes: Expr) -> Expr:
+        return substitute(result.value, dict(zip(op.axis, axes, strict=True)))
+
+    made = compute(op.shape, element, name=f"{op.name}_{result.value.dtype}")
+    assert isinstance(made, Tensor)
+    return replace(op, body=(Cast(result.dtype, change(made.op).output(0)[op.axis]),))
 
 
 def _is_formula(op: Operation) -> bool:

@@ -13,14 +13,14 @@ from tecomp import te
 from tecomp.graph.conversions import with_conversions_apart
 from tecomp.machine.descriptor import Target
 
-SHAPE = (13, 200)
+SHAPE = (128, 128)
 Formula = Callable[..., Any]
 
 A = te.placeholder(SHAPE, "float16", name="A")
 B = te.placeholder(SHAPE, name="B")
 N = te.placeholder(SHAPE, "int8", name="N")
 M = te.placeholder(SHAPE, "bool", name="M")
-ROW = te.placeholder((200,), "float16", name="ROW")
+ROW = te.placeholder((128,), "float16", name="ROW")
 TABLE = te.placeholder((5,), "float16", name="TABLE")
 ARRAYS = {
     x: np.random.default_rng(0).integers(0, 2, x.shape).astype(str(x.dtype))
@@ -37,12 +37,17 @@ FORMULAS: dict[str, tuple[list[te.Tensor], Formula, Formula]] = {
     "shifted, with a border": (
         [A],
         lambda i, j: te.if_then_else(i > 0, A[i - 1, j] * 0.5, 1.0),
-        lambda a: np.concatenate([np.ones((1, 200)), a[:-1] * 0.5]),
+        lambda a: np.concatenate([np.ones((1, 128)), a[:-1] * 0.5]),
     ),
     "masked": (
         [A, M],
         lambda i, j: te.if_then_else(M[i, j], A[i, j].astype("float32"), -1.0),
         lambda a, m: np.where(m, a, -1.0),
+    ),
+    "made narrow": (
+        [B],
+        lambda i, j: te.min(B[i, j] * 10.0, 127.0).astype("int8"),
+        lambda b: np.minimum(b * 10, 127),
     ),
     "converted back": (
         [A, B],
@@ -56,10 +61,10 @@ FORMULAS: dict[str, tuple[list[te.Tensor], Formula, Formula]] = {
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_of_several_types_equal_numpy(name: str, target: str) -> None:
     inputs, formula, expected = FORMULAS[name]
-    stored = Target.load(target).formats
-    if not all(x.dtype in stored for x in inputs):
-        pytest.skip("the machine does not store one of the types")
     Y = te.compute(SHAPE, formula, name="Y")
+    stored = Target.load(target).formats
+    if not all(x.dtype in stored for x in (*inputs, Y)):
+        pytest.skip("the machine does not store one of the types")
     arrays = [ARRAYS[x] for x in inputs]
 
     found = tecomp.compile(Y, inputs, target)(*arrays)
