@@ -8,10 +8,12 @@ own: those that the library has for its kind, or plain ones along memory for wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from tecomp import ScheduleError, Target, accesses, te
 from tecomp.schedules.conv2d import convolution_at_root
@@ -22,6 +24,7 @@ from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.programs.on_scratchpads import on_scratchpads
 from tecomp.schedules.reduce import reduce_at_root
 from tecomp.schedules.rows import rows_at_root
+from tecomp.schedules.scratchpads.division import Cut, Cuts
 from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placement_of
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
@@ -39,6 +42,7 @@ def auto(
     outputs: te.Tensor | Sequence[te.Tensor],
     target: str | Path | Target,
     layouts: Layouts = NO_LAYOUTS,
+    division: Cuts = MappingProxyType({}),
 ) -> te.Schedule:
     """A schedule for a program that nobody scheduled.
 
@@ -50,13 +54,16 @@ def auto(
             cores compute parts there.
         layouts: where elements of tensors that the caller passes are, for those that are not in
             their usual order.
+        division: how results are shared out to cores, and in how many blocks these compute them,
+            for those that are not to be cut as is best; followed exactly.
 
     Raises:
-        ScheduleError: there is no output, or one is no tensor.
+        ScheduleError: there is no output, or one is no tensor; or what is to be cut has no loops of
+            its own, or no scratchpads.
         LayoutError: a layout is not one of its tensor.
         CapacityError: a scratchpad has no room for what a single element is made of.
-        TargetError: an extent is not known before the call, and scratchpads need it; or there is
-            no such target.
+        TargetError: an extent is not known before the call, and scratchpads need it; a result
+            cannot be cut as it is to be; or there is no such target.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> k = te.reduce_axis((0, 200), name="k")
@@ -69,10 +76,19 @@ def auto(
     s = te.create_schedule(outputs)
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = target if isinstance(target, Target) else Target.load(target)
+    if not isinstance(division, Mapping) or not all(
+        isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
+    ):
+        raise ScheduleError(f"auto: the division is {division!r}; give a Cut for each tensor")
     where = placement_of(target, layouts)
     if where is not None:
-        scratchpads: te.Schedule = on_scratchpads(results, where)
+        scratchpads: te.Schedule = on_scratchpads(results, replace(where, cuts=division))
         return scratchpads
+    if division:
+        raise ScheduleError(
+            f"auto: {next(iter(division)).name} is to be divided, and target {target.name} has no "
+            "scratchpads: its threads share loops out as they run; leave the division out"
+        )
     s = s if target.core is None else _in_caches(s, target)
     for x, layout in layouts.items():
         s[x].transform_layout(layout, loops="logical")

@@ -33,16 +33,41 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
 
     Raises:
         CapacityError: there is no room for what a single element of a value is made of.
-        TargetError: an extent is not known before the call.
+        TargetError: an extent is not known before the call, or a result cannot be cut as asked.
+        ScheduleError: what is to be cut has no loops of its own.
     """
     s = te.create_schedule(results)
     p = program_of(s)
     groups = _groups(p, where)
+    _check_cuts(groups, where)
     whole = _whole(s, groups)
     for group in groups:
         s = _scheduled(s, group, p, whole, where)
     where.put_arguments(s)
     return s
+
+
+def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
+    """Refuse to cut what has no loops of its own, or shares a kernel with what is not cut."""
+    if not where.cuts:
+        return
+    outputs = [group.output for group in groups]
+    for x, cut in where.cuts.items():
+        cut.check(x)
+        if x not in outputs:
+            raise ScheduleError(
+                f"auto: {x.name} is computed where it is used, and has no loops to divide; divide "
+                "what reads it"
+            )
+    first = next(iter(where.cuts))
+    beside = [x for group in groups for x in group.rows]
+    beside += [x for x in outputs if x not in where.cuts]
+    if beside:
+        raise ScheduleError(
+            f"auto: {first.name} is to be divided, and is computed with "
+            f"{', '.join(x.name for x in beside)}, which have loops of their own; leave the "
+            "division out"
+        )
 
 
 def _whole(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
@@ -92,6 +117,11 @@ def _scheduled(
             continue
         return trial
     if not group.rows:
+        if group.output in where.cuts:
+            raise ScheduleError(
+                f"auto: {group.output.name} is computed step by step, or by no core, and is not "
+                "divided; leave its division out"
+            )
         return s
     whole |= set(group.rows)
     for x in group.rows:
@@ -109,9 +139,9 @@ def _walks(
         return [lambda s: schedule_blocks(s, output, group.rows, where)] if are_plain else []
     total = chain[-1] if chain[-1].op.reduce_axis else None
     if not accesses(output).reads or not output.shape:
-        return [lambda s: where.put(s, output)]
+        return [] if output in where.cuts else [lambda s: where.put(s, output)]
     if _is_transfer(output, where):
-        return [lambda s: _transfer(s, output, where)]
+        return [] if output in where.cuts else [lambda s: _transfer(s, output, where)]
     found: list[Walk] = []
     w = work_of(output, total, p.stages, whole)
     if total is not None and (product := product_of(output, chain)) is not None:

@@ -9,7 +9,7 @@ from math import prod
 
 from tecomp import te
 from tecomp.schedules.intrinsics.units import TileProduct, tile_product
-from tecomp.schedules.scratchpads.division import Shares, shares_of
+from tecomp.schedules.scratchpads.division import Cut, Shares, blocks_as, divide_as, shares_of
 from tecomp.schedules.scratchpads.placement import Placement, number
 from tecomp.schedules.structure.contraction import Contraction, Sizes
 from tecomp.schedules.structure.sizes import ceil_div, round_up
@@ -45,6 +45,9 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
 
     Each step makes the block longer along the axis that saves most of what is read from the memory
     of the device; the depth is made longer at last, since it saves nothing but starts.
+
+    Raises:
+        TargetError: the cores or blocks that somebody asks for are none of this machine.
     """
     product = None
     if c.is_product:
@@ -55,11 +58,19 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     else:
         tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
     whole = {axis: number(axis.extent, c.total) for axis in tile}
-    core, shares = _part_of_a_core(c, where, tile, whole)
+    cut = where.cuts.get(output, Cut())
+    if cut.cores:
+        core, shares = _part_as_asked(c, output, cut, where, tile)
+    else:
+        core, shares = _part_of_a_core(c, where, tile, whole)
     room = _Room(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
     limit = {**core, c.depth: round_up(max(whole[c.depth], 1), tile[c.depth])}
+    units = [tile[axis] for axis in c.axes]
+    asked = blocks_as(output, cut, [core[axis] for axis in c.axes], units)
+    fixed = {c.axes[axis]: extent for axis, extent in asked.items()}
+    block, limit = {**block, **fixed}, {**limit, **fixed}
     for axes in (c.axes, (c.depth,)):
         while longer := [
             more for axis in axes if block[axis] < limit[axis]
@@ -148,6 +159,15 @@ def _part_of_a_core(
             best = cost, part, shares
     assert best is not None
     return best[1:]
+
+
+def _part_as_asked(
+    c: Contraction, output: te.Tensor, cut: Cut, where: Placement, tile: Sizes
+) -> tuple[Sizes, Shares]:
+    """Tiles shared out as somebody asks for."""
+    found = divide_as(output, cut, [tile[axis] for axis in c.axes], where.target)
+    part = {axis: n * tile[axis] for axis, n in zip(c.axes, found.part, strict=True)}
+    return part, found.shares
 
 
 def _options(

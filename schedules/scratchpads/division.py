@@ -8,13 +8,44 @@ taken, and the longest axis is cut first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
+from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.structure.sizes import ceil_div
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
 """For axes of the result by number the axes of the grid, and how many cores along each."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a result is to be cut, as somebody says.
+
+    Attributes:
+        cores: parts for cores along axes, by number; one along others. Any if there are none.
+        tiles: blocks of the part of a core along axes; any along others.
+    """
+
+    cores: Mapping[int, int] = field(default_factory=dict)
+    tiles: Mapping[int, int] = field(default_factory=dict)
+
+    def check(self, x: te.Tensor) -> None:
+        """Refuse axes that a tensor has not, and numbers of parts that are none.
+
+        Raises:
+            ScheduleError: there are such.
+        """
+        for axis, count in (*self.cores.items(), *self.tiles.items()):
+            if axis not in range(len(x.shape)) or count < 1:
+                raise ScheduleError(
+                    f"auto: {x.name} has {len(x.shape)} axes, and is to have {count} parts along "
+                    f"axis {axis}; give a number from 1 on for its own axes"
+                )
+
+
+Cuts = Mapping[te.Tensor, Cut]
+"""How results are to be cut, for those that somebody says it of."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +100,72 @@ def divide(
             best = cost, Division(part, count, shares)
     assert best is not None  # One core can have it all.
     return best[1]
+
+
+def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> Division:
+    """The parts of a result that somebody asks for.
+
+    Args:
+        x: the result.
+        cut: how it is to be cut.
+        units: extents of what is not cut, along each axis.
+        target: the machine.
+
+    Raises:
+        TargetError: it has too few cores, or sticks or tiles would be cut.
+    """
+    asked = [cut.cores.get(axis, 1) for axis in range(len(units))]
+    listed = " x ".join(map(str, asked))
+    if prod(asked) > target.cores:
+        raise TargetError(
+            f"{x.name}: {listed} parts are for {prod(asked)} cores, and target {target.name} has "
+            f"{target.cores}; ask for fewer"
+        )
+    part = tuple(
+        _even(x, axis, int(x.shape[axis]), count, unit) // unit
+        for axis, (count, unit) in enumerate(zip(asked, units, strict=True))
+    )
+    shares = shares_of(asked, target.grid)
+    if shares is None:
+        grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
+        raise TargetError(
+            f"{x.name}: {listed} parts have no place on the cores of target {target.name} "
+            f"({grid}); ask for numbers that divide those"
+        )
+    return Division(part, tuple(asked), shares)
+
+
+def blocks_as(
+    x: te.Tensor, cut: Cut, core: Sequence[int], units: Sequence[int]
+) -> dict[int, int]:
+    """Extents of the blocks that somebody asks for, along the axes that are named.
+
+    Args:
+        x: the result.
+        cut: how it is to be cut.
+        core: extents of the part of a core.
+        units: extents of what is not cut.
+
+    Raises:
+        TargetError: sticks or tiles would be cut.
+    """
+    return {
+        axis: _even(x, axis, core[axis], count, units[axis])
+        for axis, count in cut.tiles.items()
+    }
+
+
+def _even(x: te.Tensor, axis: int, extent: int, count: int, unit: int) -> int:
+    """The extent of each of so many parts, in whole units."""
+    pieces = ceil_div(max(extent, 1), unit)
+    part: int = ceil_div(pieces, count)
+    if ceil_div(pieces, part) == count:
+        return part * unit
+    what = f"sticks or tiles of {unit}" if unit > 1 else "values"
+    raise TargetError(
+        f"{x.name}: {count} parts along {x.op.axis[axis].name} would cut what is whole there, or "
+        f"leave parts empty ({pieces} {what}); ask for a number that divides {pieces}"
+    )
 
 
 def _parts(pieces: Sequence[int], order: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:

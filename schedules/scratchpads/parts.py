@@ -12,8 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tecomp import CapacityError, ScheduleError, accesses, te
-from tecomp.schedules.scratchpads.division import Division, divide, divide_depth
+from tecomp import CapacityError, ScheduleError, TargetError, accesses, te
+from tecomp.schedules.scratchpads.division import (
+    Division,
+    blocks_as,
+    divide,
+    divide_as,
+    divide_depth,
+)
 from tecomp.schedules.scratchpads.need import (
     Box,
     Sizes,
@@ -88,7 +94,7 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
             same formula is needed for it and after it.
         CapacityError: there is no room for what a single element is made of.
     """
-    found = parts_of_depth(w, where)
+    found = None if w.output in where.cuts else parts_of_depth(w, where)
     if w.total is None or found is None:
         raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
     axis, count = found
@@ -165,26 +171,38 @@ def plan(w: Work, where: Placement) -> Plan:
     of the device.
 
     Raises:
-        CapacityError: there is no room for what a single element is made of.
+        CapacityError: there is no room for what a single element is made of, or for the blocks
+            that somebody asks for.
+        TargetError: the cores that somebody asks for are not there, or do not reach their parts.
     """
     output = w.output
     shape = sizes_of(output)
     units = _units(len(shape), output.dtype, where)
     pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
     span = _Span(w, where, units)
-    division = divide(pieces, where.target.grid, span.fits)
+    cut = where.cuts.get(output)
+    if cut is not None and cut.cores:
+        division = divide_as(output, cut, units, where.target)
+        span.check(division.part)
+    else:
+        division = divide(pieces, where.target.grid, span.fits)
     core = tuple(n * unit for n, unit in zip(division.part, units, strict=True))
     room = _Room(w, where, core, tuple(w.copied()))
     depth: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
-    if room.fits(core, depth, doubled=False):
+    asked = {} if cut is None else blocks_as(output, cut, core, units)
+    if not asked and room.fits(core, depth, doubled=False):
         return Plan(division, core, core, depth, False, room.copied)
-    if not room.fits(units, dict.fromkeys(depth, 1), doubled=False):
-        units = (1,) * len(units)
-        room = room.without_far()
     least = dict.fromkeys(depth, 1)
-    is_doubled = room.fits(units, least, doubled=True)
-    depth = room.deepest(units, depth, doubled=is_doubled)
-    block = room.longest(units, depth, doubled=is_doubled)
+    smallest = tuple(asked.get(axis, unit) for axis, unit in enumerate(units))
+    if asked:
+        room.check(smallest, least)
+    elif not room.fits(units, least, doubled=False):
+        units = smallest = (1,) * len(units)
+        room = room.without_far()
+    is_doubled = room.fits(smallest, least, doubled=True)
+    depth = room.deepest(smallest, depth, doubled=is_doubled)
+    most = tuple(asked.get(axis, n) for axis, n in enumerate(core))
+    block = replace(room, core=most).longest(smallest, depth, doubled=is_doubled)
     depth = room.deepest(block, {a: number(a.extent, output) for a in w.depth}, doubled=is_doubled)
     even = tuple(
         round_up(ceil_div(most, ceil_div(most, n)), unit)
@@ -265,6 +283,20 @@ class _Room:
         more = sum(sizes[x] for x in self.copied) if doubled else 0
         need: int = sum(sizes.values()) + more
         return bool(need <= self.where.room)
+
+    def check(self, block: Sequence[int], depth: Sizes) -> None:
+        """Refuse blocks for which there is no room.
+
+        Raises:
+            CapacityError: there is none.
+        """
+        need = sum(self.sizes(block, depth).values())
+        if need > self.where.room:
+            raise CapacityError(
+                f"{self.w.output.name}: a block of {' x '.join(map(str, block))} takes {need} "
+                f"bytes of memory `{self.where.scratchpad}`, of which each core of target "
+                f"{self.where.target.name} has {self.where.room}; ask for more tiles"
+            )
 
     def without_far(self) -> _Room:
         """What is read at places far apart stays where it is, if there is no room for one element.
@@ -348,6 +380,22 @@ class _Span:
     w: Work
     where: Placement
     units: tuple[int, ...]
+
+    def check(self, part: Sequence[int]) -> None:
+        """Refuse parts that are too far apart for a core.
+
+        Raises:
+            TargetError: they are.
+        """
+        if not self.fits(part):
+            limits = self.where.target.limits
+            extents = [n * unit for n, unit in zip(part, self.units, strict=True)]
+            raise TargetError(
+                f"{self.w.output.name}: a core of target {self.where.target.name} reaches "
+                f"{0 if limits is None else limits.span_bytes} bytes of a tensor, and a part of "
+                f"{' x '.join(map(str, extents))} needs more; ask for more parts along its first "
+                "axes"
+            )
 
     def fits(self, part: Sequence[int]) -> bool:
         """Whether the target lets a core reach all that it needs for a part."""

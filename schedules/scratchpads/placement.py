@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp import IndexMap, Layout, Target, TargetError, te
+from tecomp.schedules.scratchpads.division import Cuts
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 from tecomp.schedules.structure.stages import is_scan
 
@@ -37,6 +38,7 @@ class Placement:
         scratchpad: the memory that cores compute in.
         room: bytes of the scratchpad that one core has.
         given: where elements of some whole tensors are, in place of what the machine says.
+        cuts: how some results are to be cut, in place of what is best.
     """
 
     target: Target
@@ -44,6 +46,7 @@ class Placement:
     scratchpad: str
     room: int
     given: Layouts = field(default_factory=lambda: NO_LAYOUTS)
+    cuts: Cuts = field(default_factory=dict)
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that lie side by side in memory: of a row of a tile, or of a stick."""

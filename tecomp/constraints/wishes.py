@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Final, overload
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.define import compute
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.constraints.divisions import DivisionHint, Parts, division_hint
 from tecomp.errors import LayoutError
 from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.given import check_kind
@@ -43,19 +44,40 @@ class Hint:
         return f"the hint that {self.tensor.name} has axis {self.stick} along its lanes"
 
 
+@overload
 def hint(
-    tensor: Tensor, *, stick: int | IterVar, hard: bool = False, cost: float | None = None
-) -> Hint:
-    """A wish for `tecomp.compile(..., hints=[...])`.
+    tensor: Tensor, *, stick: int | IterVar, hard: bool = ..., cost: float | None = ...
+) -> Hint: ...
+
+
+@overload
+def hint(tensor: Tensor, *, cores: Parts, hard: bool = ...) -> DivisionHint: ...
+
+
+@overload
+def hint(tensor: Tensor, *, num_tiles_per_dim: Parts, hard: bool = ...) -> DivisionHint: ...
+
+
+def hint(
+    tensor: Tensor, *, stick: int | IterVar | None = None, cores: Parts | None = None,
+    num_tiles_per_dim: Parts | None = None, hard: bool = False, cost: float | None = None,
+) -> Hint | DivisionHint:
+    """A wish for `tecomp.compile(..., hints=[...])`: one of `stick`, `cores`, `num_tiles_per_dim`.
 
     Args:
         tensor: a value of the program.
         stick: its axis, or the number of it, that is to run along sticks or rows of tiles.
-        hard: whether it has to; else it costs something if it does not.
-        cost: how many elements relayouts may move for it: as many as the tensor has by default.
+        cores: among how many cores it is to be divided, along axes by their names, or by
+            themselves; along others it is not divided.
+        num_tiles_per_dim: in how many blocks, one after the other, each core is to compute its
+            part; along axes that are not named there may be any number.
+        hard: whether it has to; else a stick costs something if it does not, and a division is
+            taken where the machine can.
+        cost: how many elements relayouts may move for a stick: as many as the tensor has by
+            default.
 
     Raises:
-        LayoutError: the tensor has no such axis, or the cost is no number from 0 on.
+        LayoutError: the tensor has no such axis, a number is none, or not one thing is wished.
 
     >>> from tecomp import te
     >>> A = te.placeholder((128, 64), "float16", name="A")
@@ -63,8 +85,29 @@ def hint(
     the hint that A has axis 0 along its lanes
     """
     check_kind(tensor, Tensor, "hint: the tensor", "give what te.compute makes", LayoutError)
-    axis = _axis(tensor, stick, "hint")
     check_kind(hard, bool, "hint: hard", "give True or False", LayoutError)
+    if sum(each is not None for each in (stick, cores, num_tiles_per_dim)) != 1:
+        raise LayoutError(
+            f"hint: of {tensor.name} one thing is wished at a time; give one of stick, cores and "
+            "num_tiles_per_dim"
+        )
+    if stick is None and cost is not None:
+        raise LayoutError(
+            f"hint: the cost {cost!r} is for elements that relayouts move, and a division moves "
+            "none; leave it out"
+        )
+    if cores is not None:
+        return division_hint(tensor, "cores", cores, is_hard=hard)
+    if num_tiles_per_dim is not None:
+        return division_hint(tensor, "num_tiles_per_dim", num_tiles_per_dim, is_hard=hard)
+    assert stick is not None
+    return _stick_hint(tensor, stick, hard=hard, cost=cost)
+
+
+def _stick_hint(
+    tensor: Tensor, stick: int | IterVar, *, hard: bool, cost: float | None
+) -> Hint:
+    axis = _axis(tensor, stick, "hint")
     if cost is None:
         elements = 1
         for extent in tensor.shape:

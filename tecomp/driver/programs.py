@@ -43,7 +43,7 @@ def compile(
         layouts: of values on the machine: a layout, `"default"` for the one that the machine has
             for such a tensor, or a list of those to choose from. Other inputs come in the default,
             everything else lies where relayouts cost least; callers have arrays of NumPy anyhow.
-        hints: wishes about layouts, of `tecomp.hint`.
+        hints: wishes about layouts and divisions among cores, of `tecomp.hint`.
         relayouts: whether values are brought to other layouts where their readers want that.
             Without, layouts follow from those of the inputs.
         name: of it.
@@ -55,7 +55,8 @@ def compile(
         DefinitionError: an output needs what is neither computed nor given, something is given
             twice, or a size is no number.
         CallError: a constant has another shape or type than its placeholder.
-        LayoutError: the machine allows an operation no layouts, or none that go together.
+        LayoutError: the machine allows an operation no layouts, or none that go together, or a
+            hint that has to be kept cannot be.
         LowerError: an operation has no code.
 
     >>> import numpy as np

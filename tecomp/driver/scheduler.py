@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
 from types import MappingProxyType
+from typing import Any
 
 from tecomp.compute.tensor import Tensor
 from tecomp.layout.descriptions.layout import Layout
@@ -29,7 +30,8 @@ def is_program(value: object) -> bool:
 def scheduled(
     outputs: Tensor | Sequence[Tensor], target: Target,
     layouts: Mapping[Tensor, Layout | IndexMap] = MappingProxyType({}),
+    division: Mapping[Tensor, Any] = MappingProxyType({}),
 ) -> Schedule:
-    """The schedule for results that come without one, and tensors that lie in some layouts."""
-    made: Schedule = _SCHEDULER.load()(outputs, target, layouts)
+    """The schedule for results without one, tensors that lie in some layouts, and a division."""
+    made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division)
     return made

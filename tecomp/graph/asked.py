@@ -12,6 +12,7 @@ import numpy as np
 
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.topology import post_order
+from tecomp.constraints.divisions import DivisionHint
 from tecomp.constraints.wishes import Hint, asked_of
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.candidates import Wanted, has_layouts, layouts_in
@@ -35,7 +36,7 @@ class Asked:
         constants: what is the same in every call.
         name: of the program.
         layouts: that values have on the machine, where the caller says so.
-        hints: wishes about where values lie.
+        hints: wishes about where values lie, and how they are divided.
         relayouts: whether values are brought to other layouts where their readers want that.
     """
 
@@ -45,8 +46,18 @@ class Asked:
     constants: Mapping[Tensor, Array]
     name: str
     layouts: Mapping[Tensor, Wanted] = field(default_factory=dict)
-    hints: tuple[Hint, ...] = ()
+    hints: tuple[Hint | DivisionHint, ...] = ()
     relayouts: bool = True
+
+    @property
+    def stick_hints(self) -> tuple[Hint, ...]:
+        """Those about where values lie."""
+        return tuple(each for each in self.hints if isinstance(each, Hint))
+
+    @property
+    def division_hints(self) -> tuple[DivisionHint, ...]:
+        """Those about how values are divided."""
+        return tuple(each for each in self.hints if isinstance(each, DivisionHint))
 
     @property
     def is_laid_out(self) -> bool:
@@ -64,7 +75,7 @@ def asked_for(
     constants: Mapping[Tensor, Any],
     name: str,
     layouts: Mapping[Tensor, Wanted] = MappingProxyType({}),
-    hints: Sequence[Hint] = (),
+    hints: Sequence[Hint | DivisionHint] = (),
     *,
     relayouts: bool = True,
 ) -> Asked:
@@ -90,7 +101,8 @@ def asked_for(
             if layout != "default":
                 check_layout(layout, f"compile: the layout of {tensor.name}")
     check_list(
-        hints, Hint, "compile: hints", "give a list of what tecomp.hint makes", DefinitionError
+        hints, (Hint, DivisionHint), "compile: hints", "give a list of what tecomp.hint makes",
+        DefinitionError,
     )
     return Asked(
         tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts),

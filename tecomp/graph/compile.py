@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tecomp.compute.tensor import Tensor
+from tecomp.constraints.divisions import DivisionHint
 from tecomp.constraints.wishes import Hint
 from tecomp.graph.asked import asked_for
 from tecomp.graph.candidates import Wanted
@@ -29,7 +30,7 @@ def compile_program(
     constants: Mapping[Tensor, Any],
     name: str,
     layouts: Mapping[Tensor, Wanted],
-    hints: Sequence[Hint],
+    hints: Sequence[Hint | DivisionHint],
     relayouts: bool,
 ) -> Program:
     """What `tecomp.compile` gives; its arguments and errors are described there."""

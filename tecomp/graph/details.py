@@ -10,7 +10,7 @@ from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.groups import border_of
 from tecomp.graph.memory import Plan, bytes_of
-from tecomp.graph.outcome import Layouts
+from tecomp.graph.outcome import DivisionWish, Layouts
 from tecomp.graph.picture import drawn
 from tecomp.graph.report import KernelReport, ProgramReport
 from tecomp.graph.timeline import trace
@@ -29,6 +29,7 @@ class Details:
         memory: where the values between kernels lie.
         layouts: of all values; none if the machine does not care.
         stored: the layouts of those in memory that are not in the order of NumPy.
+        wishes: the hints about divisions, and what became of them.
     """
 
     inputs: tuple[Tensor, ...]
@@ -37,6 +38,7 @@ class Details:
     memory: Plan
     layouts: Layouts | None
     stored: Mapping[Tensor, Layout]
+    wishes: tuple[DivisionWish, ...]
 
     def report(self, name: str, target: str, constants: int, *, measure: bool) -> ProgramReport:
         """What the program costs.

@@ -47,7 +47,8 @@ def _keys(asked: Asked) -> Iterator[str]:
     definitions = (
         asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
         tuple((x, *map(_text, layouts_in(each))) for x, each in asked.layouts.items()),
-        tuple((hint.tensor, hint.stick, repr(hint.cost)) for hint in asked.hints),
+        tuple((hint.tensor, hint.stick, repr(hint.cost)) for hint in asked.stick_hints),
+        tuple((hint.tensor, hint.kind, hint.parts, hint.is_hard) for hint in asked.division_hints),
         asked.relayouts,
     )
     return keys_of(("program", definitions), schedules())

@@ -9,12 +9,15 @@ from itertools import count
 from tecomp.codegen.functions.function import ModuleText
 from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.define import placeholder
+from tecomp.compute.operation import Operation
 from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.tensor import Tensor
+from tecomp.constraints.divisions import DivisionHint
 from tecomp.driver.cached import Build
 from tecomp.driver.parts import Part, part_of
 from tecomp.driver.scheduler import scheduled
 from tecomp.graph.constants import fold
+from tecomp.graph.divisions import Divided, agreed
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.in_place import written_over
 from tecomp.graph.keys import definition_key
@@ -25,6 +28,7 @@ from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
+from tecomp.schedules.scratchpads.division import Cut
 
 
 def _device(target: Target) -> str:
@@ -63,12 +67,14 @@ class GroupKernel:
         reads: the positions, among what a group reads, of what it takes.
         folded: what follows from constants alone, which it takes then.
         over: the position of what its result is written over, which is then not passed.
+        refused: the hints about divisions that are not kept, with the reasons.
     """
 
     part: Part
     reads: tuple[int, ...]
     folded: tuple[Folded, ...]
     over: int | None = None
+    refused: Mapping[DivisionHint, str] = field(default_factory=dict)
 
     def packed(self, group: Group) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
         """What is made of the constants of a group, by the first that each follows from."""
@@ -85,12 +91,14 @@ class Kernels:
         begin: called with each module as soon as there is one.
         stored: the layouts of values that are not in the order of NumPy.
         passed: what the caller passes, which is in the memory of the host.
+        wished: hints about the division of groups, by their results.
     """
 
     target: Target
     begin: Callable[[ModuleText], None]
     stored: Mapping[Tensor, Layout]
     passed: Container[Tensor]
+    wished: Mapping[Operation, Sequence[Divided]] = field(default_factory=dict)
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
@@ -114,6 +122,8 @@ class Kernels:
             for x in around
         ])
         folding = "".join(str(int(x in constants)) for x in border) + lying
+        # What is said of a hint names its value: kernels with hints are alike for the same alone.
+        folding += "".join(f" {id(each.hint)}" for each in self.wished.get(group.result, ()))
         key = folding + definition_key(group.operations, border)
         if key in self._known and self._known[key].part.has_places:
             # An error at run time says where the user wrote what fails.
@@ -130,12 +140,16 @@ class Kernels:
         over: int | None = None,
     ) -> GroupKernel:
         if key not in self._known:
-            self._known[key] = self._made(group, border, constants, over)
+            made, refused = agreed(
+                self.wished.get(group.result, ()),
+                lambda cut: self._made(group, border, constants, over, cut),
+            )
+            self._known[key] = replace(made, refused=refused) if refused else made
         return self._known[key]
 
     def _made(
         self, group: Group, border: Sequence[Tensor], constants: Container[Tensor],
-        over: int | None,
+        over: int | None, cut: Cut | None,
     ) -> GroupKernel:
         own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
         moved = rebuilt(group.operations, own)
@@ -147,7 +161,8 @@ class Kernels:
             new: self._place(x) for x, new in passed
             if x in self.stored or self.target.core is None
         }
-        schedule = scheduled(results, self.target, maps)
+        division = {} if cut is None else {results[0]: cut}
+        schedule = scheduled(results, self.target, maps, division)
         args = [*own.values(), *results]
         asked = Build(schedule, args, group.result.name, self.target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])

@@ -47,7 +47,9 @@ class Laid:
     def homes(self, layouts: Layouts, groups: Sequence[Group]) -> Layouts:
         """The layouts, with where values went that have a hint, and are in no memory."""
         return replace(layouts, wishes=tuple(
-            replace(wish, inside=self._inside(layouts, wish, groups)) for wish in layouts.wishes
+            replace(wish, inside=self._inside(layouts, wish, groups))
+            if isinstance(wish, Wish) else wish
+            for wish in layouts.wishes
         ))
 
     def _inside(

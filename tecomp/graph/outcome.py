@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.constraints.divisions import DivisionHint
 from tecomp.constraints.operation import View
 from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
@@ -90,6 +91,34 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class DivisionWish:
+    """A hint about a division, and what became of it.
+
+    Attributes:
+        hint: what was wished.
+        refused: why it is not so; empty if it is.
+        inside: the kernels that compute the value for themselves, if it is in no memory.
+    """
+
+    hint: DivisionHint
+    refused: str = ""
+    inside: tuple[str, ...] = ()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is so."""
+        return not self.refused
+
+    def __str__(self) -> str:
+        kept = f"is not kept: {self.refused}" if self.refused else "is kept"
+        where = (
+            f"; {self.hint.tensor.name} is in no memory, but inside of {', '.join(self.inside)}"
+            if self.inside else ""
+        )
+        return f"{self.hint} {kept}{where}"
+
+
+@dataclass(frozen=True, slots=True)
 class Layouts(Mapping[Tensor, FixedTiledLayout]):
     """The layouts of a program, by the tensors as the caller wrote them.
 
@@ -114,7 +143,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     reads: Mapping[Operation, tuple[tuple[Slot, Layout | None], ...]]
     copying: frozenset[Operation]
     asked: frozenset[Operation]
-    wishes: tuple[Wish, ...]
+    wishes: tuple[Wish | DivisionWish, ...]
     graph: Graph
 
     def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:

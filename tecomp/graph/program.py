@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,9 @@ class Program:
     @property
     def layouts(self) -> Layouts:
         """Where each value is: `program.layouts[T]`; with the relayouts, and a certificate."""
-        return self.details.layouts or _plain_layouts(self._asked)
+        found = self.details.layouts or _plain_layouts(self._asked)
+        more = self.details.wishes
+        return replace(found, wishes=(*found.wishes, *more)) if more else found
 
     @property
     def memory(self) -> Plan:

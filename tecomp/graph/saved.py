@@ -46,7 +46,7 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
     place = _place(folder, "save")
     if asked.layouts or asked.hints:
         raise CacheError(
-            f"save: {asked.name} was compiled for layouts that its caller said, which no file "
+            f"save: {asked.name} was compiled for layouts or hints of its caller, which no file "
             "holds; compile it where it runs"
         )
     if place.exists() and not _may_be_replaced(place):

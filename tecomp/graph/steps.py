@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.constraints.divisions import DivisionHint
 from tecomp.driver.codes import codes
 from tecomp.driver.progress import progress
 from tecomp.graph.asked import Asked
@@ -16,6 +17,7 @@ from tecomp.graph.capacity import check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.details import Details
+from tecomp.graph.divisions import Divided, divided, wishes_of
 from tecomp.graph.groups import Group, border_of, groups_of
 from tecomp.graph.in_place import candidates
 from tecomp.graph.kernels import GroupKernel, Kernels
@@ -36,7 +38,8 @@ _PASSED = "inputs, outputs and constants"
 def details_of(asked: Asked) -> Details:
     """What a program is made of, without its machine code."""
     outline = _outline(asked)
-    kernels = Kernels(asked.target, lambda _: None, outline.stored, outline.passed)
+    kernels = Kernels(asked.target, lambda _: None, outline.stored, outline.passed,
+                      outline.wished)
     found = [kernels.of(group, outline.known, outline.over(group)) for group in outline.groups]
     return _details(outline, found, _plan(asked, outline, _written_over(outline, found)))
 
@@ -45,7 +48,7 @@ def layouts_of(asked: Asked) -> Layouts:
     """The layouts of a program."""
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
     return choose_layouts(
-        graph, asked.target, asked.layouts, asked.hints, relayouts=asked.relayouts
+        graph, asked.target, asked.layouts, asked.stick_hints, relayouts=asked.relayouts
     )
 
 
@@ -61,6 +64,8 @@ class _Outline:
         apart: the copies between layouts.
         layouts: of all values, if the machine cares.
         stored: the layouts of those in memory that are not in the order of NumPy.
+        wished: hints about divisions, by the results of the groups that they are for.
+        of_hints: what stands for the value of each.
     """
 
     graph: Graph
@@ -70,6 +75,8 @@ class _Outline:
     apart: frozenset[Operation]
     layouts: Layouts | None
     stored: Mapping[Tensor, Layout]
+    wished: Mapping[Operation, Sequence[Divided]]
+    of_hints: Mapping[DivisionHint, Operation]
 
     @property
     def passed(self) -> frozenset[Tensor]:
@@ -88,19 +95,26 @@ class _Outline:
 
 def _outline(asked: Asked) -> _Outline:
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+    written, stands = graph, dict[Tensor, Tensor]()
     layouts, apart, stored = None, frozenset[Operation](), dict[Tensor, Layout]()
     if asked.is_laid_out:
         chosen = layouts_of(asked)
         made = laid(chosen)
         graph, apart, stored = made.graph, made.apart, dict(made.stored)
         groups = groups_of(graph, apart, made.asked)
-        layouts = made.homes(chosen, groups)
+        layouts, stands = made.homes(chosen, groups), dict(made.made)
+        written = chosen.graph
     else:
         groups = groups_of(graph)
     known = known_once(graph, groups)
     each = [group for group in groups if not known.issuperset(group.result.outputs)]
     lifetimes = lifetimes_of(graph, each)
-    outline = _Outline(graph, groups, known, lifetimes, apart, layouts, stored)
+    wished = divided(asked.division_hints, written, stands, groups)
+    origins = {hint: written.origins.get(hint.tensor, hint.tensor) for hint in asked.division_hints}
+    of_hints = {hint: stands.get(x, x).op for hint, x in origins.items()}
+    outline = _Outline(
+        graph, groups, known, lifetimes, apart, layouts, stored, wished, of_hints
+    )
     # Whatever is written over what: then it does not fit in any case.
     least = {
         group.result.output(0): border_of(group)[position]
@@ -148,7 +162,8 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
     outline = _outline(asked)
     found: list[GroupKernel] = []
     with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
-        kernels = Kernels(asked.target, made.add, outline.stored, outline.passed)
+        kernels = Kernels(asked.target, made.add, outline.stored, outline.passed,
+                          outline.wished)
         for group in outline.groups:
             found.append(kernels.of(group, outline.known, outline.over(group)))
             shown.step()
@@ -167,6 +182,10 @@ def _details(outline: _Outline, kernels: Sequence[GroupKernel], plan: Plan) -> D
         if not outline.runs_once(group)
     ]
     graph = outline.graph
+    refused = {
+        group.result: kernel.refused for group, kernel in zip(outline.groups, kernels, strict=True)
+    }
+    wishes = wishes_of(list(outline.of_hints), outline.wished, refused, outline.of_hints)
     return Details(
-        graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored
+        graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored, wishes
     )

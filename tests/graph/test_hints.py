@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import StickLayout, Target, te
+from tecomp.constraints.divisions import DivisionHint
 from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
@@ -140,5 +141,190 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
 def test_wishes_that_clash(make: Callable[..., Any], message: str) -> None:
     with pytest.raises(LayoutError) as error:
         make(*chain())
+
+    assert error.value.message == message
+
+
+MACHINES = ["stick128", "tensix_wh"]
+
+
+def small() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    A = te.placeholder((SIZE, 2 * SIZE), HALF, name="A")
+    B = te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="B")
+    return A, B, te.compute(A.shape, lambda i, j: B[i, j] + A[i, j], name="C")
+
+
+def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str], list[int]]:
+    """What became of hints about the values of a small program, and the cores that compute it."""
+    A, B, C = small()
+    own = [tecomp.hint({"B": B, "C": C}[name], **said) for name, said in hints]
+    program = tecomp.compile(C, [A], target, hints=own)
+    a = random.standard_normal((SIZE, 2 * SIZE)).astype(HALF)
+    np.testing.assert_allclose(program(a), np.exp(a) + a, rtol=1e-2)
+    every = [each.cores for each in program.report().kernels if len(each.operations) > 1]
+    return [str(wish) for wish in program.layouts.wishes], every
+
+
+@pytest.mark.parametrize("target", MACHINES)
+def test_cores_are_shared_out_as_asked(target: str) -> None:
+    wishes, cores = divided(target, ("C", {"cores": {"i": 4, "j": 2}, "hard": True}))
+
+    assert wishes == ["the hint that C is shared out to cores, 4 along i, 2 along j, is kept"]
+    assert cores == [8]
+
+
+@pytest.mark.parametrize("target", MACHINES)
+def test_hints_about_what_is_fused_hold_for_the_kernel(target: str) -> None:
+    wishes, cores = divided(
+        target, ("B", {"cores": {"i": 2}}), ("C", {"num_tiles_per_dim": {"i": 2}})
+    )
+
+    assert wishes == [
+        "the hint that B is shared out to cores, 2 along i, is kept; B is in no memory, but inside "
+        "of C",
+        "the hint that C is computed in tiles, 2 along i, is kept",
+    ]
+    assert cores == [2]
+
+
+def test_a_division_that_cannot_be_is_left_out_if_it_is_a_wish() -> None:
+    many = {"cores": {"i": 64}}
+    wishes, cores = divided("stick128", ("C", many), ("C", {"num_tiles_per_dim": {"i": 2}}))
+
+    assert wishes == [
+        "the hint that C is shared out to cores, 64 along i, is not kept: C: 64 x 1 parts are for "
+        "64 cores, and target stick128 has 32; ask for fewer",
+        "the hint that C is computed in tiles, 2 along i, is kept",
+    ]
+    assert cores == [32]
+
+
+def test_a_processor_says_that_it_divides_nothing() -> None:
+    wishes, _ = divided("cpu", ("C", {"cores": {"i": 4}}))
+
+    assert wishes == [
+        "the hint that C is shared out to cores, 4 along i, is not kept: auto: C is to be divided, "
+        "and target cpu has no scratchpads: its threads share loops out as they run; leave the "
+        "division out"
+    ]
+
+
+@pytest.mark.parametrize("target", MACHINES)
+@pytest.mark.parametrize("which", [0, 1])
+def test_products_are_divided_as_asked(target: str, which: int) -> None:
+    X = te.placeholder((128, 256), "float32", name="X")
+    W = te.placeholder((256, 256), "float32", name="W")
+    k = te.reduce_axis((0, 256), name="k")
+    Y = te.compute((128, 256), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="Y")
+    Z = te.compute((128, 256), lambda i, j: te.max(Y[i, j], 0.0), name="Z")
+    hints = [
+        tecomp.hint([Y, Z][which], cores={"i": 2, "j": 4}, hard=True),
+        tecomp.hint(Z, num_tiles_per_dim={Z.op.axis[1]: 2}, hard=True),
+    ]
+    program = tecomp.compile(Z, [X, W], target, hints=hints)
+    x, w = (random.integers(-2, 3, x.shape).astype("float32") for x in (X, W))
+
+    np.testing.assert_allclose(program(x, w), np.maximum(x @ w, 0))
+    assert [k.cores for k in program.report().kernels if "Y" in k.operations] == [8]
+    assert all(wish.is_kept for wish in program.layouts.wishes)
+
+
+def test_a_formula_that_converts_is_divided_as_asked() -> None:
+    X = te.placeholder((64, 64), HALF, name="X")
+    Z = te.compute((64, 64), lambda i, j: X[i, j] * 0.5, name="Z")
+    program = tecomp.compile(
+        Z, [X], "stick128", hints=[tecomp.hint(Z, cores={"i": 2}, hard=True)]
+    )
+    x = random.standard_normal((64, 64)).astype(HALF)
+
+    np.testing.assert_array_equal(program(x), x.astype("float32") * np.float32(0.5))
+    assert [each.cores for each in program.report().kernels] == [1, 2, 1]
+    assert [wish.is_kept for wish in program.layouts.wishes] == [True]
+
+
+def test_rows_are_not_divided() -> None:
+    X = te.placeholder((128, 256), "float32", name="X")
+    k = te.reduce_axis((0, 256), name="k")
+    m = te.compute((128,), lambda i: te.max(X[i, k], axis=k), name="m")
+    e = te.compute((128, 256), lambda i, j: te.exp(X[i, j] - m[i]), name="e")
+    n = te.reduce_axis((0, 256), name="n")
+    t = te.compute((128,), lambda i: te.sum(e[i, n], axis=n), name="t")
+    Z = te.compute((128, 256), lambda i, j: e[i, j] / t[i], name="Z")
+    with pytest.raises(LayoutError) as error:
+        tecomp.compile(Z, [X], "tensix_wh", hints=[tecomp.hint(t, cores={"i": 4}, hard=True)])
+
+    assert error.value.message == (
+        "hints: the hint that t is shared out to cores, 4 along i, cannot be kept: auto: Z is to "
+        "be divided, and is computed with m, e, t, which have loops of their own; leave the "
+        "division out"
+    )
+
+
+def hard(target: str, **said: Any) -> Callable[..., Any]:
+    """Compiles for a target with hard hints: a dictionary for a value or several, by its name."""
+
+    def compiled(A: te.Tensor, B: te.Tensor, C: te.Tensor) -> Any:
+        hints: list[Hint | DivisionHint] = [
+            tecomp.hint({"B": B, "C": C}[name[0]], hard=True, **parts)
+            for name, parts in said.items()
+        ]
+        return tecomp.compile(C, [A], target, hints=hints)
+
+    return compiled
+
+
+ANY_HINT: Any = tecomp.hint
+
+DIVISIONS: list[tuple[Callable[..., Any], str]] = [
+    (hard("stick128", B={"cores": {"i": 2}}, C={"cores": {"i": 4}}),
+     "hints: the hint that B is shared out to cores, 2 along i, and the hint that C is shared out "
+     "to cores, 4 along i, clash: C: its axis i is to have 2 parts and 4; leave one of them out, "
+     "or make it a soft hint"),
+    (hard("stick128", B={"cores": {"i": 16}}, C={"cores": {"j": 4}}),
+     "hints: the hint that B is shared out to cores, 16 along i, and the hint that C is shared out "
+     "to cores, 4 along j, clash: C: 16 x 4 parts are for 64 cores, and target stick128 has 32; "
+     "ask for fewer"),
+    (hard("stick128", B={"cores": {"i": 64}}, C={"cores": {"j": 4}}),
+     "hints: the hint that B is shared out to cores, 64 along i, cannot be kept: C: 64 x 1 parts "
+     "are for 64 cores, and target stick128 has 32; ask for fewer"),
+    (hard("stick128", C={"cores": {"j": 8}}),
+     "hints: the hint that C is shared out to cores, 8 along j, cannot be kept: C: 8 parts along j "
+     "would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a "
+     "number that divides 4"),
+    (hard("tensix_wh", C={"num_tiles_per_dim": {"i": 3}}),
+     "hints: the hint that C is computed in tiles, 3 along i, cannot be kept: C: 3 parts along i "
+     "would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a "
+     "number that divides 1"),
+    (hard("cpu", C={"num_tiles_per_dim": {"i": 4}}),
+     "hints: the hint that C is computed in tiles, 4 along i, cannot be kept: auto: C is to be "
+     "divided, and target cpu has no scratchpads: its threads share loops out as they run; leave "
+     "the division out"),
+    (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
+     "hints: Tensor(C, shape=(128, 256), dtype=float16) has a hint, and is no value of the "
+     "program"),
+    (lambda A, B, C: tecomp.hint(C, cores={"k": 2}),
+     "hint: cores: 'k' is no axis of C (it has i, j); give one of its op.axis"),
+    (lambda A, B, C: tecomp.hint(C, cores={B.op.axis[0]: 2}),
+     "hint: cores: i is no axis of C (it has i, j); give one of its op.axis"),
+    (lambda A, B, C: tecomp.hint(C, cores={}),
+     "hint: cores of C names no axis; give a number for each axis, by its name"),
+    (lambda A, B, C: tecomp.hint(C, num_tiles_per_dim={"i": 0}),
+     "hint: num_tiles_per_dim along i of C is 0; give a number from 1 on"),
+    (lambda A, B, C: tecomp.hint(C, cores={"i": 2, C.op.axis[0]: 4}),
+     "hint: cores along i of C is given twice (2, 4); give it once"),
+    (lambda A, B, C: tecomp.hint(A, cores={"i": 2}),
+     "hint: A is not computed in loops, and has no cores; give a value that te.compute makes"),
+    (lambda A, B, C: ANY_HINT(C),
+     "hint: of C one thing is wished at a time; give one of stick, cores and num_tiles_per_dim"),
+    (lambda A, B, C: ANY_HINT(C, cores={"i": 2}, cost=3.0),
+     "hint: the cost 3.0 is for elements that relayouts move, and a division moves none; leave it "
+     "out"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), DIVISIONS)
+def test_divisions_that_are_refused(make: Callable[..., Any], message: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        make(*small())
 
     assert error.value.message == message

@@ -159,8 +159,8 @@ def test_programs_travel_with_their_layouts(tmp_path: Any) -> None:
     with pytest.raises(tecomp.CacheError) as error:
         program.save(tmp_path / "laid")
     assert error.value.message == (
-        "save: laid was compiled for layouts that its caller said, which no file holds; compile it "
-        "where it runs"
+        "save: laid was compiled for layouts or hints of its caller, which no file holds; compile "
+        "it where it runs"
     )
 
 

@@ -165,7 +165,10 @@ RIGHT: dict[str, dict[str, Any]] = {
     "cute_text": {"layout": _ROWS},
     "evaluate": {"func": _FUNC, "args": [np.zeros(8, "float32"), np.zeros(8, "float32")]},
     "flatten_buffer": {"func": _FUNC},
-    "hint": {"tensor": _B, "stick": 0, "hard": False, "cost": 1.0},
+    "hint": {
+        "tensor": _B, "stick": 0, "hard": False, "cost": 1.0, "cores": None,
+        "num_tiles_per_dim": None,
+    },
     "intrinsics": {"target": _STICKS},
     "list_targets": {},
     "load": {"folder": _SAVED},

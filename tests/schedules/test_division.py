@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
 import pytest
 
-from tecomp import Target, te
-from tecomp.schedules.scratchpads.division import divide, divide_depth, shares_of
+from tecomp import Target, TecompError, te
+from tecomp.schedules.auto import auto
+from tecomp.schedules.scratchpads.division import Cut, divide, divide_depth, shares_of
 from tecomp.schedules.scratchpads.need import work_of
 from tecomp.schedules.scratchpads.parts import parts_of_depth, plan
-from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.scratchpads.placement import Placement, placement_of
 
 CORES = {"core.x": 32}
 
@@ -131,3 +133,87 @@ def test_sticks_are_not_cut() -> None:
 
     assert found.division.count == (5, 4)
     assert found.core == (1, 64)
+
+
+def cut(x: te.Tensor, how: Cut) -> Placement:
+    where = placement_of(Target.load("stick128"))
+    assert where is not None
+    return replace(where, cuts={x: how})
+
+
+def squares(*shape: int) -> tuple[te.Tensor, te.Tensor]:
+    A = te.placeholder(shape, "float16", name="A")
+    return A, te.compute(shape, lambda i, j: A[i, j] * A[i, j], name="C")
+
+
+def test_parts_and_blocks_are_as_asked() -> None:
+    A, C = squares(60, 256)
+    how = Cut(cores={0: 5, 1: 2}, tiles={0: 3})
+
+    found = plan(work_of(C, None, [C], {A}), cut(C, how))
+
+    assert found.division.count == (5, 2)
+    assert (found.core, found.block) == ((12, 128), (4, 128))
+
+
+def test_what_is_not_asked_for_is_as_it_was() -> None:
+    A, C = squares(1024, 4096)
+    w = work_of(C, None, [C], {A})
+    free, asked = plan(w, cut(A, Cut())), plan(w, cut(C, Cut(tiles={0: 16})))
+
+    assert asked.division == free.division
+    assert asked.core == free.core == (32, 4096)
+    assert asked.block[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "how", "message"),
+    [
+        ((8192, 32768), Cut(cores={1: 2}, tiles={0: 8192}),
+         "C: a core of target stick128 reaches 268431360 bytes of a tensor, and a part of "
+         "8192 x 16384 needs more; ask for more parts along its first axes"),
+        ((1024, 1024), Cut(cores={0: 1}, tiles={0: 1, 1: 1}),
+         "C: a block of 1024 x 1024 takes 4194304 bytes of memory `lx`, of which each core of "
+         "target stick128 has 2031616; ask for more tiles"),
+        ((9, 64), Cut(cores={0: 5, 1: 2}),
+         "C: 2 parts along j would cut what is whole there, or leave parts empty (1 sticks or "
+         "tiles of 64); ask for a number that divides 1"),
+        ((9, 64), Cut(cores={0: 7}),
+         "C: 7 parts along i would cut what is whole there, or leave parts empty (9 values); ask "
+         "for a number that divides 9"),
+        ((9, 64), Cut(cores={2: 7}),
+         "auto: C has 2 axes, and is to have 7 parts along axis 2; give a number from 1 on for its "
+         "own axes"),
+        ((9, 64), Cut(tiles={0: 0}),
+         "auto: C has 2 axes, and is to have 0 parts along axis 0; give a number from 1 on for its "
+         "own axes"),
+    ],
+)
+def test_divisions_that_cannot_be(shape: tuple[int, int], how: Cut, message: str) -> None:
+    _, C = squares(*shape)
+    with pytest.raises(TecompError) as error:
+        auto(C, Target.load("stick128"), division={C: how})
+
+    assert error.value.message == message
+
+
+def test_what_has_no_loops_is_not_divided() -> None:
+    A, B = squares(8, 64)
+    C = te.compute(B.shape, lambda i, j: B[i, j] + A[i, j], name="D")
+    with pytest.raises(TecompError) as error:
+        auto(C, Target.load("stick128"), division={B: Cut(cores={0: 2})})
+
+    assert error.value.message == (
+        "auto: C is computed where it is used, and has no loops to divide; divide what reads it"
+    )
+
+
+def test_a_division_is_made_of_cuts() -> None:
+    _, C = squares(8, 64)
+    with pytest.raises(TecompError) as error:
+        auto(C, Target.load("stick128"), division={C: 4})
+
+    assert error.value.message == (
+        "auto: the division is {Tensor(C, shape=(8, 64), dtype=float16): 4}; give a Cut for each "
+        "tensor"
+    )

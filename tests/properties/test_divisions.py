@@ -1,0 +1,65 @@
+"""Any program of a few kinds, divided at random: as asked, with the right numbers, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import LayoutError
+
+Case = tuple[te.Tensor, list[te.Tensor], Callable[..., Any]]
+
+
+def formula(n: int, m: int) -> Case:
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((n, m), lambda i, j: B[i, j] + A[i, j], name="C")
+    return C, [A], lambda a: 3.0 * a
+
+
+def total(n: int, m: int) -> Case:
+    A, k = te.placeholder((n, 40, m), name="A"), te.reduce_axis((0, 40), name="k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, k, j], axis=k), name="C")
+    return C, [A], lambda a: a.sum(1)
+
+
+def product(n: int, m: int) -> Case:
+    A, W = te.placeholder((n, 64), name="A"), te.placeholder((64, m), name="W")
+    k = te.reduce_axis((0, 64), name="k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, k] * W[k, j], axis=k), name="C")
+    return C, [A, W], lambda a, w: a @ w
+
+
+@pytest.mark.parametrize("target", ["stick128", "tensix_wh"])
+@pytest.mark.parametrize("make", [formula, total, product])
+def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], target: str) -> None:
+    draw, taken = Random(f"{make.__name__} {target}"), 0
+    reasons: list[str] = []
+    for _ in range(10):
+        output, inputs, expected = make(draw.choice([64, 96, 200]), draw.choice([32, 64, 256]))
+        cores = {"i": draw.choice([1, 2, 3, 4]), "j": draw.choice([1, 1, 2, 8])}
+        tiles = {draw.choice("ij"): draw.choice([1, 2, 3])}
+        hints = [
+            tecomp.hint(output, cores=cores, hard=True),
+            tecomp.hint(output, num_tiles_per_dim=tiles, hard=True),
+        ]
+        try:
+            program = tecomp.compile(output, inputs, target, hints=hints)
+        except LayoutError as error:
+            reasons.append(error.message.rsplit("; ", 1)[1])
+            continue
+        taken += 1
+        rng = np.random.default_rng(taken)
+        values = [rng.integers(-3, 4, x.shape).astype("float32") for x in inputs]
+        np.testing.assert_array_equal(program(*values), expected(*values))
+        assert prod(cores.values()) in [each.cores for each in program.report().kernels]
+        assert all(wish.is_kept for wish in program.layouts.wishes)
+    assert taken > 1
+    assert all(each.startswith("ask for a number that divides ") for each in reasons)
