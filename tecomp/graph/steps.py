@@ -46,7 +46,14 @@ def details_of(asked: Asked) -> Details:
 
 def layouts_of(asked: Asked) -> Layouts:
     """The layouts of a program."""
-    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+    return _chosen(asked, _graph(asked))
+
+
+def _graph(asked: Asked) -> Graph:
+    return graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+
+
+def _chosen(asked: Asked, graph: Graph) -> Layouts:
     return choose_layouts(
         graph, asked.target, asked.layouts, asked.stick_hints, relayouts=asked.relayouts
     )
@@ -94,16 +101,15 @@ class _Outline:
 
 
 def _outline(asked: Asked) -> _Outline:
-    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
-    written, stands = graph, dict[Tensor, Tensor]()
+    written = graph = _graph(asked)
+    stands = dict[Tensor, Tensor]()
     layouts, apart, stored = None, frozenset[Operation](), dict[Tensor, Layout]()
     if asked.is_laid_out:
-        chosen = layouts_of(asked)
+        chosen = _chosen(asked, written)
         made = laid(chosen)
         graph, apart, stored = made.graph, made.apart, dict(made.stored)
         groups = groups_of(graph, apart, made.asked)
         layouts, stands = made.homes(chosen, groups), dict(made.made)
-        written = chosen.graph
     else:
         groups = groups_of(graph)
     known = known_once(graph, groups)
