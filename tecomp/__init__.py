@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp import moves, te
+from tecomp import moves, te, tir
 from tecomp.compute.accesses import Access, Accesses, Affine, accesses
 from tecomp.constraints.check import Violation, check_constraints
 from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
@@ -120,6 +120,7 @@ __all__ = [
     "restickify",
     "storage_format",
     "te",
+    "tir",
     "xla",
     "xla_text",
 ]

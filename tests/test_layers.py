@@ -27,6 +27,7 @@ LAYERS = [
     {"driver"},
     {"constraints", "copies"},
     {"te"},
+    {"tir"},
     {"plugin"},
     {"__init__"},
     {"schedules"},
