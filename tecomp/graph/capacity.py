@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CapacityError
-from tecomp.graph.memory import Plan, Value, bytes_of, plan_memory
+from tecomp.graph.memory import Plan, Value, plan_memory
+from tecomp.graph.sizes import bytes_of
 from tecomp.ir.language.text import counted
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.memory import Memory

@@ -9,10 +9,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.groups import border_of
-from tecomp.graph.memory import Plan, bytes_of
+from tecomp.graph.memory import Plan
 from tecomp.graph.outcome import DivisionWish, Layouts
 from tecomp.graph.picture import drawn
 from tecomp.graph.report import KernelReport, ProgramReport
+from tecomp.graph.sizes import bytes_of
 from tecomp.graph.timeline import trace
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.model.report import Report

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 from tecomp.compute.accesses import accesses
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.groups import Group, border_of
+from tecomp.graph.sizes import elements_of
 from tecomp.ir.language.equal import same
 from tecomp.ir.language.expr import BufferLoad
 from tecomp.ir.language.stmt import Buffer, PrimFunc
@@ -97,9 +97,7 @@ def _stores_last(func: PrimFunc, position: int) -> bool:
         site.direction == "read" and site.target is not None and site.target.data is new.data
         and same(site.indices, site.target_indices) for site in reads
     )
-    return is_in_order and not found.unknown and _times(stores) == prod(
-        n for n in new.shape if isinstance(n, int)
-    )
+    return is_in_order and not found.unknown and _times(stores) == elements_of(new)
 
 
 def _times(stores: Sequence[Site]) -> int | None:

@@ -21,7 +21,7 @@ from tecomp.graph.divisions import Divided, agreed
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.in_place import written_over
 from tecomp.graph.keys import definition_key
-from tecomp.graph.memory import plain_layout
+from tecomp.graph.sizes import plain_layout, sizes_of
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
 from tecomp.layout.descriptions.layout import Layout
@@ -55,7 +55,7 @@ class Folded:
         """In memory, one extent for each axis of its layout."""
         result = self.part.lowered.signature.params[-1]
         assert isinstance(result, Buffer)
-        return tuple(extent for extent in result.shape if isinstance(extent, int))
+        return sizes_of(result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from tecomp.codegen.functions.sequence import Given, Held
 from tecomp.codegen.runtime.structures import ALIGNMENT
@@ -15,8 +14,9 @@ from tecomp.graph.constants import Room
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.kernels import GroupKernel
-from tecomp.graph.memory import Plan, bytes_of
+from tecomp.graph.memory import Plan
 from tecomp.graph.native import Native
+from tecomp.graph.sizes import bytes_of
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.descriptions.layout import Layout
@@ -137,7 +137,7 @@ def _result_bytes(part: Part) -> int:
     """Bytes of the last parameter of a kernel, in its layout."""
     result = part.lowered.final.params[-1]
     assert isinstance(result, Buffer)
-    return prod(n for n in result.shape if isinstance(n, int)) * result.dtype.bytes
+    return bytes_of(result)
 
 
 def _buffer(tensor: Tensor) -> Buffer:

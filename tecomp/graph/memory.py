@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
+from tecomp.graph.sizes import bytes_of
 from tecomp.ir.algebra.extents import round_up
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.storage.spans import Span, most_at_once, places_of
@@ -91,15 +91,3 @@ def plan_memory(
     values.sort(key=lambda value: (value.offset, value.first))
     total = max((value.offset + value.bytes for value in values), default=0)
     return Plan(tuple(values), total, most_at_once([*spans.values()]))
-
-
-def bytes_of(tensor: Tensor, stored: Mapping[Tensor, Layout] = MappingProxyType({})) -> int:
-    """Bytes of a tensor whose sizes are numbers, with the padding of its layout."""
-    if tensor in stored:
-        return stored[tensor].num_places * tensor.dtype.bytes
-    return prod(n for n in tensor.shape if isinstance(n, int)) * tensor.dtype.bytes
-
-
-def plain_layout(tensor: Tensor) -> Layout:
-    """The order of NumPy."""
-    return Layout.row_major([n for n in tensor.shape if isinstance(n, int)], tensor.dtype)

@@ -17,6 +17,8 @@ from tecomp.compute.define import compute
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.graph.sizes import elements_of
+from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 
@@ -66,10 +68,8 @@ def _loops(load: TensorLoad, axes: tuple[IterVar, ...]) -> list[IterVar]:
 
 def _is_rearranged(load: TensorLoad, axes: list[IterVar]) -> bool:
     """Whether there are no more values of the loops than elements: windows have many more."""
-    extents = [axis.extent for axis in axes]
-    sizes = [extent for extent in load.tensor.shape if isinstance(extent, int)]
-    known = [extent for extent in extents if isinstance(extent, int)]
-    return len(known) == len(extents) and prod(known) <= prod(sizes)
+    extents = constant_shape([axis.extent for axis in axes])
+    return extents is not None and prod(extents) <= elements_of(load.tensor)
 
 
 def _view(load: TensorLoad, axes: list[IterVar]) -> Tensor:

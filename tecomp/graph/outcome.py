@@ -12,6 +12,7 @@ from tecomp.constraints.operation import View
 from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import Graph
+from tecomp.graph.sizes import sizes_of
 from tecomp.graph.ways import Seat, Slot
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Const
@@ -191,7 +192,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
 
 
 def _fixed(tensor: Tensor, seat: Seat) -> FixedTiledLayout:
-    size = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    size = sizes_of(tensor)
     if isinstance(seat, Layout):
         return FixedTiledLayout(size, row_major(size), seat)
     return FixedTiledLayout(size, _strides(seat, size), seat.layout)

@@ -18,6 +18,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.constraints.operation import View, computation, storable
 from tecomp.graph.candidates import along
+from tecomp.graph.sizes import plain_layout
 from tecomp.graph.ways import Seat
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.dtype import INT64
@@ -54,10 +55,7 @@ def _asked_by(op: ComputeOp, target: Target) -> Iterator[tuple[Tensor, float]]:
     rules = [r for r in target.rules if isinstance(r, OperandPadding) and r.value == "neutral"]
     if not rules:
         return
-    plain = {
-        x: Layout.row_major([n for n in x.shape if isinstance(n, int)], x.dtype)
-        for x in (*op.input_tensors, op.output(0))
-    }
+    plain = {x: plain_layout(x) for x in (*op.input_tensors, op.output(0))}
     each = computation(op, op.body[0], plain)
     for rule in rules:
         for use in (u for name in rule.operands for u in each.named(name)):

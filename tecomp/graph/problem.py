@@ -14,14 +14,13 @@ from tecomp.errors import LayoutError
 from tecomp.graph.candidates import candidates, is_one_to_a_row, layouts_in
 from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.demands import Demand
-from tecomp.graph.memory import plain_layout
 from tecomp.graph.paddings import asked_paddings, is_padded_anyway, with_paddings
+from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
 from tecomp.graph.ways import (
     Machine,
     Seat,
     Slot,
     Way,
-    elements_of,
     is_opaque,
     is_same_place,
     runs_along,
@@ -257,7 +256,7 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
     Raises:
         LayoutError: it does not store its type.
     """
-    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
+    shape = sizes_of(tensor)
     key = shape, tensor.dtype
     if key not in machine.known:
         try:

@@ -16,6 +16,7 @@ from tecomp.errors import CallError
 from tecomp.graph.asked import Asked
 from tecomp.graph.native import Native
 from tecomp.graph.saved import save
+from tecomp.graph.sizes import sizes_of
 from tecomp.ir.language.text import counted
 
 if TYPE_CHECKING:
@@ -197,5 +198,4 @@ class Program:
 
 
 def _empty(tensor: Tensor) -> np.ndarray[Any, Any]:
-    shape = [extent for extent in tensor.shape if isinstance(extent, int)]
-    return np.empty(shape, tensor.dtype.numpy)
+    return np.empty(sizes_of(tensor), tensor.dtype.numpy)

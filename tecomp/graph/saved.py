@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +25,7 @@ from tecomp.graph.asked import Array, Asked
 from tecomp.graph.definitions import definitions_from, definitions_text
 from tecomp.graph.kept import schedules
 from tecomp.graph.native import Native
+from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.written import native_from, native_text
 from tecomp.ir.algebra.extents import round_up
 from tecomp.ir.language.given import check_kind
@@ -149,9 +149,8 @@ def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
     start = 0
     for tensor in tensors:
         kind = tensor.dtype.numpy
-        shape = [n for n in tensor.shape if isinstance(n, int)]
-        size = prod(shape) * kind.itemsize
-        yield content[start : start + size].view(kind).reshape(shape)
+        size = bytes_of(tensor)
+        yield content[start : start + size].view(kind).reshape(sizes_of(tensor))
         start += round_up(size, _STEP)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 from typing import TypeAlias
 
 from tecomp.compute.define import compute, placeholder
@@ -22,6 +21,7 @@ from tecomp.constraints.check import keeps_rules
 from tecomp.constraints.operation import Computation, Use, View, computation, loads_of, texts_of
 from tecomp.errors import LayoutError
 from tecomp.graph.keys import definition_key
+from tecomp.graph.sizes import plain_layout, sizes_of
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.layout.descriptions.layout import Layout
@@ -136,11 +136,10 @@ def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
     """Whether an axis of a tensor runs along the lanes of a seat."""
     if isinstance(seat, Layout):
         seat = View(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
-    extents = tuple(extent for extent in tensor.shape if isinstance(extent, int))
     layout = seat.layout
     values = dict(zip(layout.index_map.initial_indices, seat.indices, strict=True))
     exprs = tuple(substitute(expr, values) for expr in layout.index_map.final_indices)
-    return Places(tuple(seat.axes), extents, exprs).runs_along(axis)
+    return Places(tuple(seat.axes), sizes_of(tensor), exprs).runs_along(axis)
 
 
 def key_of(seat: Seat) -> object:
@@ -230,7 +229,7 @@ def _combinations(
     op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]], target: Target
 ) -> list[Way]:
     result = op.output(0)
-    first = {x: _plain(seats[x][0], x) for x in (result, *(slot.tensor for slot in slots))}
+    first = {x: plain_layout(x) for x in (result, *(slot.tensor for slot in slots))}
     base = computation(op, op.body[0], first)
     number = [next(k for k, s in enumerate(slots) if s.has(u.tensor, r.indices))
               for u, r in zip(base.inputs, loads_of(op.body[0]), strict=True)]  # fmt: skip
@@ -251,20 +250,8 @@ def _combinations(
     return found
 
 
-def _plain(seat: Seat, tensor: Tensor) -> Layout:
-    if isinstance(seat, Layout):
-        return seat
-    shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
-    return Layout.row_major(shape, tensor.dtype)
-
-
 def _fit(base: Computation, out: Use, uses: Sequence[Use], target: Target) -> bool:
     """Whether the result goes together with one input, read any number of times."""
     return all(
         keeps_rules(replace(base, inputs=(use,), out=out), target, is_alone=True) for use in uses
     )
-
-
-def elements_of(tensor: Tensor) -> int:
-    """How many elements a tensor of constant shape has."""
-    return prod(extent for extent in tensor.shape if isinstance(extent, int))

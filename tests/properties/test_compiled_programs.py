@@ -14,8 +14,8 @@ from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.graph import compile
 from tecomp.graph.definitions import definitions_from, definitions_text
 from tecomp.graph.groups import border_of
-from tecomp.graph.memory import bytes_of
 from tecomp.graph.program import Program
+from tecomp.graph.sizes import bytes_of
 from tests.strategies.graphs import draw_program
 
 Values = dict[te.Tensor, np.ndarray[Any, np.dtype[np.float32]]]

@@ -1,0 +1,38 @@
+"""Sizes of what a program holds: all are numbers, as programs are planned for those."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
+
+from tecomp.compute.tensor import Tensor
+from tecomp.ir.algebra.extents import constant_shape
+from tecomp.ir.language.stmt import Buffer
+from tecomp.layout.descriptions.layout import Layout
+
+
+def sizes_of(x: Tensor | Buffer) -> tuple[int, ...]:
+    """The extents."""
+    sizes = constant_shape(x.shape)
+    assert sizes is not None, f"{x.name} has an extent that is no number"
+    return sizes
+
+
+def elements_of(x: Tensor | Buffer) -> int:
+    """How many elements there are."""
+    return prod(sizes_of(x))
+
+
+def bytes_of(
+    x: Tensor | Buffer, stored: Mapping[Tensor, Layout] = MappingProxyType({})
+) -> int:
+    """Bytes, with the padding of its layout where there is one."""
+    if isinstance(x, Tensor) and x in stored:
+        return stored[x].num_places * x.dtype.bytes
+    return elements_of(x) * x.dtype.bytes
+
+
+def plain_layout(x: Tensor) -> Layout:
+    """The order of NumPy."""
+    return Layout.row_major(sizes_of(x), x.dtype)
