@@ -304,10 +304,10 @@ def _payload(node: Expr) -> tuple[Any, ...]:
         case Ramp() | Broadcast():
             return (node.lanes,)
         case BufferLoad(buffer, _, predicate):
-            # The same product is the same object: one that loads from a buffer with simpler extents
-            # is not the one that came first.
-            is_fixed = all(isinstance(extent, int) for extent in buffer.shape)
-            view = None if is_fixed else id(buffer)
+            # The same tree is the same object: one that loads from another view of the memory,
+            # declared elsewhere or with simpler extents, is not the one that came first.
+            is_fixed = buffer.strides is None and all(isinstance(n, int) for n in buffer.shape)
+            view = buffer.shape if is_fixed else id(buffer)
             return (id(buffer.data), buffer.name, predicate is None, view)
         case Cast():
             return ()

@@ -111,6 +111,23 @@ def f(A: Buffer("float32", (64,))):
 """)
 
 
+def test_views_of_other_extents_are_other_buffers(check: Check) -> None:
+    """A read in an index is of the view that is declared there."""
+    check(flatten_buffer, """
+def f(I: Buffer("int64", (24,)), B: Buffer("int64", (2,))):
+    with DeclBuffer(Buffer("int64", (2, 8), data=I.data)) as V:
+        B[0] = V[1, V[0, 2] % 8]
+    with DeclBuffer(Buffer("int64", (3, 8), data=I.data)) as V:
+        B[1] = V[1, V[0, 2] % 8]
+""", """
+def f(I: Buffer("int64", (24,)), B: Buffer("int64", (2,))):
+    with DeclBuffer(Buffer("int64", (16,), data=I.data)) as V:
+        B[0] = V[V[2] % 8 + 8]
+    with DeclBuffer(Buffer("int64", (24,), data=I.data)) as V:
+        B[1] = V[V[2] % 8 + 8]
+""")
+
+
 def test_strides_and_a_symbolic_extent(check: Check) -> None:
     """What `storage_align` makes of a tensor of `n` rows."""
     check(flatten_buffer, """
