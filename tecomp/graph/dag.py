@@ -40,6 +40,10 @@ class Graph:
     readers: Mapping[Operation, tuple[Operation, ...]]
     origins: Mapping[Tensor, Tensor]
 
+    def of(self, written: Tensor) -> Tensor:
+        """What is in the place of a tensor as the caller wrote it."""
+        return self.origins.get(written, written)
+
 
 def graph_of(
     outputs: Sequence[Tensor],

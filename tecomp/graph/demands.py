@@ -43,9 +43,9 @@ def demands_of(
             said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
             found.append(Demand(op.output(0), f"the copy {op.name}", **said))
     for x, asked in given.items():
-        found.append(Demand(graph.origins.get(x, x), f"the layout of {x.name}", asked))
+        found.append(Demand(graph.of(x), f"the layout of {x.name}", asked))
     for each in hints:
-        x = graph.origins.get(each.tensor, each.tensor)
+        x = graph.of(each.tensor)
         if x not in every:
             raise LayoutError(
                 f"layouts: {each.tensor!r} has a hint, and is no value of the program"

@@ -53,7 +53,7 @@ def divided(
     """
     found: dict[Operation, tuple[Divided, ...]] = {}
     for hint in hints:
-        x = graph.origins.get(hint.tensor, hint.tensor)
+        x = graph.of(hint.tensor)
         if x.op not in graph.operations:
             raise LayoutError(
                 f"hints: {hint.tensor!r} has a hint, and is no value of the program"

@@ -55,8 +55,7 @@ class Laid:
     def _inside(
         self, layouts: Layouts, wish: Wish, groups: Sequence[Group]
     ) -> tuple[str, ...]:
-        tensor = wish.hint.tensor
-        op = self.made[layouts.graph.origins.get(tensor, tensor)].op
+        op = self.made[layouts.graph.of(wish.hint.tensor)].op
         if any(group.result is op for group in groups):
             return ()
         return tuple(group.result.name for group in groups if op in group.operations)

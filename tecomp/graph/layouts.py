@@ -137,7 +137,7 @@ def _layouts(problem: Problem, choice: Choice) -> Layouts:
 
 
 def _wish(problem: Problem, hint: Hint, seats: Mapping[Tensor, Seat]) -> Wish:
-    tensor = problem.graph.origins.get(hint.tensor, hint.tensor)
+    tensor = problem.graph.of(hint.tensor)
     return Wish(hint, keeps(seats[tensor], tensor, hint))
 
 

@@ -157,7 +157,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         Raises:
             LayoutError: it is none of the program.
         """
-        found = self.graph.origins.get(tensor, tensor)
+        found = self.graph.of(tensor)
         if found not in self.seats:
             raise LayoutError(
                 f"layouts: {tensor!r} is no value of the program; these are "

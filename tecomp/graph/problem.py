@@ -130,7 +130,7 @@ def problem_of(
         readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
     soft: dict[Tensor, list[Hint]] = {}
     for each in hints:
-        soft.setdefault(graph.origins.get(each.tensor, each.tensor), []).append(each)
+        soft.setdefault(graph.of(each.tensor), []).append(each)
     ruled = [op for op in graph.operations if op not in opaque]
     views = {op: load for op in ruled if (load := view_of(op)) is not None}
     paddings = asked_paddings(ruled, views, machine.target)

@@ -116,8 +116,8 @@ def _outline(asked: Asked) -> _Outline:
     each = [group for group in groups if not known.issuperset(group.result.outputs)]
     lifetimes = lifetimes_of(graph, each)
     wished = divided(asked.division_hints, written, stands, groups)
-    origins = {hint: written.origins.get(hint.tensor, hint.tensor) for hint in asked.division_hints}
-    of_hints = {hint: stands.get(x, x).op for hint, x in origins.items()}
+    hinted = {hint: written.of(hint.tensor) for hint in asked.division_hints}
+    of_hints = {hint: stands.get(x, x).op for hint, x in hinted.items()}
     outline = _Outline(
         graph, groups, known, lifetimes, apart, layouts, stored, wished, of_hints
     )
