@@ -278,11 +278,6 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
         _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
     )
     for layout in found:
-        if not isinstance(layout, Layout):
-            raise LayoutError(
-                f"layouts: {tensor.name} is given {layout!r}; give a layout, \"default\", or "
-                "several of these"
-            )
         if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
             raise LayoutError(
                 f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
