@@ -11,6 +11,7 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.divisions import DivisionHint
 from tecomp.errors import InternalError, LayoutError, TecompError
+from tecomp.graph.clashes import least_clash
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
 from tecomp.graph.outcome import DivisionWish
@@ -70,25 +71,24 @@ def divided(
 
 
 def wishes_of(
-    hints: Sequence[DivisionHint], wished: Mapping[Operation, Sequence[Divided]],
+    wished: Mapping[Operation, Sequence[Divided]],
     refused: Mapping[Operation, Mapping[DivisionHint, str]],
     results: Mapping[DivisionHint, Operation],
 ) -> tuple[DivisionWish, ...]:
     """What became of hints.
 
     Args:
-        hints: all of them.
-        wished: those for each group.
+        wished: the hints for each group.
         refused: why some are not kept there.
-        results: what stands for the value of each.
+        results: what stands for the value of each hint.
     """
     found = []
-    for hint in hints:
+    for hint, result in results.items():
         homes = [op for op, own in wished.items() if any(each.hint is hint for each in own)]
         reasons = [refused[op][hint] for op in homes if hint in refused.get(op, {})]
         if not homes:
             reasons = [_NO_KERNEL]
-        inside = () if results[hint] in homes else tuple(op.name for op in homes)
+        inside = () if result in homes else tuple(op.name for op in homes)
         found.append(DivisionWish(hint, "; ".join(dict.fromkeys(reasons)), inside))
     return tuple(found)
 
@@ -116,7 +116,7 @@ def agreed(
     kept = [each for each in wished if each.hint.is_hard]
     made = _attempt(kept, make) if kept else None
     if isinstance(made, str):
-        raise LayoutError(_refusal(kept, made, make))
+        raise LayoutError(_refusal(kept, make))
     refused = {}
     for each in wished:
         if each.hint.is_hard:
@@ -160,16 +160,10 @@ def _merged(wished: Sequence[Divided]) -> Cut | str:
     return Cut(found["cores"], found["num_tiles_per_dim"])
 
 
-def _refusal(
-    wished: Sequence[Divided], reason: str, make: Callable[[Cut | None], Made]
-) -> str:
-    """Wishes of which no one can be left out, that cannot be kept together."""
-    left = list(wished)
-    for each in wished:
-        without = [other for other in left if other is not each]
-        trial = _attempt(without, make) if without else ""
-        if isinstance(trial, str) and trial:
-            left, reason = without, trial
+def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> str:
+    """What is said of wishes that cannot be kept."""
+    left = least_clash(wished, lambda some: not isinstance(_attempt(some, make), str))
+    reason = _attempt(left, make)
     texts = " and ".join(str(each.hint) for each in left)
     how = "clash" if len(left) > 1 else "cannot be kept"
     return f"hints: {texts} {how}: {reason}"

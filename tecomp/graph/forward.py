@@ -28,7 +28,7 @@ def forward_relayouts(graph: Graph, target: Target) -> tuple[int, int] | None:
         The elements that are moved, and the bytes that are written; None where that ends with an
         operation that has no layouts then.
     """
-    problem = problem_of(graph, Machine(target, {}, {}, {}), [], ())
+    problem = problem_of(graph, Machine(target), [], ())
     made = {x: value.made[0] for x, value in problem.values.items()}
     elements, nbytes = 0, 0
     for op, ways in problem.ways.items():

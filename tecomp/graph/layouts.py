@@ -21,6 +21,7 @@ from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.candidates import Wanted, has_layouts
 from tecomp.graph.cheapest import Choice, cheapest, keeps, states_of
+from tecomp.graph.clashes import least_clash
 from tecomp.graph.dag import Graph
 from tecomp.graph.demands import Demand, demands_of
 from tecomp.graph.outcome import Certificate, Copy, Layouts, Wish
@@ -53,13 +54,12 @@ def choose_layouts(
         LayoutError: an operation has no layouts that the rules allow, or cannot be decided about;
             or two wishes clash.
     """
-    machine = Machine(target, {}, {}, {})
+    machine = Machine(target)
     if not has_layouts(target):
         hints = ()  # Nothing there has lanes.
     demands = demands_of(graph, target, given, hints)
     problem = problem_of(graph, machine, demands, hints)
-    states = {x: states_of(value, may_copy=relayouts) for x, value in problem.values.items()}
-    choice = cheapest(problem, states, len(problem.ways))
+    choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
         return _layouts(problem, choice)
     # What inputs come in is no wish: what cannot be then, is the fault of an operation.
@@ -67,24 +67,26 @@ def choose_layouts(
     least = problem_of(graph, machine, facts, ())
     if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
         raise LayoutError(_clash(graph, machine, demands, relayouts=relayouts))
-    states = {x: states_of(value, may_copy=relayouts) for x, value in least.values.items()}
-    raise LayoutError(_refusal(least, states, relayouts=relayouts))
+    raise LayoutError(_refusal(least, relayouts=relayouts))
+
+
+def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
+    return {x: states_of(value, may_copy=relayouts) for x, value in problem.values.items()}
 
 
 def _is_possible(problem: Problem, *, relayouts: bool) -> bool:
-    states = {x: states_of(value, may_copy=relayouts) for x, value in problem.values.items()}
+    states = _states(problem, relayouts=relayouts)
     return cheapest(problem, states, len(problem.ways)).found.cost < inf
 
 
 def _clash(
     graph: Graph, machine: Machine, demands: Sequence[Demand], *, relayouts: bool
 ) -> str:
-    """Demands of which no one can be left out, that cannot be kept together."""
-    left = list(demands)
-    for demand in demands:
-        without = [each for each in left if each is not demand]
-        if not _is_possible(problem_of(graph, machine, without, ()), relayouts=relayouts):
-            left = without
+    """What is said of demands that cannot be kept."""
+    left = least_clash(
+        demands,
+        lambda some: _is_possible(problem_of(graph, machine, some, ()), relayouts=relayouts),
+    )
     texts = " and ".join(each.text for each in left)
     if len(left) == 1:
         return f"layouts: {texts} cannot be kept on {machine.target.name}; leave more to choose"
@@ -94,10 +96,9 @@ def _clash(
     )
 
 
-def _refusal(
-    problem: Problem, states: Mapping[Tensor, Sequence[State]], *, relayouts: bool
-) -> str:
+def _refusal(problem: Problem, *, relayouts: bool) -> str:
     """What is said of the first operation with which those up to it have no layouts."""
+    states = _states(problem, relayouts=relayouts)
     ops = list(problem.ways)
     low, high = 0, len(ops)
     while high - low > 1:

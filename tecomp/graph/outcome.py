@@ -84,11 +84,7 @@ class Wish:
 
     def __str__(self) -> str:
         kept = "is kept" if self.is_kept else f"is not kept, for {self.hint.cost:,.0f} elements"
-        where = (
-            f"; {self.hint.tensor.name} is in no memory, but inside of {', '.join(self.inside)}"
-            if self.inside else ""
-        )
-        return f"{self.hint} {kept}{where}"
+        return f"{self.hint} {kept}{_where(self.hint.tensor, self.inside)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +108,14 @@ class DivisionWish:
 
     def __str__(self) -> str:
         kept = f"is not kept: {self.refused}" if self.refused else "is kept"
-        where = (
-            f"; {self.hint.tensor.name} is in no memory, but inside of {', '.join(self.inside)}"
-            if self.inside else ""
-        )
-        return f"{self.hint} {kept}{where}"
+        return f"{self.hint} {kept}{_where(self.hint.tensor, self.inside)}"
+
+
+def _where(tensor: Tensor, inside: Sequence[str]) -> str:
+    """What is said of a value that kernels compute for themselves."""
+    if not inside:
+        return ""
+    return f"; {tensor.name} is in no memory, but inside of {', '.join(inside)}"
 
 
 @dataclass(frozen=True, slots=True)

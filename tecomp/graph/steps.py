@@ -181,17 +181,15 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
 
 
 def _details(outline: _Outline, kernels: Sequence[GroupKernel], plan: Plan) -> Details:
-    pairs = zip(outline.groups, kernels, strict=True)
+    pairs = [*zip(outline.groups, kernels, strict=True)]
     calls = [
         Call(group, kernel.part, kernel.packed(group), group.result in outline.apart)
         for group, kernel in pairs
         if not outline.runs_once(group)
     ]
     graph = outline.graph
-    refused = {
-        group.result: kernel.refused for group, kernel in zip(outline.groups, kernels, strict=True)
-    }
-    wishes = wishes_of(list(outline.of_hints), outline.wished, refused, outline.of_hints)
+    refused = {group.result: kernel.refused for group, kernel in pairs}
+    wishes = wishes_of(outline.wished, refused, outline.of_hints)
     return Details(
         graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored, wishes
     )

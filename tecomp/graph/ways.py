@@ -8,7 +8,7 @@ the reader read there.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
@@ -161,9 +161,9 @@ class Machine:
     """
 
     target: Target
-    allowed: dict[object, tuple[Way, ...]]
-    moved: dict[object, dict[tuple[int, int], float]]
-    known: dict[object, tuple[Layout, ...]]
+    allowed: dict[object, tuple[Way, ...]] = field(default_factory=dict)
+    moved: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
+    known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)
 
     def ways(
         self, op: Operation, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
