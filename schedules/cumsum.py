@@ -343,9 +343,8 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
 def _strip(output: te.Tensor, axis: int, target: Target) -> int:
     """Columns of which the sums of groups stay in the second cache, and a line at least."""
     core, extent = core_of(target), output.shape[axis]
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     lanes, rows = core.lanes(output.dtype), extent if isinstance(extent, int) else 4096
-    most = second // 2 // (max(rows // _ACROSS, 1) * width_of(output))
+    most = core.second_cache // 2 // (max(rows // _ACROSS, 1) * width_of(output))
     size: int = max(most // lanes, 4) * lanes
     return size
 

@@ -213,11 +213,10 @@ def _rows(d: Windows, target: Target) -> int:
     Padding is made once more for rows that two blocks see.
     """
     core, output = core_of(target), d.output
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     height, values = output.shape[d.row], product(output.shape[d.row + 1 :])
     most = _ROWS
     if isinstance(values, int):
-        most = max(second // 4 // (max(values, 1) * d.factor * width_of(output)), 1)
+        most = max(core.second_cache // 4 // (max(values, 1) * d.factor * width_of(output)), 1)
     if isinstance(height, int):
         most = min(most, max(ceil_div(height, core.count), 1))
     size: int = balanced(height, most, share=core.count)

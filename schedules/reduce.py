@@ -362,8 +362,7 @@ def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:
     row = product(total.shape[len(total.shape) - columns :])
     if not isinstance(row, int) or not _is_far(total, target):
         return int(most)
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    return int(max(most, min(second // 8 // width_of(total), ceil_div(row, core.count))))
+    return int(max(most, min(core.second_cache // 8 // width_of(total), ceil_div(row, core.count))))
 
 
 def _is_far(total: te.Tensor, target: Target) -> bool:

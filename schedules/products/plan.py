@@ -66,7 +66,6 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
     m, n = d.m, d.n
     pack_rows = each > 1 or _packed_rows_pay(d, target)
     tile = _tile(d, target, pack_rows)
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     k, inner = d.depth[0].extent, product(axis.extent for axis in d.depth[1:])
     if len(d.depth) == 1:
         k = ceil_div(k, each)
@@ -75,10 +74,10 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
     is_shallow = is_short(d.depth[-1], tile.lanes, 1)
     steps = tile.lanes if d.rows.ends_in(d.depth[-1]) and not is_shallow else 1
     least = 64 if inner == 1 else 1
-    about = max(second // 8 // (tile.columns * max(width, 1)), least)
+    about = max(core.second_cache // 8 // (tile.columns * max(width, 1)), least)
     depth = _depth(k, about, steps if inner == 1 else 1)
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
-    block_bytes = max(second * 3 // 4, share)
+    block_bytes = max(core.second_cache * 3 // 4, share)
     most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
     if isinstance(m, int):
         most_rows = min(most_rows, round_up(ceil_div(m, core.count), tile.rows))
@@ -115,13 +114,12 @@ def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -
         return False
     if not isinstance(size, int) or not isinstance(n, int) or is_one(n) or is_one(m):
         return False
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    if is_few and isinstance(m, int) and m > STREAMED_ROWS and size <= second // 8:
+    if is_few and isinstance(m, int) and m > STREAMED_ROWS and size <= core.second_cache // 8:
         return True
     if _used_columns(n, tile) < 1.0:
         return False
     is_some = not is_few and isinstance(m, int) and m <= READ_TILES * tile.rows
-    return bool(2 * size <= core.cache_bytes[0] or (is_some and size <= second))
+    return bool(2 * size <= core.cache_bytes[0] or (is_some and size <= core.second_cache))
 
 
 def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:

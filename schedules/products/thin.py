@@ -48,9 +48,8 @@ def _rows(
     tile = register_tile(target, dtype)
     batch, (i, j), (*taps, k) = d.outer, axes, d.depth
     m, n = i.extent, j.extent
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     rows = max(m, 1) if isinstance(m, int) else 1
-    most = max(second // 4 // (rows * dtype.bytes), tile.columns)
+    most = max(core.second_cache // 4 // (rows * dtype.bytes), tile.columns)
     if isinstance(n, int):
         most = max(min(most, ceil_div(n, core.count)), tile.columns)
     block, j = stage.split(j, factor=balanced(n, most, tile.columns))

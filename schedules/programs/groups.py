@@ -216,8 +216,7 @@ def _transposed(
     if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
         return None
     core, steps = core_of(target), scan.shape[0]
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    if not isinstance(steps, int) or 2 * steps * core.vector_bytes > second:
+    if not isinstance(steps, int) or 2 * steps * core.vector_bytes > core.second_cache:
         return None
     read, turned = scan, True
     while read is scan or read in inlined:
@@ -286,8 +285,7 @@ def _fits(output: te.Tensor, target: Target) -> bool:
     if target.core is None:
         return True
     core, (*rows, columns) = core_of(target), output.shape
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
-    is_small = isinstance(columns, int) and 8 * columns * width_of(output) <= second
+    is_small = isinstance(columns, int) and 8 * columns * width_of(output) <= core.second_cache
     return is_small and _count(rows) >= core.count
 
 

@@ -83,9 +83,8 @@ def _rows(d: Convolution, target: Target, transposed: bool) -> int:
         row_bytes, blocks = _bytes(image, [1, 3]) + _bytes(total, [1, 3]), images
     else:
         row_bytes, blocks = _bytes(image, [2, 3]), images
-    second = core.cache_bytes[min(1, len(core.cache_bytes) - 1)]
     is_known = all(isinstance(extent, int) for extent in image.shape[1:])
-    most = max(second // 4 // (row_bytes or 1), 1) if is_known else _ROWS
+    most = max(core.second_cache // 4 // (row_bytes or 1), 1) if is_known else _ROWS
     is_even = isinstance(blocks, int) and blocks % core.count == 0
     if isinstance(height, int) and not is_even:
         most = min(most, max(ceil_div(height, core.count), 1))

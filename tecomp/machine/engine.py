@@ -64,6 +64,15 @@ class Core:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    @property
+    def second_cache(self) -> int:
+        """Bytes of the second cache, or of the only one.
+
+        >>> Core(2, 32, 16, (32768, 524288)).second_cache, Core(2, 32, 16, (32768,)).second_cache
+        (524288, 32768)
+        """
+        return self.cache_bytes[:2][-1]
+
     def lanes(self, dtype: str) -> int:
         """Values of a type that one vector holds.
 

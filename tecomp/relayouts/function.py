@@ -61,7 +61,7 @@ class _Maker:
             Buffer("from_bits", (reads,), bits, data=self._source.data),
             Buffer("to_bits", (writes,), bits, scope, data=self._result.data),
             core.vector_bytes,
-            core.cache_bytes[:2][-1] // 2,
+            core.second_cache // 2,
         )
 
     def function(self, name: str) -> PrimFunc:
