@@ -78,7 +78,7 @@ def _whole(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
 
 def _every(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
     """Tensors, with the other outputs of their operations."""
-    return {x.op.output(k) for x in tensors for k in range(x.op.num_outputs)}
+    return {y for x in tensors for y in x.op.outputs}
 
 
 def _groups(p: Program, where: Placement) -> list[Group]:

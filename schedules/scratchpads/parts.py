@@ -32,6 +32,8 @@ from tecomp.schedules.scratchpads.need import (
 from tecomp.schedules.scratchpads.on_cores import walk, walk_parts
 from tecomp.schedules.scratchpads.placement import Placement, number, sizes_of
 from tecomp.schedules.structure.sizes import ceil_div, round_up
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.tiles import width_of
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,7 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
     for x in w.inlined:
         s[x].compute_inline()
     where.put(s, output)
-    every = [output.op.output(k) for k in range(output.op.num_outputs)]
-    made = s.cache_write(every, where.scratchpad)[0]
+    made = s.cache_write(output.op.outputs, where.scratchpad)[0]
     loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
     part = None
     if w.total is not None:
@@ -99,7 +100,7 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
         raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
     axis, count = found
     outer, _ = s[w.total].split(axis, nparts=count)
-    (partial,) = _listed(s.rfactor(w.total, outer))
+    partial = one(s.rfactor(w.total, outer))
     own = reached(partial, {partial: accesses(partial).reads, **w.reads})
     total = s[w.total].op
     left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
@@ -108,10 +109,6 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
     schedule_parts(s, Work(partial, partial, own, w.whole, partial.op.reduce_axis), where)
     rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
     schedule_parts(s, rest, where)
-
-
-def _listed(made: te.Tensor | Sequence[te.Tensor]) -> list[te.Tensor]:
-    return [made] if isinstance(made, te.Tensor) else list(made)
 
 
 def _reduce(
@@ -272,8 +269,7 @@ class _Room:
             x: bytes_of(x, tuple(boxes[x][dim] for dim in order_of(boxes[x], lane)), self.where)
             for x in kept
         }
-        for k in range(self.w.output.op.num_outputs):
-            x = self.w.output.op.output(k)
+        for x in self.w.output.op.outputs:
             found[x] = bytes_of(x, boxes[self.w.output], self.where)
         return found
 
@@ -407,7 +403,7 @@ class _Span:
         boxes = self.w.boxes(extents, whole)
         # What is not so large in whole is not asked for: most tensors are not, by far.
         return all(
-            prod(sizes_of(x)) * _width(x) < limit // 2
+            prod(sizes_of(x)) * width_of(x) < limit // 2
             or span_of(x, [span.extent for span in boxes[x]], self.where) <= limit
             for x in (self.w.output, *self.w.copied())
         )
@@ -417,14 +413,11 @@ def span_of(x: te.Tensor, part: Sequence[int], where: Placement) -> int:
     """Bytes from the first to the last element of a part of a whole tensor, at its beginning."""
     shape = sizes_of(x)
     last = [max(min(n, extent), 1) - 1 for n, extent in zip(part, shape, strict=True)]
-    size: int = (where.whole(x).offset(last) + 1) * _width(x)
+    size: int = (where.whole(x).offset(last) + 1) * width_of(x)
     return size
 
 
 def _size(x: te.Tensor, box: Box) -> int:
-    size: int = prod(span.extent for span in box) * _width(x)
+    size: int = prod(span.extent for span in box) * width_of(x)
     return size
 
-
-def _width(x: te.Tensor) -> int:
-    return int(x.op.output(0).dtype.bytes)

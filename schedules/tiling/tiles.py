@@ -143,7 +143,7 @@ def transpose_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lane
 
 def width_of(x: te.Tensor) -> int:
     """Bytes of the largest of the types that a stage makes."""
-    return max(int(x.op.output(k).dtype.bytes) for k in range(x.op.num_outputs))
+    return max(int(y.dtype.bytes) for y in x.op.outputs)
 
 
 def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:

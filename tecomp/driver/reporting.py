@@ -80,8 +80,7 @@ def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
     for stage in state:
         if not stage.layout.maps or not (stage.is_placeholder or isinstance(stage.attach, AtRoot)):
             continue
-        for k in range(stage.op.num_outputs):
-            tensor = stage.op.output(k)
+        for tensor in stage.op.outputs:
             stored, elements = (
                 prod(extent_at(extent, sizes) or 0 for extent in shape)
                 for shape in (stored_shape(stage), tensor.shape)

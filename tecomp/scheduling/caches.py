@@ -118,7 +118,7 @@ def cache_write(
         tuple(_at_iterations(value, found) for value in compute.body),
         compute.tag, compute.attrs, compute.location,
     )
-    caches = tuple(cache_op.output(k) for k in range(cache_op.num_outputs))
+    caches = cache_op.outputs
     places = tuple(found.loops[leaf] for leaf in leaves)
     copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
@@ -226,7 +226,7 @@ def rfactor(
     compute = stage.compute
     reduce, at = _checked_rfactor(stage, axis, factor_axis)
     factored = _factored_op(stage, compute, reduce, axis, at)
-    partial = tuple(factored.output(k) for k in range(factored.num_outputs))
+    partial = factored.outputs
     combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
     indices = (*compute.axis[:at], combined, *compute.axis[at:])
     loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
