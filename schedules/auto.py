@@ -8,8 +8,7 @@ own: those that the library has for its kind, or plain ones along memory for wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from copy import copy
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,13 +28,12 @@ from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placemen
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
-from tecomp.schedules.structure.reductions import Reduction, reduction_of
+from tecomp.schedules.structure.reductions import reduction_of
 from tecomp.schedules.structure.stages import is_pointwise, is_scan, is_untouched, unconverted
+from tecomp.schedules.structure.trials import Walk, first_taken
 from tecomp.schedules.structure.windows import Windows, windows_of
 from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
-
-Walk = Callable[[te.Schedule, Target], None]
 
 
 def auto(
@@ -115,14 +113,9 @@ def _scheduled(
     """The schedule with the loops of a group, of the first kind that it is."""
     for x in group.chain[1:-1]:
         s[x].compute_inline()
-    for walk in _walks(group, apart):
-        trial = copy(s)
-        try:
-            walk(trial, target)
-        except ScheduleError:
-            # A primitive refused: the stages around have another form than this kind expects.
-            continue
-        return trial
+    found: te.Schedule | None = first_taken(s, _walks(group, target, apart))
+    if found is not None:
+        return found
     for x in group.rows:
         s = _scheduled(s, Group(x, (x,)), target, apart)
     if not group.rows:
@@ -130,62 +123,58 @@ def _scheduled(
     return _scheduled(s, Group(group.output, group.chain), target, apart)
 
 
-def _walks(group: Group, apart: Container[te.Tensor]) -> list[Walk]:
+def _walks(group: Group, target: Target, apart: Container[te.Tensor]) -> list[Walk]:
     """What schedules a group, the best first; the results of all groups are `apart`."""
     output, chain = group.output, group.chain
     if group.rows:
-        return [_rows(group)]
+        return [_rows(group, target)]
     if not chain[-1].op.reduce_axis:
-        return _elements(output, apart)
+        return _elements(output, target, apart)
     if accesses(chain[-1]).reducer is None:
         # Of equal values some such reducers take the first: they combine them in the order given.
-        return [lambda s, target: any_at_root(s, chain, target)]
+        return [lambda s: any_at_root(s, chain, target)]
     found: list[Walk] = []
     if (product := product_of(output, chain, any_terms=True)) is not None:
-        found.append(partial(_product, product))
+        found.append(partial(_product, product, target))
     if (convolution := convolution_of(output, chain)) is not None:
-        found.append(partial(_convolution, convolution))
+        found.append(partial(_convolution, convolution, target))
     if (windows := windows_of(output, chain)) is not None:
-        found.append(partial(_windows, windows))
+        found.append(partial(_windows, windows, target))
     if is_shared_in_tiles(chain[-1]):
-        found.append(lambda s, target: any_at_root(s, chain, target))
+        found.append(lambda s: any_at_root(s, chain, target))
     if (reduction := reduction_of(output, chain)) is not None:
-        found.append(partial(_reduction, reduction))
-    return [*found, lambda s, target: any_at_root(s, chain, target)]
+        found.append(lambda s: reduce_at_root(s, reduction, target))
+    return [*found, lambda s: any_at_root(s, chain, target)]
 
 
-def _rows(group: Group) -> Walk:
+def _rows(group: Group, target: Target) -> Walk:
     if is_scan(group.rows[0]):
-        return lambda s, target: walk_transposed(s, group.output, group.rows[0], target)
-    return lambda s, target: rows_at_root(s, group.output, group.rows, target)
+        return lambda s: walk_transposed(s, group.output, group.rows[0], target)
+    return lambda s: rows_at_root(s, group.output, group.rows, target)
 
 
-def _elements(output: te.Tensor, apart: Container[te.Tensor]) -> list[Walk]:
+def _elements(output: te.Tensor, target: Target, apart: Container[te.Tensor]) -> list[Walk]:
     """Loops for a scan, or for a formula of elements."""
     if is_scan(output) and len(output.shape) > 1:
-        return [lambda s, target: walk_steps(s, output, target)]
+        return [lambda s: walk_steps(s, output, target)]
     if is_pointwise(output) and output.shape:
-        return [lambda s, target: formula_at_root(s, output, target, apart)]
+        return [lambda s: formula_at_root(s, output, target, apart)]
     return []
 
 
-def _product(d: Product, s: te.Schedule, target: Target) -> None:
+def _product(d: Product, target: Target, s: te.Schedule) -> None:
     product_at_root(s, d, target)
     _walk_operands(s, (d.rows.tensor, d.columns.tensor), target)
 
 
-def _convolution(d: Convolution, s: te.Schedule, target: Target) -> None:
+def _convolution(d: Convolution, target: Target, s: te.Schedule) -> None:
     convolution_at_root(s, d, target)
     _walk_operands(s, (d.image, d.weights), target)
 
 
-def _windows(d: Windows, s: te.Schedule, target: Target) -> None:
+def _windows(d: Windows, target: Target, s: te.Schedule) -> None:
     windows_at_root(s, d, target)
     _walk_operands(s, (d.image,), target)
-
-
-def _reduction(d: Reduction, s: te.Schedule, target: Target) -> None:
-    reduce_at_root(s, d, target)
 
 
 def _walk_operands(s: te.Schedule, operands: Sequence[te.Tensor], target: Target) -> None:

@@ -8,8 +8,7 @@ user, runs there as well, where its values are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from copy import copy
+from collections.abc import Collection, Iterable, Sequence
 
 from tecomp import ScheduleError, accesses, te
 from tecomp.schedules.matmul import product_on_cores
@@ -24,8 +23,7 @@ from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.products import Product, product_of
 from tecomp.schedules.structure.sizes import same_shape
 from tecomp.schedules.structure.stages import is_same, unconverted
-
-Walk = Callable[[te.Schedule], None]
+from tecomp.schedules.structure.trials import Walk, first_taken
 
 
 def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedule:
@@ -108,14 +106,9 @@ def _scheduled(
     s: te.Schedule, group: Group, p: Program, whole: set[te.Tensor], where: Placement
 ) -> te.Schedule:
     """The schedule with the loops of a group, of the first kind that it is."""
-    for walk in _walks(group, p, whole, where):
-        trial = copy(s)
-        try:
-            walk(trial)
-        except ScheduleError:
-            # A primitive refused: the stages around have another form than this kind expects.
-            continue
-        return trial
+    found: te.Schedule | None = first_taken(s, _walks(group, p, whole, where))
+    if found is not None:
+        return found
     if not group.rows:
         if group.output in where.cuts:
             raise ScheduleError(
