@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.tensor import Tensor
@@ -22,6 +22,7 @@ def check_fits(
     lifetimes: Mapping[Tensor, tuple[int, int]],
     plan: Plan,
     stored: Mapping[Tensor, Layout],
+    over: Mapping[Tensor, Tensor],
 ) -> None:
     """Refuse a program whose values take more than there is.
 
@@ -33,6 +34,7 @@ def check_fits(
         lifetimes: of each value between kernels the first and the last kernel that needs it.
         plan: where these are.
         stored: the layouts of those that are not in the order of NumPy.
+        over: what values are written over.
 
     Raises:
         CapacityError: names what is needed where most is, and the least that has to go.
@@ -49,41 +51,39 @@ def check_fits(
     if live:
         named = ", ".join(f"{value.tensor.name} ({value.bytes})" for value in live)
         message += f", where {named} are needed at one time"
-    raise CapacityError(f"{message}; {_cure(lifetimes, live, capacity - outside, stored)}")
+    room = capacity - outside
+
+    def fits(gone: Sequence[Value]) -> bool:
+        left = dict(lifetimes)
+        for value in gone:
+            del left[value.tensor]
+        kept = {x: old for x, old in over.items() if x in left and old in left}
+        return plan_memory(left, ALIGNMENT, stored, kept).bytes <= room
+
+    raise CapacityError(f"{message}; {_cure(live, room, fits)}")
 
 
 def _at_peak(plan: Plan) -> list[Value]:
     """The values that are needed together where these are most, the largest first."""
-    moments = {value.first for value in plan.values}
-    sets = [[v for v in plan.values if v.first <= now <= v.last] for now in sorted(moments)]
-    fullest = max(sets, key=lambda live: sum(v.bytes for v in live), default=[])
+    sets = [plan.live(now) for now in sorted({value.first for value in plan.values})]
+    fullest = max(sets, key=lambda live: sum(v.bytes for v in live), default=())
     return sorted(fullest, key=lambda v: -v.bytes)
 
 
 def _cure(
-    lifetimes: Mapping[Tensor, tuple[int, int]], live: Sequence[Value], room: int,
-    stored: Mapping[Tensor, Layout],
+    live: Sequence[Value], room: int, fits: Callable[[Sequence[Value]], bool]
 ) -> str:
     """The fewest bytes of the values at the peak without which the others fit."""
     if room < 0:
         return f"make what is passed smaller by {counted(-room, 'byte')}"
     smallest_first = sorted(live, key=lambda value: value.bytes)
     for value in smallest_first:
-        if _fits(lifetimes, [value], room, stored):
+        if fits([value]):
             return f"without {value.tensor.name} it fits: make it smaller, or compute it again"
     gone: list[Value] = []
     for value in reversed(smallest_first):
         gone.append(value)
-        if _fits(lifetimes, gone, room, stored):
+        if fits(gone):
             names = ", ".join(each.tensor.name for each in gone)
             return f"without {names} it fits: make them smaller, or compute them again"
     return "other values take more than there is, too: cut the program in several"
-
-
-def _fits(
-    lifetimes: Mapping[Tensor, tuple[int, int]], gone: Sequence[Value], room: int,
-    stored: Mapping[Tensor, Layout],
-) -> bool:
-    without = {value.tensor for value in gone}
-    left = {tensor: life for tensor, life in lifetimes.items() if tensor not in without}
-    return plan_memory(left, ALIGNMENT, stored).bytes <= room

@@ -48,6 +48,12 @@ class Plan:
     bytes: int
     lower_bound: int
 
+    def live(self, number: int) -> tuple[Value, ...]:
+        """The values that take bytes while a kernel runs: of those in one place the latest."""
+        # They are in the order in which they are made where they are in one place.
+        now = (value for value in self.values if value.first <= number <= value.last)
+        return tuple({value.offset: value for value in now}.values())
+
 
 def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[int, int]]:
     """The first and the last kernel that needs each value between kernels."""

@@ -153,7 +153,9 @@ def _plan(asked: Asked, outline: _Outline, over: Mapping[Tensor, Tensor]) -> Pla
         if memory is not asked.target.memories.get("global"):
             # What callers pass is in another one.
             resident, what = tuple(outline.known.difference(graph.constants)), "constants"
-        check_fits(asked.name, memory, resident, what, outline.lifetimes, plan, outline.stored)
+        check_fits(
+            asked.name, memory, resident, what, outline.lifetimes, plan, outline.stored, over
+        )
     return plan
 
 

@@ -26,7 +26,7 @@ def trace(report: ProgramReport, plan: Plan) -> str:
     ]
     now = 0.0
     for number, kernel in enumerate(report.kernels):
-        live = sum(v.bytes for v in plan.values if v.first <= number <= v.last)
+        live = sum(value.bytes for value in plan.live(number))
         events.append({
             "ph": "C", "name": "bytes between kernels", "pid": 0, "ts": now * 1e6,
             "args": {"bytes": live},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.graph.in_place import written_over
+from tecomp.graph.memory import plan_memory
 from tecomp.graph.program import Program
 from tecomp.ir.interpreter.evaluate import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of
@@ -23,6 +26,15 @@ def around(formula: Formula) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     P = product_of(X, X, "P")
     R = formula(P, product_of(P, X, "Q"))
     return P, R, product_of(R, R, "S")
+
+
+def residual() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """The square of `X @ X + relu(X @ V)`, after X and V."""
+    X = te.placeholder((SIZE, SIZE), name="X")
+    P, V = product_of(X, X, "P"), te.placeholder((SIZE, SIZE), name="V")
+    Q = product_of(X, V, "Q")
+    R = te.compute(P.shape, lambda i, j: P[i, j] + te.max(Q[i, j], 0.0), name="R")
+    return X, V, product_of(R, R, "S")
 
 
 def compiled(formula: Formula) -> tuple[Program, dict[str, int]]:
@@ -41,11 +53,8 @@ def pointwise(body: Callable[..., te.Expr]) -> Formula:
 
 def test_a_residual_is_written_over_what_it_reads() -> None:
     """The product is computed with the sum: it reads what is written over row by row, before."""
-    X = te.placeholder((SIZE, SIZE), name="X")
-    P, V = product_of(X, X, "P"), te.placeholder((SIZE, SIZE), name="V")
-    Q = product_of(X, V, "Q")
-    R = te.compute(P.shape, lambda i, j: P[i, j] + te.max(Q[i, j], 0.0), name="R")
-    program = tecomp.compile(product_of(R, R, "S"), [X, V])
+    X, V, S = residual()
+    program = tecomp.compile(S, [X, V])
     x, v = arrays((SIZE, SIZE), (SIZE, SIZE))
     offsets = {value.tensor.name: value.offset for value in program.memory.values}
     r = x @ x + np.maximum(x @ v, 0)
@@ -54,6 +63,40 @@ def test_a_residual_is_written_over_what_it_reads() -> None:
     assert offsets == {"P": 0, "R": 0}
     assert program.memory.bytes == program.memory.lower_bound == 4 * SIZE * SIZE
     np.testing.assert_allclose(program(x, v), r @ r, rtol=1e-4, atol=1e-4)
+
+
+def test_values_in_one_place_are_counted_once() -> None:
+    X, V, S = residual()
+    size = 4 * SIZE * SIZE
+    events = json.loads(tecomp.compile(S, [X, V]).timeline())["traceEvents"]
+    held = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+
+    assert held == [size, size, size, 0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_most_that_is_held_is_the_least_of_any_plan(seed: int) -> None:
+    """Values of many sizes, some of which are written over those that end when they begin."""
+    rng = np.random.default_rng(seed)
+    lives: dict[te.Tensor, tuple[int, int]] = {}
+    over: dict[te.Tensor, te.Tensor] = {}
+    for number in range(12):
+        size = int(rng.integers(1, 5))
+        tensor = te.placeholder((size * 16,), name=f"V{number}")
+        lives[tensor] = number, number + int(rng.integers(0, 5))
+        fit = [
+            x for x, (first, last) in lives.items()
+            if first < number == last and x.shape == tensor.shape and x not in over.values()
+        ]
+        if fit and rng.random() < 0.7:
+            over[tensor] = fit[0]
+    plan = plan_memory(lives, 64, {}, over)
+    held = [sum(value.bytes for value in plan.live(number)) for number in range(17)]
+
+    assert max(held) == plan.lower_bound
+    for number in range(17):
+        spans = sorted((v.offset, v.offset + v.bytes) for v in plan.live(number))
+        assert all(a[1] <= b[0] for a, b in pairwise(spans))
 
 
 @pytest.mark.parametrize(
