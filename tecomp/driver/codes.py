@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,18 +18,14 @@ class Codes:
     Attributes:
         pool: one thread. LLVM asks nothing of Python, so it runs beside it; more would wait for
             each other, as its binding lets one of them in at a time.
-        done: called when a module is ready, by any thread.
     """
 
     pool: ThreadPoolExecutor
-    done: Callable[[], None]
     _found: dict[str, Future[bytes]] = field(default_factory=dict)
 
     def add(self, module: ModuleText) -> None:
         """Begin to make the code of a module."""
-        future = self.pool.submit(cached_object, module.source)
-        future.add_done_callback(lambda _: self.done())
-        self._found[module.entry] = future
+        self._found[module.entry] = self.pool.submit(cached_object, module.source)
 
     def image(self, module: ModuleText) -> bytes:
         """The code of a module that was added.
@@ -41,10 +37,10 @@ class Codes:
 
 
 @contextmanager
-def codes(done: Callable[[], None] = lambda: None) -> Iterator[Codes]:
+def codes() -> Iterator[Codes]:
     """A thread that makes machine code; what is not begun when an error ends this is forgotten."""
     pool = ThreadPoolExecutor(1, "tecomp-code")
     try:
-        yield Codes(pool, done)
+        yield Codes(pool)
     finally:
         pool.shutdown(cancel_futures=True)

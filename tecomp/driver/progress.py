@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TextIO
 
 _CELLS = 24
@@ -31,14 +30,12 @@ class Progress:
     done: int = 0
     _shown: int = 0
     _start: float = field(default_factory=time.monotonic)
-    _lock: Lock = field(default_factory=Lock)
 
     def step(self) -> None:
-        """One more step is done; any thread may say so."""
-        with self._lock:
-            self.done += 1
-            if self.stream is not None and time.monotonic() - self._start >= _MOMENT:
-                self._show(self.stream, str(self))
+        """One more step is done."""
+        self.done += 1
+        if self.stream is not None and time.monotonic() - self._start >= _MOMENT:
+            self._show(self.stream, str(self))
 
     def clear(self) -> None:
         """Leave the line as it was before."""
