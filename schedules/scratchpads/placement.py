@@ -369,3 +369,12 @@ def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
         rest = rest % size
     return [*parts, rest]
 
+
+def device_of(target: Target) -> str:
+    """The memory for whole tensors that are not those of the caller.
+
+    >>> device_of(Target.load("stick128")), device_of(Target.load("cpu"))
+    ('ddr', 'global')
+    """
+    where = placement_of(target)
+    return HOST if where is None else where.device

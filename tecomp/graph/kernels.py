@@ -29,13 +29,7 @@ from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.schedules.scratchpads.division import Cut
-
-
-def _device(target: Target) -> str:
-    """The memory that links from the host lead to, or else that of the host."""
-    of_host = [m.name for m in target.memories.values() if m.scope == "host"]
-    filled = [link.to for link in target.links.values() if link.from_ in of_host]
-    return [*filled, "global"][0]
+from tecomp.schedules.scratchpads.placement import device_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +183,7 @@ class Kernels:
             # Values are in the types of the host, those in padding too.
             return Layout.of(
                 layout.shape, x.dtype, layout.index_map, pad_value=layout.pad_value,
-                memory=_device(self.target),
+                memory=device_of(self.target),
             )
         return plain_layout(x) if self._is_outside(x) else plain_layout(x).index_map
 

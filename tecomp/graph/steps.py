@@ -28,9 +28,7 @@ from tecomp.graph.memory import Plan, lifetimes_of, plan_memory
 from tecomp.graph.native import Native
 from tecomp.graph.outcome import Layouts
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.machine.descriptor import Target
-from tecomp.machine.memory import Memory
-from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.scratchpads.placement import device_of
 
 _PASSED = "inputs, outputs and constants"
 
@@ -147,7 +145,7 @@ def _plan(asked: Asked, outline: _Outline, over: Mapping[Tensor, Tensor]) -> Pla
         CapacityError: the machine has too little memory.
     """
     plan = plan_memory(outline.lifetimes, ALIGNMENT, outline.stored, over)
-    memory, graph = _memory_of(asked.target), outline.graph
+    memory, graph = asked.target.memories.get(device_of(asked.target)), outline.graph
     if memory is not None:
         resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
         if memory is not asked.target.memories.get("global"):
@@ -157,12 +155,6 @@ def _plan(asked: Asked, outline: _Outline, over: Mapping[Tensor, Tensor]) -> Pla
             asked.name, memory, resident, what, outline.lifetimes, plan, outline.stored, over
         )
     return plan
-
-
-def _memory_of(target: Target) -> Memory | None:
-    """Where the values between kernels are."""
-    where = placement_of(target)
-    return target.memories.get("global") if where is None else target.memory(where.device)
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:
