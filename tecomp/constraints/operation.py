@@ -66,12 +66,12 @@ def _texts(layout: Layout, axes: Sequence[Var], indices: Sequence[Expr]) -> tupl
     number = {axis: k for k, axis in enumerate(axes)}
     named = {axis: Var(f"i{k}", axis.dtype) for axis, k in number.items()}
     # An axis as it is needs no conversion to the type of indices of the layout.
-    values = {
-        own: Var(f"i{number[index]}", own.dtype)
+    known = [
+        Var(f"i{number[index]}", own.dtype)
         if isinstance(index, Var) and index in number else substitute(index, named)
         for own, index in zip(layout.index_map.initial_indices, indices, strict=True)
-    }
-    return tuple(str(substitute(expr, values)) for expr in layout.index_map.final_indices)
+    ]
+    return tuple(map(str, layout.index_map.at(known)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,8 @@ class Use:
         """The same in another layout, or as a view shows it."""
         if isinstance(layout, View):
             return replace(self, indices=layout.at(self.indices)).at(layout.layout)
-        values = dict(zip(layout.index_map.initial_indices, self.indices, strict=True))
-        exprs = tuple(substitute(expr, values) for expr in layout.index_map.final_indices)
-        return replace(self, layout=layout, places=replace(self.places, exprs=exprs))
+        places = replace(self.places, exprs=layout.index_map.at(self.indices))
+        return replace(self, layout=layout, places=places)
 
     def byte_offset(self, multiple: int | None = None) -> Expr | None:
         """Bytes before the element; None where an element is no whole number of bytes.

@@ -24,7 +24,7 @@ from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import top_down, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.machine.rules import OperandPadding
@@ -126,5 +126,4 @@ def is_padded_anyway(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -
 
 
 def _places(layout: Layout, indices: Sequence[Expr]) -> tuple[str, ...]:
-    values = dict(zip(layout.index_map.initial_indices, indices, strict=True))
-    return tuple(str(substitute(expr, values)) for expr in layout.index_map.final_indices)
+    return tuple(map(str, layout.index_map.at(indices)))

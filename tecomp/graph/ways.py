@@ -23,7 +23,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.keys import definition_key
 from tecomp.graph.sizes import plain_layout, sizes_of
 from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.traversal.rewrite import substitute, walk
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.sticks.stick import StickLayout
 from tecomp.machine.descriptor import Target
@@ -136,10 +136,8 @@ def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
     """Whether an axis of a tensor runs along the lanes of a seat."""
     if isinstance(seat, Layout):
         seat = View(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
-    layout = seat.layout
-    values = dict(zip(layout.index_map.initial_indices, seat.indices, strict=True))
-    exprs = tuple(substitute(expr, values) for expr in layout.index_map.final_indices)
-    return Places(tuple(seat.axes), sizes_of(tensor), exprs).runs_along(axis)
+    places = seat.layout.index_map.at(seat.indices)
+    return Places(tuple(seat.axes), sizes_of(tensor), places).runs_along(axis)
 
 
 def key_of(seat: Seat) -> object:

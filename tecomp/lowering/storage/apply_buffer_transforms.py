@@ -106,8 +106,7 @@ class _Layouts:
     def indices(self, data: Var, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The place of the element at `indices`; all places are simplified together, in the end."""
         for index_map in self.maps[data]:
-            values = dict(zip(index_map.initial_indices, indices, strict=True))
-            indices = tuple(substitute(expr, values) for expr in index_map.final_indices)
+            indices = index_map.at(indices)
         return indices
 
     def access(self, node: Any) -> Any:

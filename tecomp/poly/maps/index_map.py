@@ -120,11 +120,18 @@ class IndexMap(PlainIndexMap):
                 f"index map: {self} is for {len(self.initial_indices)} axes, got {len(indices)} "
                 f"indices, {_list(indices)}"
             )
-        values = {
-            var: index_value(index)
-            for var, index in zip(self.initial_indices, indices, strict=True)
-        }
-        return [simplify(substitute(expr, values)) for expr in self.final_indices]
+        return [simplify(expr) for expr in self.at([index_value(index) for index in indices])]
+
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The place of the element at `indices`, one for each axis, as the map is written.
+
+        >>> from tecomp.ir.language.expr import Var
+        >>> i = Var("i")
+        >>> IndexMap.from_func(lambda x: [x // 4, x % 4]).at([i * 4])
+        (i * 4 // 4, i * 4 % 4)
+        """
+        values = dict(zip(self.initial_indices, indices, strict=True))
+        return tuple(substitute(expr, values) for expr in self.final_indices)
 
     def then(self, after: PlainIndexMap) -> IndexMap:
         """This map followed by `after`, with the separators of `after`.
