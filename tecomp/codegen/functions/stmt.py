@@ -42,7 +42,7 @@ from tecomp.ir.traversal.tasks import run
 Rule: TypeAlias = "Generator[Stmt, None, None]"
 
 _FEW = 16
-"""Rounds up to which LLVM makes vectors of all of a loop, with a mask for the last."""
+"""Trips up to which LLVM makes vectors of all of a loop, with a mask for the last."""
 
 
 def emit_stmt(code: Code, root: Stmt) -> None:

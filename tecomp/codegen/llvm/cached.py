@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from tecomp.codegen.llvm import jit
 from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
 from tecomp.codegen.llvm.source import Source
-from tecomp.codegen.llvm.store import current_store
+from tecomp.codegen.llvm.store import Store, current_store
 
 T = TypeVar("T")
 _IN_MEMORY = 256
@@ -93,12 +93,7 @@ def cached_object(source: Source) -> bytes:
     store = current_store()
     if store is None:
         return object_code(source)
-    key = code_key(source, "")
-    found = store.get(key)
-    if found is None:
-        found = object_code(source)
-        store.put(key, found)
-    return found
+    return _kept(store, code_key(source, ""), source)
 
 
 def machine_code(source: Source, entry: str, key: str | None = None, effort: int = 2) -> Linked:
@@ -117,9 +112,13 @@ def machine_code(source: Source, entry: str, key: str | None = None, effort: int
     if store is None:
         return link([object_code(source, effort)], entry)
     key = key or code_key(source, entry)
-    found = cached_code(key, entry)
+    return LINKED.get(key) or LINKED.put(key, link([_kept(store, key, source, effort)], entry))
+
+
+def _kept(store: Store, key: str, source: Source, effort: int = 2) -> bytes:
+    """Machine code of a module, from the store, or made and put there."""
+    found = store.get(key)
     if found is None:
-        image = object_code(source, effort)
-        found = LINKED.put(key, link([image], entry))
-        store.put(key, image)
+        found = object_code(source, effort)
+        store.put(key, found)
     return found

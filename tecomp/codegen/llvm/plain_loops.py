@@ -20,7 +20,7 @@ from tecomp.ir.language.stmt import BufferStore, For, Let, Stmt
 from tecomp.ir.traversal.rewrite import children, walk
 
 _WORTH = 8
-"""Rounds from which on a loop is worth it: a vector or two."""
+"""Trips from which on a loop is worth it: a vector or two."""
 _MOST = 4096
 """Nodes of its body up to which it is: LLVM's vectorizer takes the square of their number."""
 _ANY_ORDER = (BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX)
