@@ -117,8 +117,8 @@ def test_the_summary_of_random_shapes() -> None:
     assert summary([other, PRODUCT, failed]) == (
         "drawn/c: tecomp: a wrong result\n"
         "2 cases: 2.68 times as fast as torch at the geometric mean, 0.80 at least; the worst:\n"
-        "  0.80x  float32 8x8x8\n"
-        "  9.00x  another"
+        "  0.80x  matmul/8: float32 8x8x8\n"
+        "  9.00x  drawn/b: another"
     )
 
 

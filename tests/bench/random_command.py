@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from statistics import geometric_mean
 
 from tests.bench.cases.drawn import CASES
 from tests.bench.contender import choose_peers
 from tests.bench.record import Row
 from tests.bench.runner import crew, measure_all
-from tests.bench.table import line
-
-_WORST = 10
+from tests.bench.table import line, ratios
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -21,16 +18,9 @@ def summary(rows: Sequence[Row]) -> str:
 
     A case that somebody could not run has its note in place of a ratio.
     """
-    ratios = {row: found for row in rows if (found := row.against("torch")) is not None}
-    lines = [f"{row.case}: {note}" for row in rows if row not in ratios for note in _notes(row)]
-    if ratios:
-        lines += [
-            f"{len(ratios)} cases: {geometric_mean(ratios.values()):.2f} times as fast as torch at "
-            f"the geometric mean, {min(ratios.values()):.2f} at least; the worst:",
-            *(f"{found:6.2f}x  {row.title}"
-              for row, found in sorted(ratios.items(), key=lambda item: item[1])[:_WORST]),
-        ]
-    return "\n".join(lines)
+    found = {row: ratio for row in rows if (ratio := row.against("torch")) is not None}
+    lines = [f"{row.case}: {note}" for row in rows if row not in found for note in _notes(row)]
+    return "\n".join([*lines, *ratios(found, "cases", "torch")])
 
 
 def _notes(row: Row) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import geometric_mean
 
 from tests.bench.record import LIMIT, OURS, Row, duration, misses, peers_of
 
 NONE = "-"
+_WORST = 10
 
 
 def legend(peers: Sequence[str]) -> str:
@@ -29,6 +31,18 @@ def line(row: Row, rows: Sequence[Row], peers: Sequence[str]) -> str:
         if result.note and (result.failed or result.peer == OURS)
     ]
     return "\n".join(lines)
+
+
+def ratios(found: Mapping[Row, float], what: str, peer: str) -> list[str]:
+    """How many times as fast as somebody cases are: on the whole, and the worst of them."""
+    if not found:
+        return []
+    worst = sorted(found.items(), key=lambda item: item[1])[:_WORST]
+    return [
+        f"{len(found)} {what}: {geometric_mean(found.values()):.2f} times as fast as {peer} at the "
+        f"geometric mean, {min(found.values()):.2f} at least; the worst:",
+        *(f"{ratio:6.2f}x  {row.case}: {row.title}" for row, ratio in worst),
+    ]
 
 
 def rate(row: Row) -> str:

@@ -5,33 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from statistics import geometric_mean
 
 from tests.bench.cases.programs import random_cases
 from tests.bench.contender import choose_peers
 from tests.bench.record import Row
 from tests.bench.runner import crew, measure_all
-from tests.bench.table import line
+from tests.bench.table import line, ratios
 
 PEERS = ("numpy", "torch.compile", "jax")
-_WORST = 10
 
 
 def summary(rows: Sequence[Row]) -> str:
     """The geometric mean, the least, and the worst of all ratios, each with its program."""
-    ratios = {row: found for row in rows if (found := row.of_best()) is not None}
     lines = [
         f"{row.case}: {result.peer}: {result.note}"
         for row in rows for result in row.results if result.failed
     ]
-    if ratios:
-        lines += [
-            f"{len(ratios)} programs: {geometric_mean(ratios.values()):.2f} times as fast as the "
-            f"best peer at the geometric mean, {min(ratios.values()):.2f} at least; the worst:",
-            *(f"{found:6.2f}x  {row.case}: {row.title}"
-              for row, found in sorted(ratios.items(), key=lambda item: item[1])[:_WORST]),
-        ]
-    return "\n".join(lines)
+    found = {row: ratio for row in rows if (ratio := row.of_best()) is not None}
+    return "\n".join([*lines, *ratios(found, "programs", "the best peer")])
 
 
 def main(arguments: Sequence[str]) -> int:
