@@ -129,7 +129,7 @@ def _inlined(p: Program) -> set[te.Tensor]:
         is_free = x not in p.results and x not in factors and x.op.num_outputs == 1
         if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
             continue
-        if len(readers) > 1 and _is_turned(x):
+        if len(readers) > 1 and _is_transposing(x):
             continue
         repeats = times[x] / max(_count(x.shape), 1)
         if _work(x) * (repeats - 1) <= _FREE:
@@ -137,7 +137,7 @@ def _inlined(p: Program) -> set[te.Tensor]:
     return _short(p, found)
 
 
-def _is_turned(x: te.Tensor) -> bool:
+def _is_transposing(x: te.Tensor) -> bool:
     """Whether neighbours of a formula are far apart in what it reads, and others are neighbours.
 
     Squares of it are transposed in registers, once for all that read it.
@@ -218,16 +218,16 @@ def _transposed(
     core, steps = core_of(target), scan.shape[0]
     if not isinstance(steps, int) or 2 * steps * core.vector_bytes > core.second_cache:
         return None
-    read, turned = scan, True
+    read, is_transposed = scan, True
     while read is scan or read in inlined:
         readers = p.readers[read]
         if len(readers) != 1 or not is_pointwise(readers[0]):
             return None
         (y,) = readers
-        order = tuple(reversed(y.op.axis)) if turned else y.op.axis
+        order = tuple(reversed(y.op.axis)) if is_transposed else y.op.axis
         if not all(is_same(x.axes, order) for x in accesses(y).reads if x.tensor == read):
             return None
-        read, turned = y, False
+        read, is_transposed = y, False
     return read
 
 
@@ -262,7 +262,7 @@ def _rows(
     """The stages that can be computed row by row of `output`: nobody else reads them."""
     if len(output.shape) < 2 or not _fits(output, target):
         return set()
-    return _members(p, output, taken | {x for x in p.stages if _is_turned(x)})
+    return _members(p, output, taken | {x for x in p.stages if _is_transposing(x)})
 
 
 def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:

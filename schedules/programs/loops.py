@@ -90,10 +90,10 @@ def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
     """The last axis of the reduction, if what vectors read lies side by side along it alone."""
     last = total.op.reduce_axis[-1]
     reads = [read for read in accesses(total).reads if along in _axes_of(read)]
-    is_turned = bool(reads) and all(
+    is_transposed = bool(reads) and all(
         read.index[-1].axis is last and not read.index[-1].coefficient(along) for read in reads
     )
-    return last if is_turned else None
+    return last if is_transposed else None
 
 
 def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product as combinations
 from math import prod
 
 from tecomp import te
 from tecomp.schedules.intrinsics.units import TileProduct, tile_product
-from tecomp.schedules.scratchpads.division import Cut, Shares, blocks_as, divide_as, shares_of
+from tecomp.schedules.scratchpads.division import Cut, Shares, blocks_as, cheapest, divide_as
+from tecomp.schedules.scratchpads.fitting import lengthened
 from tecomp.schedules.scratchpads.placement import Placement, number
 from tecomp.schedules.structure.contraction import Contraction, Sizes
 from tecomp.schedules.structure.sizes import ceil_div, round_up
@@ -49,14 +49,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     Raises:
         TargetError: the cores or blocks that somebody asks for are none of this machine.
     """
-    product = None
-    if c.is_product:
-        product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
-    tile = dict.fromkeys((*c.axes, *c.total.op.reduce_axis), 1)
-    if product is None:
-        tile[c.columns] = where.lanes(c.total.dtype)
-    else:
-        tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
+    product, tile = _tile(c, where)
     whole = {axis: number(axis.extent, c.total) for axis in tile}
     cut = where.cuts.get(output, Cut())
     if cut.cores:
@@ -72,11 +65,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     fixed = {c.axes[axis]: extent for axis, extent in asked.items()}
     block, limit = {**block, **fixed}, {**limit, **fixed}
     for axes in (c.axes, (c.depth,)):
-        while longer := [
-            more for axis in axes if block[axis] < limit[axis]
-            for more in [{**block, axis: min(2 * block[axis], limit[axis])}] if room.fits(more)
-        ]:
-            block = min(longer, key=lambda more: room.read(more, core))
+        block = dict(lengthened(block, limit, axes, room.fits, lambda more: room.read(more, core)))
     for axis, most in limit.items():
         # As many blocks, but even ones.
         count = ceil_div(most, block[axis])
@@ -84,6 +73,19 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     fits = room.fits(block)
     is_doubled = fits and block[c.depth] < limit[c.depth]
     return Plan(product, tile, core, shares, block, is_doubled, fits)
+
+
+def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te.IterVar, int]]:
+    """The operation of the unit that computes a tile, if there is one, and the tile's extents."""
+    product = None
+    if c.is_product:
+        product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
+    tile = dict.fromkeys((*c.axes, *c.total.op.reduce_axis), 1)
+    if product is None:
+        tile[c.columns] = where.lanes(c.total.dtype)
+    else:
+        tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
+    return product, tile
 
 
 @dataclass(frozen=True)
@@ -148,17 +150,16 @@ def _part_of_a_core(
 ) -> tuple[Sizes, Shares]:
     """Tiles shared out evenly, in parts that read as little as possible of the factors."""
     tiles = [ceil_div(whole[axis], tile[axis]) for axis in c.axes]
-    best: tuple[tuple[int, int], Sizes, Shares] | None = None
-    for each, shares in _options(tiles, where.target.grid):
-        if best is not None and prod(each) > best[0][0]:
-            continue
-        part = {a: n * tile[a] for a, n in zip(c.axes, each, strict=True)}
-        read = {a: min(part.get(a, whole[a]), whole[a]) for a in whole}
-        cost = prod(each), _bytes_read(c, read)
-        if best is None or cost < best[0]:
-            best = cost, part, shares
-    assert best is not None
-    return best[1:]
+
+    def extents(part: Sequence[int]) -> Sizes:
+        return {axis: n * tile[axis] for axis, n in zip(c.axes, part, strict=True)}
+
+    def cost(part: Sequence[int]) -> tuple[int, int]:
+        read = {**whole, **{axis: min(n, whole[axis]) for axis, n in extents(part).items()}}
+        return prod(part), _bytes_read(c, read)
+
+    found = cheapest(tiles, where.target.grid, cost)
+    return extents(found.part), found.shares
 
 
 def _part_as_asked(
@@ -168,21 +169,6 @@ def _part_as_asked(
     found = divide_as(output, cut, [tile[axis] for axis in c.axes], where.target)
     part = {axis: n * tile[axis] for axis, n in zip(c.axes, found.part, strict=True)}
     return part, found.shares
-
-
-def _options(
-    tiles: Sequence[int], grid: Mapping[str, int]
-) -> Iterator[tuple[tuple[int, ...], Shares]]:
-    """Tiles of one core along each axis, such that there are cores enough, and where those are."""
-    cores = prod(grid.values())
-    options = [
-        sorted({max(ceil_div(count, parts), 1) for parts in range(1, min(count, cores) + 1)} or {1})
-        for count in tiles
-    ]
-    for each in combinations(*options):
-        parts = [ceil_div(count, n) for count, n in zip(tiles, each, strict=True)]
-        if prod(parts) <= cores and (shares := shares_of(parts, grid)) is not None:
-            yield each, shares
 
 
 def is_tiled(where: Placement, product: TileProduct | None) -> bool:

@@ -89,17 +89,45 @@ def divide(
     (2,)
     """
     order = sorted(range(len(pieces)), key=lambda axis: -pieces[axis])
-    best: tuple[tuple[object, ...], Division] | None = None
-    for part in _parts(pieces, order, prod(grid.values())):
-        count = tuple(ceil_div(n, size) for n, size in zip(pieces, part, strict=True))
+
+    def cost(part: Sequence[int]) -> tuple[object, ...]:
+        count = _count(pieces, part)
         uneven = sum(n % size > 0 for n, size in zip(pieces, part, strict=True))
-        cost = (not fits(part), prod(part), uneven, [-count[axis] for axis in order])
-        if best is not None and cost >= best[0]:
+        return not fits(part), prod(part), uneven, [-count[axis] for axis in order]
+
+    return cheapest(pieces, grid, cost)
+
+
+def cheapest(
+    pieces: Sequence[int],
+    grid: Mapping[str, int],
+    cost: Callable[[Sequence[int]], tuple[object, ...]],
+) -> Division:
+    """The division whose parts cost least; of equal ones that with short parts of the first axes.
+
+    Args:
+        pieces: what is not cut, along each axis.
+        grid: cores along each of its axes.
+        cost: of parts.
+
+    >>> cheapest((4, 8), {"x": 8}, lambda part: (part[0] * part[1], part[0] + part[1])).part
+    (2, 2)
+    """
+    best: tuple[tuple[object, ...], Division] | None = None
+    for part in _parts(pieces, prod(grid.values())):
+        found = cost(part)
+        if best is not None and found >= best[0]:
             continue
+        count = _count(pieces, part)
         if (shares := shares_of(count, grid)) is not None:
-            best = cost, Division(part, count, shares)
+            best = found, Division(part, count, shares)
     assert best is not None  # One core can have it all.
     return best[1]
+
+
+def _count(pieces: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:
+    """Parts along each axis."""
+    return tuple(ceil_div(n, size) for n, size in zip(pieces, part, strict=True))
 
 
 def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> Division:
@@ -168,17 +196,16 @@ def _even(x: te.Tensor, axis: int, extent: int, count: int, unit: int) -> int:
     )
 
 
-def _parts(pieces: Sequence[int], order: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:
-    """All sizes of parts of which there are no more than cores."""
-    if not order:
-        yield tuple(max(n, 1) for n in pieces)
+def _parts(pieces: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:
+    """All sizes of parts of which there are no more than cores, the shortest first."""
+    if not pieces:
+        yield ()
         return
-    first, *others = order
-    whole = max(pieces[first], 1)
+    first, *others = pieces
+    whole = max(first, 1)
     for size in sorted({ceil_div(whole, n) for n in range(1, min(whole, cores) + 1)}):
-        left = cores // ceil_div(whole, size)
-        for part in _parts(pieces, others, left):
-            yield (*part[:first], size, *part[first + 1 :])
+        for part in _parts(others, cores // ceil_div(whole, size)):
+            yield (size, *part)
 
 
 def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:

@@ -14,12 +14,14 @@ from math import prod
 
 from tecomp import CapacityError, ScheduleError, TargetError, accesses, te
 from tecomp.schedules.scratchpads.division import (
+    Cut,
     Division,
     blocks_as,
     divide,
     divide_as,
     divide_depth,
 )
+from tecomp.schedules.scratchpads.fitting import largest, lengthened
 from tecomp.schedules.scratchpads.need import (
     Box,
     Sizes,
@@ -172,24 +174,16 @@ def plan(w: Work, where: Placement) -> Plan:
             that somebody asks for.
         TargetError: the cores that somebody asks for are not there, or do not reach their parts.
     """
-    output = w.output
-    shape = sizes_of(output)
-    units = _units(len(shape), output.dtype, where)
-    pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
-    span = _Span(w, where, units)
-    cut = where.cuts.get(output)
-    if cut is not None and cut.cores:
-        division = divide_as(output, cut, units, where.target)
-        span.check(division.part)
-    else:
-        division = divide(pieces, where.target.grid, span.fits)
+    output, cut = w.output, where.cuts.get(w.output, Cut())
+    units = _units(len(output.shape), output.dtype, where)
+    division = _divided(w, where, cut, units)
     core = tuple(n * unit for n, unit in zip(division.part, units, strict=True))
     room = _Room(w, where, core, tuple(w.copied()))
-    depth: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
-    asked = {} if cut is None else blocks_as(output, cut, core, units)
-    if not asked and room.fits(core, depth, doubled=False):
-        return Plan(division, core, core, depth, False, room.copied)
-    least = dict.fromkeys(depth, 1)
+    whole: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
+    asked = blocks_as(output, cut, core, units)
+    if not asked and room.fits(core, whole, doubled=False):
+        return Plan(division, core, core, whole, False, room.copied)
+    least = dict.fromkeys(whole, 1)
     smallest = tuple(asked.get(axis, unit) for axis, unit in enumerate(units))
     if asked:
         room.check(smallest, least)
@@ -197,15 +191,29 @@ def plan(w: Work, where: Placement) -> Plan:
         units = smallest = (1,) * len(units)
         room = room.without_far()
     is_doubled = room.fits(smallest, least, doubled=True)
-    depth = room.deepest(smallest, depth, doubled=is_doubled)
+    depth = room.deepest(smallest, whole, doubled=is_doubled)
     most = tuple(asked.get(axis, n) for axis, n in enumerate(core))
     block = replace(room, core=most).longest(smallest, depth, doubled=is_doubled)
-    depth = room.deepest(block, {a: number(a.extent, output) for a in w.depth}, doubled=is_doubled)
+    depth = room.deepest(block, whole, doubled=is_doubled)
     even = tuple(
         round_up(ceil_div(most, ceil_div(most, n)), unit)
         for n, most, unit in zip(block, core, units, strict=True)
     )
     return Plan(division, core, even, depth, is_doubled, room.copied)
+
+
+def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Division:
+    """The part of each core, as somebody asks for it or as is best.
+
+    Raises:
+        TargetError: the cores that somebody asks for are not there, or do not reach their parts.
+    """
+    span = _Span(w, where, units)
+    if not cut.cores:
+        return divide(_pieces(sizes_of(w.output), units), where.target.grid, span.fits)
+    division: Division = divide_as(w.output, cut, units, where.target)
+    span.check(division.part)
+    return division
 
 
 def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
@@ -235,14 +243,17 @@ def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
 
 def _division(shape: Sequence[int], dtype: str, where: Placement) -> Division:
     """How a tensor is divided whose parts may be as they like."""
-    units = _units(len(shape), dtype, where)
-    pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
-    return divide(pieces, where.target.grid)
+    return divide(_pieces(shape, _units(len(shape), dtype, where)), where.target.grid)
 
 
 def _units(rank: int, dtype: str, where: Placement) -> tuple[int, ...]:
     """What is not cut along each axis: sticks, tiles."""
     return (*[1] * rank, *where.unit(dtype))[-rank:]
+
+
+def _pieces(shape: Sequence[int], units: Sequence[int]) -> list[int]:
+    """How many units there are along each axis, of an empty one too."""
+    return [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -329,31 +340,32 @@ class _Room:
             return whole
         depth: Sizes = dict.fromkeys(whole, 1)
         for axis in reversed(list(whole)):
-            low, high = 1, whole[axis]
-            while low < high:
-                middle = ceil_div(low + high, 2)
-                if self.fits(block, {**depth, axis: middle}, doubled=doubled):
-                    low = middle
-                else:
-                    high = middle - 1
-            # As many pieces, but even ones: that is no use if they begin inside of a stick.
-            even = {**depth, axis: ceil_div(whole[axis], ceil_div(whole[axis], low))}
-            is_better = self.fits(block, even, doubled=doubled)
-            depth = even if is_better else {**depth, axis: low}
+            depth = self._deeper(block, depth, axis, whole[axis], doubled=doubled)
         return depth
+
+    def _deeper(
+        self, block: Sequence[int], depth: Sizes, axis: te.IterVar, most: int, *, doubled: bool
+    ) -> Sizes:
+        """As much of one axis of the reduction as fits."""
+
+        def fits(steps: int) -> bool:
+            return self.fits(block, {**depth, axis: steps}, doubled=doubled)
+
+        steps = largest(most, fits)
+        # As many pieces, but even ones: that is no use if they begin inside of a stick.
+        even = ceil_div(most, ceil_div(most, steps))
+        return {**depth, axis: even if fits(even) else steps}
 
     def longest(self, block: tuple[int, ...], depth: Sizes, *, doubled: bool) -> tuple[int, ...]:
         """Blocks that read as little as possible, in all, of what they are made of."""
-        while True:
-            longer = [
-                (*block[:k], min(2 * n, most), *block[k + 1 :])
-                for k, (n, most) in enumerate(zip(block, self.core, strict=True)) if n < most
-            ]
-            fitting = [each for each in longer if self.fits(each, depth, doubled=doubled)]
-            if not fitting:
-                return block
-            # Of equal ones the last axis: its elements lie side by side.
-            block = min(reversed(fitting), key=lambda each: self._read(each, depth))
+        # Of equal ones the last axis: its elements lie side by side.
+        axes = reversed(range(len(block)))
+        found = lengthened(
+            dict(enumerate(block)), dict(enumerate(self.core)), axes,
+            lambda sizes: self.fits(tuple(sizes.values()), depth, doubled=doubled),
+            lambda sizes: self._read(tuple(sizes.values()), depth),
+        )
+        return tuple(found.values())
 
     def _read(self, block: Sequence[int], depth: Sizes) -> int:
         """Bytes that a core reads for its part, block by block."""
@@ -375,7 +387,7 @@ class _Span:
 
     w: Work
     where: Placement
-    units: tuple[int, ...]
+    units: Sequence[int]
 
     def check(self, part: Sequence[int]) -> None:
         """Refuse parts that are too far apart for a core.

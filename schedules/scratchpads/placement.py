@@ -14,6 +14,7 @@ from typing import Any
 
 from tecomp import IndexMap, Layout, Target, TargetError, te
 from tecomp.schedules.scratchpads.division import Cuts
+from tecomp.schedules.scratchpads.fitting import largest
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 from tecomp.schedules.structure.stages import is_scan
 
@@ -169,14 +170,8 @@ class Placement:
         Returns:
             At least `unit`, for which there may be no room.
         """
-        low, high = 1, max(ceil_div(extent, unit), 1)
-        while low < high:
-            middle = ceil_div(low + high, 2)
-            if need(middle * unit) <= self.room:
-                low = middle
-            else:
-                high = middle - 1
-        return low * unit
+        pieces: int = largest(ceil_div(extent, unit), lambda n: need(n * unit) <= self.room)
+        return pieces * unit
 
     def put(self, s: te.Schedule, x: te.Tensor) -> None:
         """Keep a whole tensor in the memory of the device, in its layout; its loops stay.

@@ -28,7 +28,6 @@ class Moved:
     used: frozenset[int]
 
 
-
 def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
     """Compute what leads to `output` where it is used, but for stages of another shape.
 
@@ -39,10 +38,8 @@ def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
             stage.compute_inline()
 
 
-
 def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
     return bool(is_pointwise(x) and same_shape(x.shape, output.shape))
-
 
 
 def run_length(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
@@ -63,7 +60,6 @@ def run_length(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> 
     while length < rank and (next_ := moving(length + 1)) is not None and next_ == moving(1):
         length += 1
     return length
-
 
 
 def reads_of_chain(
@@ -118,7 +114,6 @@ def _place(index: Affine, own: Mapping[te.IterVar, _Place]) -> _Place:
     return dim, frozenset[int]().union(*used)
 
 
-
 def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
     """Operations of a chain that give the same for each value of an axis of its result.
 
@@ -140,7 +135,6 @@ def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | No
         todo += found - links
         links |= found
     return sum(accesses(x).repeated[axis] for x in links)
-
 
 
 def _moves(read: Moved, axis: int, back: int) -> bool | None:

@@ -11,7 +11,6 @@ Size: TypeAlias = "int | te.Expr"
 """An extent: a number, or what the arguments say."""
 
 
-
 def product(sizes: Iterable[Size]) -> Size:
     """All sizes multiplied together."""
     result: Size = 1
@@ -20,11 +19,9 @@ def product(sizes: Iterable[Size]) -> Size:
     return result
 
 
-
 def ceil_div(n: int, factor: int) -> int:
     """`n / factor`, rounded up."""
     return -(-n // factor)
-
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -36,11 +33,9 @@ def round_up(n: int, multiple: int) -> int:
     return ceil_div(n, multiple) * multiple
 
 
-
 def is_one(extent: Size) -> bool:
     """Whether an axis has one element, whatever the arguments."""
     return isinstance(extent, int) and extent == 1
-
 
 
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:

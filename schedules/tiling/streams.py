@@ -61,11 +61,9 @@ def stream(
     stage.parallel(stage.fuse(*rows, chunk))
 
 
-
 def is_short(axis: te.IterVar, lanes: int, few: int = _FEW) -> bool:
     """Whether an axis is so `few` vectors long that a part of one at its end counts."""
     return isinstance(axis.extent, int) and axis.extent < few * lanes
-
 
 
 def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
