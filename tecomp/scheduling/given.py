@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
@@ -35,14 +35,10 @@ def stages_of(state: State, known: Sequence[Tensor]) -> list[StageState]:
 
 def before(state: State, stage: StageState) -> State:
     """The decisions about a stage and all that it needs; it is the output."""
-    needed = {stage.key}
-    for each in reversed(state.stages):
-        if each.key in needed:
-            needed |= {_key(state, x) for x in each.op.input_tensors}
-    stages = (
-        replace(each, is_output=each.key is stage.key) for each in state if each.key in needed
+    stages = tuple(
+        replace(each, is_output=each.key is stage.key) for each in _needed(state, [stage.key])
     )
-    return replace(state, stages=tuple(stages), outputs=(stage.key,))
+    return replace(state, stages=stages, outputs=(stage.key,))
 
 
 def after(state: State, given: Sequence[StageState]) -> tuple[State, Mapping[Operation, Tensor]]:
@@ -67,12 +63,17 @@ def after(state: State, given: Sequence[StageState]) -> tuple[State, Mapping[Ope
                 op = moved[reader.op.output(0)].op
                 assert isinstance(op, ComputeOp)
                 state = state.redefine(reader, op)
-    needed = set(state.outputs)
+    left = replace(state, stages=_needed(state, state.outputs))
+    return left, {key: op.output(0) for key, op in places.items()}
+
+
+def _needed(state: State, keys: Iterable[Operation]) -> tuple[StageState, ...]:
+    """Some stages and all that these are made of, in their order."""
+    needed = set(keys)
     for each in reversed(state.stages):
         if each.key in needed:
             needed |= {_key(state, x) for x in each.op.input_tensors}
-    left = tuple(each for each in state if each.key in needed)
-    return replace(state, stages=left), {key: op.output(0) for key, op in places.items()}
+    return tuple(each for each in state if each.key in needed)
 
 
 def _key(state: State, tensor: Tensor) -> Operation:
