@@ -223,7 +223,7 @@ def _by_dots(
         return d, None
     channel = d.taps_of(d.total)[2]
     order = (types[1], types[0]) if d.is_swapped else types
-    total, words, moved = add_dots(s, d.total, channel, order)
+    total, words, moved = add_dots(s, d.total, channel, order, d.output)
     image, weights = reversed(words) if d.is_swapped else words
     return replace(d, total=total, image=image, weights=weights), moved
 

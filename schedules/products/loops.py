@@ -26,7 +26,7 @@ def product_at_root(
     moved = None
     if types is not None:
         order = (types[1], types[0]) if d.is_swapped else types
-        total, factors, moved = add_dots(s, d.total, d.depth[-1], order)
+        total, factors, moved = add_dots(s, d.total, d.depth[-1], order, d.output)
         d = d.with_factors(total, *factors)
     driver, sums = _sums(s, d, p)
     block, part, tile = _walk(s, driver, d, p)

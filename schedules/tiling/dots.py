@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.structure.stages import is_result, unconverted
+from tecomp.schedules.structure.stages import unconverted
 from tecomp.schedules.tiling.tiles import core_of
 
 _BYTES = ("int8", "uint8")
@@ -43,9 +43,11 @@ def lanes_of_dots(types: tuple[str, str] | None) -> int:
 
 
 def add_dots(
-    s: te.Schedule, total: te.Tensor, axis: te.IterVar, types: tuple[str, str]
+    s: te.Schedule, total: te.Tensor, axis: te.IterVar, types: tuple[str, str], output: te.Tensor
 ) -> tuple[te.Tensor, tuple[te.Tensor, te.Tensor], te.Tensor | None]:
     """Add up dot products along an axis of a sum; conversions before it are not needed then.
+
+    The sum is computed where its elements are used, unless it is the `output` of its loops.
 
     Returns:
         The sum of dot products, its factors, and what is subtracted from it if one of them was
@@ -55,7 +57,7 @@ def add_dots(
         if unconverted(factor) is not factor:
             s[factor].compute_inline()
     sums, first, second, *moved = s.into_dots(total, axis, *types)
-    if not is_result(s, total):
+    if total is not output:
         s[total].compute_inline()
     return sums, (first, second), moved[0] if moved else None
 

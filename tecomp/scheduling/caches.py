@@ -347,6 +347,34 @@ def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> Com
     return replace(op, body=body, start=start)
 
 
+def read_as_defined(state: State, stage: StageState) -> State:
+    """The state in which all that reads a stage, or what is made of it, reads what it is now."""
+    changed = {stage.key}
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        source = state.find(node.tensor.op)
+        if source is None or source.key not in changed:
+            return None
+        now = source.op.output(node.tensor.value_index)
+        return TensorLoad(now, node.indices, node.location)
+
+    for reader in state:
+        sources = (state.find(x.op) for x in reader.op.input_tensors)
+        if not isinstance(reader.op, ComputeOp) or not any(
+            source is not None and source.key in changed for source in sources
+        ):
+            continue
+        changed.add(reader.key)
+        body = tuple(bottom_up(value, rule) for value in reader.op.body)
+        op: ComputeOp = replace(reader.op, body=body)
+        if isinstance(op, ScanOp):
+            op = replace(op, start=tuple(bottom_up(value, rule) for value in op.start))
+        state = state.redefine(reader, op)
+    return state
+
+
 def _read_instead(body: Expr, state: State, tensor: Tensor, cached: Tensor) -> Expr:
     source = state.stage(tensor.op)
 

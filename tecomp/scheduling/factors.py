@@ -22,7 +22,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Binary, Expr, as_expr, cast, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
-from tecomp.scheduling.caches import redefined
+from tecomp.scheduling.caches import read_as_defined, redefined
 from tecomp.scheduling.place import check_scope
 from tecomp.scheduling.state import StageState, State, initial_stage
 
@@ -84,7 +84,8 @@ def cache_factor(
     state = state.insert(
         initial_stage(made.op, is_output=False, scope=scope), before=stage.key)
     body = replace(reduce, source=(_multiplied(rest),))
-    return state.redefine(stage, redefined(stage.compute, (body,))), made
+    state = state.redefine(stage, redefined(stage.compute, (body,)))
+    return read_as_defined(state, state.stage(stage.key)), made
 
 
 @dataclass(frozen=True, slots=True)

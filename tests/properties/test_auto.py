@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tecomp
+from tecomp import te
 from tecomp.schedules.auto import auto
 from tests.strategies.te_programs import draw_program
 
@@ -26,3 +27,29 @@ def test_random_programs(seed: int) -> None:
 
     for value, (_, expected) in zip(made, results, strict=True):
         np.testing.assert_allclose(value, expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("dtype", "total"), [
+    ("bfloat16", "float32"), ("float16", "float32"), ("int8", "int32"), ("uint8", "int32"),
+    ("int16", "int32"),
+])
+def test_products_of_narrow_numbers_with_readers(dtype: str, total: str) -> None:
+    """What follows the sum: two formulas, or a reduction and a formula that read it both."""
+    A, B = te.placeholder((33, 70), dtype, "A"), te.placeholder((70, 50), dtype, "B")
+    k, c = te.reduce_axis((0, 70), name="k"), te.reduce_axis((0, 50), name="c")
+    C = te.compute((33, 50), lambda i, j: te.sum(
+        te.cast(A[i, k], total) * te.cast(B[k, j], total), axis=k), name="C")
+    rounded = te.compute(C.shape, lambda i, j: te.cast(C[i, j], "float32"), name="rounded")
+    D = te.compute(C.shape, lambda i, j: te.max(rounded[i, j], 0.0), name="D")
+    most = te.compute((33,), lambda i: te.max(C[i, c], axis=c), name="most")
+    E = te.compute((50, 33), lambda j, i: te.cast(C[i, j] - most[i], "float32"), name="E")
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.integers(0, 5, x.shape).astype(x.dtype.numpy) for x in (A, B))
+    d, e = np.empty((33, 50), np.float32), np.empty((50, 33), np.float32)
+
+    tecomp.build(D, [A, B, D])(a, b, d)
+    tecomp.build(E, [A, B, E])(a, b, e)
+
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(d, expected)
+    np.testing.assert_array_equal(e, (expected - expected.max(1, keepdims=True)).T)

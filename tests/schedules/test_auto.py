@@ -77,6 +77,20 @@ def test_what_follows_a_product_is_computed_with_it() -> None:
     assert "shifted" not in text
 
 
+def test_what_follows_a_product_of_formulas_is_computed_with_it() -> None:
+    A, B = te.placeholder((64, 300), "float16", name="A"), te.placeholder((300, 200), name="B")
+    k = te.reduce_axis((0, 300), name="k")
+    C = te.compute((64, 200), lambda i, j: te.sum(
+        te.cast(A[i, k], "float32") * te.exp(B[k, j]), axis=k), name="C")
+    shifted = te.compute(C.shape, lambda i, j: C[i, j] + 1.0, name="shifted")
+    D = te.compute(C.shape, lambda i, j: te.tanh(shifted[i, j]), name="D")
+
+    text = str(tecomp.lower(auto(D, CPU), [A, B, D]))
+
+    assert text.count("parallel(") == 2
+    assert "shifted" not in text
+
+
 @pytest.mark.parametrize(("m", "n"), [(70, 90), (2, 90), (70, 1)])
 def test_reductions_of_two_matrices_are_cut_as_products_are(m: int, n: int) -> None:
     A, B = te.placeholder((m, 33), name="A"), te.placeholder((n, 33), name="B")

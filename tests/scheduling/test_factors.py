@@ -73,6 +73,24 @@ def test_axes_that_are_used_apart_stay_apart() -> None:
     assert s.cache_factor(Y, 0, "global").shape == (7, 3)
 
 
+def test_what_reads_the_sum_reads_what_it_is_now() -> None:
+    A, B = te.placeholder((4, 5), name="A"), te.placeholder((5, 6), name="B")
+    k = te.reduce_axis((0, 5), name="k")
+    C = te.compute((4, 6), lambda i, j: te.sum(te.exp(A[i, k]) * B[k, j], axis=k), name="C")
+    D = te.compute((4, 6), lambda i, j: C[i, j] + 1.0, name="D")
+    state = te.placeholder((4, 6), name="state")
+    start = te.compute((1, 6), lambda t, j: D[t, j], name="start")
+    step = te.compute((4, 6), lambda t, j: state[t - 1, j] + D[t, j], name="step")
+    E = te.scan(start, step, state, name="E")
+    s = te.create_schedule(E)
+
+    s.cache_factor(C, [0], "global")
+
+    ops = [stage.op for stage in s.stages]
+    assert all(x.op in ops for op in ops for x in op.input_tensors)
+    assert s[C].op in [x.op for x in s[D].op.input_tensors]
+
+
 def test_a_trace_has_the_call() -> None:
     *_, C = product()
     s = te.create_schedule(C)
