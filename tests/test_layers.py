@@ -31,7 +31,7 @@ LAYERS = [
     {"plugin"},
     {"__init__"},
     {"schedules"},
-    {"graph"},
+    {"graph", "topi"},
     {"demo"},
     {"cli"},
 ]

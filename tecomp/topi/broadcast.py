@@ -1,0 +1,272 @@
+"""Functions of the elements of two tensors, which are broadcast as NumPy broadcasts arrays.
+
+Of two expressions, or of an expression and a number, each is the expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.topi import sizes, tag
+from tecomp.topi.given import Operand, shape_of, tensor_of
+from tecomp.topi.math import LOG_2
+from tecomp.topi.sizes import Size, broadcast, element, place, shape_text
+
+
+def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
+    """`data` repeated along axes that it lacks, or whose extent is 1.
+
+    Raises:
+        DefinitionError: it cannot be broadcast to this shape.
+
+    >>> broadcast_to(te.placeholder((4, 1), name="A"), (2, 4, 8)).shape
+    (2, 4, 8)
+    """
+    where = "topi.broadcast_to"
+    data, wanted = tensor_of(data, where), shape_of(shape)
+    extents = [1] * (len(wanted) - data.ndim) + list(data.shape)
+    fits = len(wanted) >= data.ndim and all(
+        sizes.equal(extent, 1) or sizes.equal(extent, target)
+        for extent, target in zip(extents, wanted, strict=True)
+    )
+    if not fits:
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)}, which does not broadcast to "
+            f"{shape_text(wanted)}; its extents, from the last, are 1 or those of the shape"
+        )
+    return te.compute(
+        wanted, lambda *i: data(*place(data, i)), name="T_broadcast_to", tag=tag.BROADCAST
+    )
+
+
+def _of_two(
+    lhs: Operand, rhs: Operand, function: Callable[[Any, Any], te.Expr], name: str
+) -> Any:
+    where = f"topi.{name}"
+    if not isinstance(lhs, te.Tensor) and not isinstance(rhs, te.Tensor):
+        return function(lhs, rhs)
+    shapes = [x.shape if isinstance(x, te.Tensor) else () for x in (lhs, rhs)]
+    shape = broadcast(shapes, where)
+    return te.compute(
+        shape, lambda *i: function(element(lhs, i), element(rhs, i)), name=f"T_{name}",
+        tag=tag.BROADCAST,
+    )
+
+
+def _of_one(data: Operand, function: Callable[[Any], te.Expr], name: str) -> Any:
+    if not isinstance(data, te.Tensor):
+        return function(data)
+    return te.compute(
+        data.shape, lambda *i: function(data(*i)), name=f"T_{name}", tag=tag.ELEMWISE
+    )
+
+
+def add(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs + rhs`.
+
+    Args:
+        lhs: a tensor, an expression, or a number.
+        rhs: as `lhs`.
+
+    Returns:
+        A tensor of the shape that both broadcast to; an expression if neither is a tensor. Types
+        meet as in `te`.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
+        TypeMismatchError: the types do not meet, or cannot hold a number.
+
+    >>> A, b = te.placeholder((4, 8), name="A"), te.placeholder((8,), name="b")
+    >>> add(A, b).shape, add(A, 1).shape
+    ((4, 8), (4, 8))
+    """
+    return _of_two(lhs, rhs, lambda x, y: x + y, "add")
+
+
+def subtract(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs - rhs`, as `add`."""
+    return _of_two(lhs, rhs, lambda x, y: x - y, "subtract")
+
+
+def multiply(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs * rhs`, as `add`."""
+    return _of_two(lhs, rhs, lambda x, y: x * y, "multiply")
+
+
+def divide(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs / rhs`; of two integers rounded towards zero, as `te.div`."""
+    return _of_two(lhs, rhs, te.div, "divide")
+
+
+def floor_divide(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs // rhs`, rounded towards minus infinity; 0 where an integer is divided by 0."""
+    return _of_two(lhs, rhs, te.floordiv, "floor_divide")
+
+
+def mod(lhs: Operand, rhs: Operand) -> Any:
+    """The remainder with the sign of `lhs`, as in C; 0 where an integer is divided by 0."""
+    return _of_two(lhs, rhs, _mod, "mod")
+
+
+def _mod(x: Any, y: Any) -> te.Expr:
+    is_float = any(_is_float(value) for value in (x, y))
+    return te.fmod(x, y) if is_float else te.truncmod(x, y)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or bool(getattr(getattr(value, "dtype", None), "is_float", 0))
+
+
+def floor_mod(lhs: Operand, rhs: Operand) -> Any:
+    """The remainder with the sign of `rhs`; 0 where an integer is divided by 0."""
+    return _of_two(lhs, rhs, te.floormod, "floor_mod")
+
+
+def maximum(lhs: Operand, rhs: Operand) -> Any:
+    """The greater of two elements; NaN if one is NaN."""
+    return _of_two(lhs, rhs, te.max, "maximum")
+
+
+def minimum(lhs: Operand, rhs: Operand) -> Any:
+    """The lesser of two elements; NaN if one is NaN."""
+    return _of_two(lhs, rhs, te.min, "minimum")
+
+
+def power(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs` to the power `rhs`.
+
+    Of two integers it wraps; to a negative power it is rounded towards zero, and 0 of 0.
+
+    >>> power(te.placeholder((4,), "int8", name="A"), 3).dtype
+    'int32'
+    """
+    return _of_two(lhs, rhs, _power, "power")
+
+
+def _power(x: Any, y: Any) -> te.Expr:
+    total = x + y  # of the type in which both meet
+    if not isinstance(total, te.Expr) or total.dtype.is_float:
+        return te.power(x, y)
+    base, exponent = (te.cast(value, total.dtype) for value in (x, y))
+    return _integer_power(base, exponent)
+
+
+def _integer_power(base: te.Expr, exponent: te.Expr) -> te.Expr:
+    """x**y = product of x**(2**b) over the bits b of y, for y >= 0."""
+    dtype = base.dtype
+    zero, one = te.const(0, dtype), te.const(1, dtype)
+    is_signed = dtype.kind == "int"
+    result, square = one, base
+    for bit in range(dtype.bits - is_signed):
+        is_set = (exponent >> te.const(bit, dtype)) & one
+        result = te.Select(is_set != zero, result * square, result)
+        square = square * square
+    if not is_signed:
+        return result
+    is_odd = (exponent & one) != zero
+    of_minus_one = te.Select(is_odd, -one, one)
+    inverse = te.Select(base == one, one, te.Select(base == -one, of_minus_one, zero))
+    return te.Select(exponent < zero, inverse, result)
+
+
+def atan2(lhs: Operand, rhs: Operand) -> Any:
+    """The angle of the point (rhs, lhs), in [-pi, pi]."""
+    return _of_two(lhs, rhs, te.atan2, "atan2")
+
+
+def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
+    """`log(exp(lhs) + exp(rhs))` without overflow in between."""
+
+    def of(x: Any, y: Any) -> te.Expr:
+        most = te.max(x, y)
+        beyond = te.log1p(te.exp(te.min(x, y) - most))
+        # Two that are equal may be infinite, and have no difference then.
+        return most + te.Select(x == y, te.const(LOG_2, most.dtype), beyond)
+
+    return _of_two(lhs, rhs, of, "log_add_exp")
+
+
+def left_shift(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs << rhs` of integers, as `te` has it."""
+    return _of_two(lhs, rhs, lambda x, y: x << y, "left_shift")
+
+
+def right_shift(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs >> rhs` of integers, as `te` has it; the sign stays."""
+    return _of_two(lhs, rhs, lambda x, y: x >> y, "right_shift")
+
+
+def greater(lhs: Operand, rhs: Operand) -> Any:
+    """Whether `lhs > rhs`, in bool."""
+    return _of_two(lhs, rhs, lambda x, y: x > y, "greater")
+
+
+def greater_equal(lhs: Operand, rhs: Operand) -> Any:
+    """Whether `lhs >= rhs`, in bool."""
+    return _of_two(lhs, rhs, lambda x, y: x >= y, "greater_equal")
+
+
+def less(lhs: Operand, rhs: Operand) -> Any:
+    """Whether `lhs < rhs`, in bool."""
+    return _of_two(lhs, rhs, lambda x, y: x < y, "less")
+
+
+def less_equal(lhs: Operand, rhs: Operand) -> Any:
+    """Whether `lhs <= rhs`, in bool."""
+    return _of_two(lhs, rhs, lambda x, y: x <= y, "less_equal")
+
+
+def equal(lhs: Operand, rhs: Operand) -> Any:
+    """Whether `lhs == rhs`, in bool."""
+    return _of_two(lhs, rhs, lambda x, y: x == y, "equal")
+
+
+def not_equal(lhs: Operand, rhs: Operand) -> Any:
+    """Whether `lhs != rhs`, in bool."""
+    return _of_two(lhs, rhs, lambda x, y: x != y, "not_equal")
+
+
+def logical_and(lhs: Operand, rhs: Operand) -> Any:
+    """Whether both conditions hold."""
+    return _of_two(lhs, rhs, te.all, "logical_and")
+
+
+def logical_or(lhs: Operand, rhs: Operand) -> Any:
+    """Whether one of two conditions holds, or both."""
+    return _of_two(lhs, rhs, te.any, "logical_or")
+
+
+def logical_xor(lhs: Operand, rhs: Operand) -> Any:
+    """Whether one of two conditions holds, and not both."""
+    return _of_two(
+        lhs, rhs,
+        lambda x, y: te.any(te.all(x, te.logical_not(y)), te.all(te.logical_not(x), y)),
+        "logical_xor",
+    )
+
+
+def logical_not(data: Operand) -> Any:
+    """Whether a condition does not hold."""
+    return _of_one(data, te.logical_not, "logical_not")
+
+
+def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs & rhs` of integers or bool."""
+    return _of_two(lhs, rhs, lambda x, y: x & y, "bitwise_and")
+
+
+def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs | rhs` of integers or bool."""
+    return _of_two(lhs, rhs, lambda x, y: x | y, "bitwise_or")
+
+
+def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
+    """`lhs ^ rhs` of integers or bool."""
+    return _of_two(lhs, rhs, lambda x, y: x ^ y, "bitwise_xor")
+
+
+def bitwise_not(data: Operand) -> Any:
+    """`~data` of integers or bool."""
+    return _of_one(data, lambda x: ~x, "bitwise_not")

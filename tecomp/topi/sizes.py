@@ -1,0 +1,185 @@
+"""Extents that are numbers or expressions: sums, products, comparison, broadcasting, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from tecomp import DefinitionError, te
+from tecomp.ir.language.equal import same
+from tecomp.ir.language.expr import BinOp, as_expr
+from tecomp.ir.language.nodes import Binary, Const
+
+Size: TypeAlias = "int | te.Expr"
+"""An extent: a number, or an expression of sizes that the arguments say."""
+
+
+def plus(size: Size, count: Size) -> Size:
+    """`size + count`, with the numbers in it as one: `n + 2 - 2` is `n`."""
+    if isinstance(size, int) and isinstance(count, int):
+        return size + count
+    number, other = (size, count) if isinstance(size, int) else (count, size)
+    if not isinstance(number, int) or isinstance(other, int):
+        return _kept(size + count)
+    base, before = _apart(other)
+    total = before + number
+    if total == 0:
+        return base
+    return base + total if total > 0 else base - -total
+
+
+def minus(size: Size, count: Size) -> Size:
+    """`size - count`, with the numbers in it as one."""
+    if isinstance(count, int):
+        return plus(size, -count)
+    return 0 if equal(size, count) else _kept(size - count)
+
+
+def times(size: Size, count: Size) -> Size:
+    """`size * count`."""
+    for a, b in ((size, count), (count, size)):
+        if isinstance(a, int) and a in (0, 1):
+            return b if a else 0
+    return _kept(size * count)
+
+
+def quotient(size: Size, count: Size) -> Size:
+    """`size // count`; the factor that is left where it is a factor of the size."""
+    if isinstance(count, int) and count == 1:
+        return size
+    factors = _factors(size)
+    for k, factor in enumerate(factors):
+        if equal(factor, count):
+            return product(factors[:k] + factors[k + 1 :])
+    if isinstance(count, int) and factors and isinstance(factors[0], int) and not (
+        factors[0] % count
+    ):
+        return product([factors[0] // count, *factors[1:]])
+    return _kept(size // count)
+
+
+def ceil_div(size: Size, count: Size) -> Size:
+    """`size / count`, rounded up."""
+    return quotient(plus(size, minus(count, 1)), count)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """All sizes multiplied together; the numbers in front."""
+    factors = [factor for size in sizes for factor in _factors(size)]
+    result: Size = 1
+    for factor in factors:
+        if isinstance(factor, int):
+            result = times(result, factor)
+    for factor in factors:
+        if not isinstance(factor, int):
+            result = times(result, factor)
+    return result
+
+
+def equal(a: Size, b: Size) -> bool:
+    """Whether two extents are known to be equal."""
+    if isinstance(a, int) or isinstance(b, int):
+        return isinstance(a, int) and isinstance(b, int) and a == b
+    return bool(same(as_expr(a), as_expr(b)))
+
+
+def differ(a: Size, b: Size) -> bool:
+    """Whether two extents are known to differ."""
+    return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def shape_text(shape: Sequence[Size]) -> str:
+    """A shape as a Python tuple."""
+    inside = ", ".join(map(str, shape))
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+
+def broadcast(shapes: Sequence[Sequence[Size]], where: str) -> tuple[Size, ...]:
+    """The shape that shapes broadcast to, as NumPy's.
+
+    Raises:
+        DefinitionError: two extents are not equal, or not known to be.
+    """
+    result: list[Size] = []
+    for back in range(1, max((len(shape) for shape in shapes), default=0) + 1):
+        extents = [shape[-back] for shape in shapes if len(shape) >= back]
+        wide = [extent for extent in extents if differ(extent, 1) or not isinstance(extent, int)]
+        if any(not equal(extent, wide[0]) for extent in wide):
+            listed = " and ".join(map(shape_text, shapes))
+            several = " and ".join(dict.fromkeys(map(str, wide)))
+            raise DefinitionError(
+                f"{where}: shapes {listed} do not broadcast: axis -{back} has extents {several}; "
+                "make them equal, or one of them 1"
+            )
+        result.append(wide[0] if wide else 1)
+    return tuple(reversed(result))
+
+
+def element(x: Any, axes: Sequence[te.Expr]) -> Any:
+    """The element of `x` at `axes` of what it is broadcast to; a number is itself."""
+    return x(*place(x, axes)) if isinstance(x, te.Tensor) else x
+
+
+def place(x: te.Tensor, axes: Sequence[Any]) -> list[Any]:
+    """The index in `x` at `axes` of what it is broadcast to."""
+    last = axes[len(axes) - x.ndim :]
+    return [
+        0 if isinstance(extent, int) and extent == 1 else axis
+        for extent, axis in zip(x.shape, last, strict=True)
+    ]
+
+
+def ravel(index: Sequence[Any], shape: Sequence[Size]) -> Any:
+    """The number of an element, counted in the order of memory."""
+    place: Any = 0
+    for axis, extent in zip(index, shape, strict=True):
+        place = axis if isinstance(place, int) and place == 0 else place * extent + axis
+    return place
+
+
+def unravel(place: Any, shape: Sequence[Size]) -> list[Any]:
+    """The index of an element, from its number."""
+    index: list[Any] = []
+    inner: Size = 1
+    for k, extent in reversed(list(enumerate(shape))):
+        if isinstance(extent, int) and extent == 1:
+            index.append(0)
+            continue
+        part = place if isinstance(inner, int) and inner == 1 else place // inner
+        index.append(part if k == _outermost(shape) else part % extent)
+        inner = times(inner, extent)
+    return index[::-1]
+
+
+def _outermost(shape: Sequence[Size]) -> int:
+    """The first axis that has more elements than one, as far as is known."""
+    return next((k for k, extent in enumerate(shape) if not equal(extent, 1)), 0)
+
+
+def _apart(size: te.Expr) -> tuple[te.Expr, int]:
+    """An expression without the number that is added at last, and that number."""
+    if isinstance(size, Binary) and isinstance(size.b, Const) and isinstance(size.b.value, int):
+        if size.op is BinOp.ADD:
+            return size.a, size.b.value
+        if size.op is BinOp.SUB:
+            return size.a, -size.b.value
+    return size, 0
+
+
+def _factors(size: Size) -> list[Size]:
+    """Factors of a size, the number in front."""
+    found: list[Size] = []
+    todo: list[Any] = [size]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, Binary) and each.op is BinOp.MUL:
+            todo += [each.b, each.a]
+        else:
+            found.append(_kept(each))
+    return found
+
+
+def _kept(size: Any) -> Size:
+    """A result of operators, which is a number where both operands are."""
+    kept: Any = size.value if isinstance(size, Const) else size
+    return kept  # type: ignore[no-any-return]  # an extent is no float

@@ -1,0 +1,101 @@
+"""Tensors run on arrays, interpreted or compiled, and compared with what NumPy says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te
+
+Array: TypeAlias = NDArray[Any]
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+TYPES = ("bool", *INTEGERS, *FLOATS)
+SHAPES: tuple[tuple[int, ...], ...] = (
+    (), (0,), (1,), (5,), (2, 3), (3, 0), (1, 4), (2, 1, 3), (2, 3, 2, 2))
+_PRECISION = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-11}
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """The type of an array of a tensor of this type."""
+    return np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" else np.dtype(dtype)
+
+
+def values(shape: Sequence[int], dtype: str, *, seed: int = 0, low: int = -9, high: int = 9) -> Array:
+    """Small whole numbers; for floats quarters, which are exact in all types."""
+    draw = np.random.default_rng(seed)
+    if dtype == "bool":
+        return draw.integers(0, 2, shape).astype(bool)
+    if dtype.startswith("uint"):
+        return draw.integers(max(low, 0), high, shape).astype(dtype)
+    if dtype.startswith("int"):
+        return draw.integers(low, high, shape).astype(dtype)
+    return np.asarray(draw.integers(4 * low, 4 * high, shape) / 4).astype(numpy_type(dtype))
+
+
+def given(array: Array, name: str = "A") -> te.Tensor:
+    """A placeholder for an array."""
+    return te.placeholder(array.shape, str(array.dtype), name=name)
+
+
+def interpreted(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[Array]:
+    """The results, by the interpreter, of loops that nobody scheduled."""
+    schedule = te.create_schedule([output.op for output in outputs])
+    read = _read(outputs, arrays)
+    func = tecomp.lower(schedule, [*read, *outputs], stop_after="nest")
+    results = [_result(output) for output in outputs]
+    tecomp.evaluate(func, [*(arrays[x].copy() for x in read), *results])
+    return results
+
+
+def compiled(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[Array]:
+    """The results of a program for the machine at hand."""
+    read = _read(outputs, arrays)
+    program = tecomp.compile(list(outputs), read)
+    results = program(*(arrays[x] for x in read))
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def _read(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[te.Tensor]:
+    """The inputs that something is made of: there are results of their shape alone."""
+    seen, todo = set(outputs), list(outputs)
+    while todo:
+        new = [x for x in todo.pop().op.input_tensors if x not in seen]
+        seen.update(new)
+        todo += new
+    return [x for x in arrays if x in seen]
+
+
+def _result(output: te.Tensor) -> Array:
+    # Rubbish that no result has by chance.
+    return np.full([int(n) for n in output.shape], 77, numpy_type(str(output.dtype)))
+
+
+def assert_results(
+    wanted: Mapping[te.Tensor, Any], arrays: Mapping[te.Tensor, Array], *, run: Any = interpreted,
+    rtol: float | None = None,
+) -> None:
+    """Each tensor has the shape, the type and the elements that it is to have."""
+    # A program computes each result once, and each from something.
+    outputs = list(dict.fromkeys(wanted))
+    for output, got in zip(outputs, run(outputs, arrays), strict=True):
+        assert_close(got, wanted[output], str(output), rtol=rtol)
+
+
+def assert_close(got: Array, wanted: Any, what: str = "", *, rtol: float | None = None) -> None:
+    """Same type and shape, and equal numbers: exactly for integers."""
+    wanted = np.asarray(wanted)
+    assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
+    if got.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, wanted, err_msg=what, strict=True)
+        return
+    tolerance = _PRECISION[str(got.dtype)] if rtol is None else rtol
+    np.testing.assert_allclose(
+        got.astype("float64"), wanted.astype("float64"), tolerance, tolerance, err_msg=what,
+        strict=True,
+    )

@@ -1,0 +1,199 @@
+"""Functions of one tensor give NumPy's numbers, for all types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erf
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, topi
+from tests.topi.running import (
+    FLOATS,
+    INTEGERS,
+    SHAPES,
+    TYPES,
+    Array,
+    assert_results,
+    compiled,
+    given,
+    numpy_type,
+    values,
+)
+
+OF_FLOATS: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp, "fast_exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "erf": np.vectorize(erf, otypes=[float]),
+    "fast_erf": np.vectorize(erf, otypes=[float]), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh,
+    "tanh": np.tanh, "fast_tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+}
+OF_ALL: dict[str, Callable[[Array], Array]] = {
+    "identity": lambda x: x, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "abs": np.abs, "isnan": lambda x: x != x, "isfinite": np.isfinite, "isinf": np.isinf,
+    "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x) if x.dtype.kind == "f" else x,
+}
+
+
+def floats(dtype: str) -> Array:
+    numbers = [-np.inf, -2.5, -1.5, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 3.0,
+               np.inf, np.nan]
+    return np.array(numbers).astype(numpy_type(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_functions_of_floats(dtype: str) -> None:
+    a = floats(dtype)
+    A = given(a)
+    with np.errstate(all="ignore"):
+        wide = a.astype("float64")
+        wanted = {
+            getattr(topi, name)(A): function(wide).astype(a.dtype)
+            for name, function in OF_FLOATS.items()
+        } | {
+            getattr(topi, name)(A): (
+                function(wide) if name.startswith("is") else function(wide).astype(a.dtype))
+            for name, function in OF_ALL.items()
+        }
+
+    assert_results(wanted, {A: a})
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+def test_functions_of_integers(dtype: str) -> None:
+    a = values((3, 5), dtype)
+    A = given(a)
+    wanted = {
+        getattr(topi, name)(A): (
+            function(a) if name in ("isnan", "isinf", "isfinite", "identity", "abs") else a)
+        for name, function in OF_ALL.items()
+    }
+
+    assert_results(wanted, {A: a})
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_signs_and_bounds(dtype: str) -> None:
+    a = values((4, 6), dtype, low=-20, high=20)
+    A = given(a)
+    signed = np.sign(a.astype("float64")).astype(a.dtype)
+    low, high = (0, 1) if dtype == "bool" else (2, 7)
+    wanted = {topi.sign(A): signed, topi.clip(A, low, high): np.clip(a, low, high).astype(a.dtype)}
+    if dtype != "bool":
+        wanted[topi.negative(A)] = (-a).astype(a.dtype)
+
+    assert_results(wanted, {A: a})
+
+
+def test_the_negative_of_truth_counts() -> None:
+    a = values((5,), "bool")
+    A = given(a)
+
+    assert_results({topi.negative(A): -a.astype("int32")}, {A: a})
+
+
+def test_nan_stays_nan() -> None:
+    a = np.array([np.nan, -0.0, 1.0], "float32")
+    A = given(a)
+
+    assert_results({topi.sign(A): np.sign(a), topi.clip(A, -1.0, 0.5): np.clip(a, -1.0, 0.5)},
+                   {A: a}, run=compiled)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_any_shape(shape: tuple[int, ...]) -> None:
+    a = values(shape, "float32")
+    A = given(a)
+
+    assert_results({topi.exp(A): np.exp(a), topi.cast(A, "int16"): a.astype("int16")}, {A: a})
+
+
+def test_compiled() -> None:
+    a = values((7, 9), "float32")
+    A = given(a)
+    wanted = {
+        topi.tanh(topi.negative(A)): np.tanh(-a),
+        topi.cast(topi.round(A), "int8"): np.copysign(np.floor(np.abs(a) + 0.5), a).astype("int8"),
+    }
+
+    assert_results(wanted, {A: a}, run=compiled)
+
+
+def test_sizes_come_at_the_call() -> None:
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    B = topi.clip(topi.abs(A), 1, 5)
+    kernel = tecomp.build(B, [A, B])
+    for shape in [(0, 3), (1, 1), (5, 37)]:
+        a, result = values(shape, "float32"), np.full(shape, 77, "float32")
+        kernel(a, result)
+        np.testing.assert_array_equal(result, np.clip(np.abs(a), 1, 5))
+
+
+def test_expressions_are_converted_as_tensors_are() -> None:
+    i = te.var("i")
+
+    assert str(topi.cast(i, "float32")) == str(te.cast(i, "float32"))
+
+
+def test_bits_are_read_in_another_type() -> None:
+    a = values((6,), "float32")
+    A = given(a)
+
+    assert_results({topi.reinterpret(A, "int32"): a.view("int32")}, {A: a})
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_exponents_of_powers_of_two(dtype: str) -> None:
+    a = np.array([1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 127], dtype)
+    A = given(a)
+
+    assert_results({topi.ceil_log2(A): np.ceil(np.log2(a.astype("float64"))).astype(dtype)}, {A: a})
+
+
+def test_exponents_of_floats() -> None:
+    a = np.array([0.5, 1, 3, 8], "float32")
+    A = given(a)
+
+    assert_results({topi.ceil_log2(A): np.ceil(np.log2(a))}, {A: a})
+
+
+@pytest.mark.parametrize("shift", [-3, 0, 2])
+def test_products_of_fixed_point(shift: int) -> None:
+    a, factor = np.array([-(2**20), -5, -1, 0, 1, 3, 2**19], "int32"), 3 * 2**28 + 1
+    A = given(a)
+    exact = a.astype("int64") * 2 ** max(shift, 0) * factor
+    right = 31 + max(-shift, 0)
+    wanted = np.array([(int(x) + 2 ** (right - 1)) >> right for x in exact], "int32")
+
+    assert_results({topi.fixed_point_multiply(A, factor, shift): wanted}, {A: a})
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(tecomp.TecompError) as caught:
+        call()
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    return caught.value.message
+
+
+def test_refusals() -> None:
+    A, B = te.placeholder((3,), "int32", name="A"), te.placeholder((3,), "uint8", name="B")
+
+    assert refused(lambda: topi.exp(A)) == (
+        "te.exp takes a float, not int32; convert it first, for example with .astype(\"float32\")"
+    )
+    assert refused(lambda: topi.exp(1.0)) == (  # type: ignore[arg-type]
+        "topi.exp: x is 1.0 (float); give a tensor, made by te.placeholder or computed from one"
+    )
+    assert refused(lambda: topi.clip(B, 0, 256)) == (
+        "256 does not fit into uint8, which holds 0 to 255"
+    )
+    assert refused(lambda: topi.cast(A, "real")).startswith("`real` is no element type; the types")
+    assert refused(lambda: topi.fixed_point_multiply(A, 0.5, 1)) == (  # type: ignore[arg-type]
+        "topi.fixed_point_multiply: multiplier is 0.5 (float); write an integer"
+    )

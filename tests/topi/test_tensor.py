@@ -1,0 +1,62 @@
+"""Tensors of given values, and sums of several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, topi
+from tests.topi.running import (
+    SHAPES,
+    TYPES,
+    assert_close,
+    assert_results,
+    given,
+    numpy_type,
+    values,
+)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_one_value(dtype: str) -> None:
+    a = values((2, 3), dtype)
+    A = given(a)
+    wanted = np.full((2, 3), 1, numpy_type(dtype))
+
+    assert_results({topi.full_like(A, 1): wanted}, {A: a})
+    made = tecomp.compile(topi.full((2, 3), dtype, 1), [])()
+    assert_close(made, wanted)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_any_shape(shape: tuple[int, ...]) -> None:
+    a = values(shape, "float32")
+    A = given(a)
+
+    assert_results({
+        topi.full_like(A, 2.5): np.full(shape, 2.5, "float32"),
+        topi.elemwise_sum([A, A, A]): 3 * a,
+    }, {A: a})
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(3, None, 0), (3, 5, 1), (4, 2, -2), (0, 3, 0), (2, 2, 9)])
+def test_diagonals(n: int, m: int | None, k: int) -> None:
+    made = tecomp.compile(topi.eye(n, m, k, "int8"), [])()
+
+    assert_close(made, np.eye(n, m, k, "int8"))
+
+
+def test_refusals() -> None:
+    with pytest.raises(tecomp.TypeMismatchError) as caught:
+        topi.full((3,), "uint8", 256)
+    assert caught.value.message == "256 does not fit into uint8, which holds 0 to 255"
+    with pytest.raises(tecomp.DefinitionError) as empty:
+        topi.elemwise_sum([])
+    assert empty.value.message == "topi.elemwise_sum: xs is empty; give one tensor at least"
+    with pytest.raises(tecomp.TypeMismatchError) as single:
+        topi.elemwise_sum(te.placeholder((3,), name="A"))  # type: ignore[arg-type]
+    assert single.value.message == (
+        "topi.elemwise_sum: xs is Tensor(A, shape=(3,), dtype=float32) (Tensor); give a list of "
+        "tensors"
+    )
