@@ -10,6 +10,7 @@ so that a vector has one element of each of several.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, accesses, te
@@ -171,8 +172,9 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     return te.compute(rows, place, name=f"{name}_found")
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`."""
+    target = Target.of(target)
     s = te.create_schedule(output)
     (found,) = output.op.input_tensors
     if found.op.num_outputs > 1:

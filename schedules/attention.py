@@ -10,6 +10,7 @@ of that part are weighted with them; the sums of all parts are added up.
 from __future__ import annotations
 
 from math import e, inf, log2, sqrt
+from pathlib import Path
 
 from tecomp import Target, te
 from tecomp.schedules.structure.sizes import Size
@@ -154,8 +155,9 @@ def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> t
     return te.compute((*batch, groups, width + 1, _GROUP), of_all_parts, name=f"{name}_totals")
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`."""
+    target = Target.of(target)
     s = te.create_schedule(output)
     queries, products, scores, most, powers, sums, weights, totals = _stages(output)
     lanes = core_of(target).lanes(sums.dtype)

@@ -73,7 +73,7 @@ def auto(
     """
     s = te.create_schedule(outputs)
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-    target = target if isinstance(target, Target) else Target.load(target)
+    target = Target.of(target)
     if not isinstance(division, Mapping) or not all(
         isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
     ):

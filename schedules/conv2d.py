@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, te
@@ -139,18 +140,19 @@ def describe(output: te.Tensor) -> Convolution:
     return need_convolution(output, "conv2d.describe")
 
 
-def plan(op: te.Tensor | Convolution, target: Target) -> Plan:
+def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> Plan:
     """How a convolution is cut into blocks.
 
     Raises:
         ScheduleError: `op` is no convolution.
     """
+    target = Target.of(target)
     d = need_convolution(op, "conv2d.plan")
     return image_tiles.plan(d, target)
 
 
 def schedule(
-    op: te.Tensor | Convolution, target: Target, plan: Plan | None = None
+    op: te.Tensor | Convolution, target: str | Path | Target, plan: Plan | None = None
 ) -> te.Schedule:
     """A schedule for a convolution, or for what is made of one element by element.
 
@@ -162,6 +164,7 @@ def schedule(
     Raises:
         ScheduleError: `op` is no convolution.
     """
+    target = Target.of(target)
     d = need_convolution(op, "conv2d.schedule")
     s: te.Schedule = begin(d.output, d.between)
     where = placement_of(target)

@@ -19,6 +19,8 @@ their sums follow from one another, and are transposed back.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tecomp import Target, accesses, te
 from tecomp.schedules.structure.sizes import Size, round_up
 from tecomp.schedules.structure.stages import is_own, is_scan, scanned
@@ -228,8 +230,9 @@ def _running(
     return te.compute(A.shape, finish, name=name)
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`."""
+    target = Target.of(target)
     s = te.create_schedule(output)
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
     if scans:

@@ -6,6 +6,7 @@ Chains of such functions become one loop: each value is read, changed and writte
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tecomp import Target, te
 from tecomp.schedules.structure.chains import inline_chain, run_length
@@ -72,8 +73,9 @@ def _own(x: te.Tensor, axes: Sequence[te.Expr]) -> list[te.Expr]:
     ]
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`, and for chains of such results."""
+    target = Target.of(target)
     s = te.create_schedule(output)
     inline_chain(s, output)
     if output.shape:

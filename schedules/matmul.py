@@ -12,6 +12,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from tecomp import ScheduleError, Target, te
 from tecomp.schedules.products.loops import product_at_root
@@ -111,7 +112,7 @@ def describe(output: te.Tensor) -> Product:
     return need_product(output, "matmul.describe")
 
 
-def plan(op: te.Tensor | Product, target: Target, each: int = 1) -> Plan:
+def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) -> Plan:
     """The blocks for a product of any size, whose steps along the depth add up `each` terms.
 
     * The columns of a tile, for the whole depth, take an eighth of the second cache.
@@ -128,11 +129,12 @@ def plan(op: te.Tensor | Product, target: Target, each: int = 1) -> Plan:
     Raises:
         ScheduleError: `op` is no product.
     """
+    target = Target.of(target)
     return plan_blocks(need_product(op, "matmul.plan"), target, each)
 
 
 def schedule(
-    op: te.Tensor | Product, target: Target, plan: Plan | None = None
+    op: te.Tensor | Product, target: str | Path | Target, plan: Plan | None = None
 ) -> te.Schedule:
     """A schedule for a product, or for what is made of one element by element.
 
@@ -144,6 +146,7 @@ def schedule(
     Raises:
         ScheduleError: `op` is no product.
     """
+    target = Target.of(target)
     d = need_product(op, "matmul.schedule")
     s: te.Schedule = te.create_schedule(d.output)
     where = placement_of(target)

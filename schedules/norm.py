@@ -7,6 +7,7 @@ mean, its variance and the result.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from tecomp import Target, te
 from tecomp.schedules.rows import schedule_rows
@@ -111,7 +112,7 @@ def _scaled(
     return te.compute(A.shape, result, name=name)
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `layer_norm` and of `rms_norm`."""
-    done: te.Schedule = schedule_rows(output, target)
+    done: te.Schedule = schedule_rows(output, Target.of(target))
     return done

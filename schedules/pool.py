@@ -6,6 +6,7 @@ results takes as many steps as the window has places, and stays in a register.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, te
@@ -159,7 +160,7 @@ def describe(output: te.Tensor) -> Windows:
     return need_windows(output, "pool.describe")
 
 
-def schedule(op: te.Tensor | Windows, target: Target) -> te.Schedule:
+def schedule(op: te.Tensor | Windows, target: str | Path | Target) -> te.Schedule:
     """A schedule for a reduction of windows or of whole images, and for what is made of one.
 
     Vectors run along the last axis. Padding is added to a few rows at a time, which stay in cache.
@@ -172,6 +173,7 @@ def schedule(op: te.Tensor | Windows, target: Target) -> te.Schedule:
     Raises:
         ScheduleError: `op` is no such reduction.
     """
+    target = Target.of(target)
     if isinstance(op, te.Tensor) and windows_of(op) is None:
         whole_images: te.Schedule = reduce.schedule(op, target)
         return whole_images

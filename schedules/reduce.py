@@ -7,6 +7,7 @@ whole rows are combined, vector by vector, a few at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, accesses, te
@@ -113,7 +114,7 @@ def describe(output: te.Tensor) -> Reduction:
     return need_reduction(output, "reduce.describe")
 
 
-def schedule(op: te.Tensor | Reduction, target: Target) -> te.Schedule:
+def schedule(op: te.Tensor | Reduction, target: str | Path | Target) -> te.Schedule:
     """A schedule for a reduction, or for what is made of one element by element.
 
     Args:
@@ -123,6 +124,7 @@ def schedule(op: te.Tensor | Reduction, target: Target) -> te.Schedule:
     Raises:
         ScheduleError: as `describe`.
     """
+    target = Target.of(target)
     d = need_reduction(op, "reduce.schedule")
     s: te.Schedule = begin(d.output, d.between)
     reduce_at_root(s, d, target)

@@ -6,6 +6,8 @@ no exponential overflows; the exponentials; their sum; the quotients.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tecomp import Target, te
 from tecomp.schedules.rows import schedule_rows
 from tecomp.schedules.tiling.types import wide_type
@@ -33,7 +35,7 @@ def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
     )
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`."""
-    done: te.Schedule = schedule_rows(output, target)
+    done: te.Schedule = schedule_rows(output, Target.of(target))
     return done

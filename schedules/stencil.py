@@ -7,6 +7,7 @@ rows and then along columns; the first step's values stay in registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tecomp import Target, accesses, te
 from tecomp.schedules.tiling.tiles import core_of, lanes_of
@@ -90,11 +91,12 @@ def _weighted(terms: Sequence[tuple[float, te.Expr]]) -> te.Expr:
     return total
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define` and of `separable`.
 
     A tile is a few rows of a vector or two. Strips of rows are shared among cores.
     """
+    target = Target.of(target)
     s = te.create_schedule(output)
     (first,) = output.op.input_tensors
     is_separable = bool(first.op.input_tensors)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from tecomp import Target, moves, te
 from tecomp.schedules.structure.chains import Moved, inline_chain, reads_of_chain, run_length
@@ -73,8 +74,9 @@ def _transposed(output: te.Tensor, apart: Container[te.Tensor] | None) -> Moved 
     )
 
 
-def schedule(output: te.Tensor, target: Target) -> te.Schedule:
+def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`, or for another formula of such elements."""
+    target = Target.of(target)
     s = te.create_schedule(output)
     inline_chain(s, output)
     formula_at_root(s, output, target)

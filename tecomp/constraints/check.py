@@ -104,7 +104,7 @@ def check_constraints(
         >>> found.operands, found.relayout, found.layout.dim_map
         (('B',), 'B', [0, 1, 0])
     """
-    machine = target if isinstance(target, Target) else Target.load(target)
+    machine = Target.of(target)
     check_kind(
         layouts, Mapping | None, "check_constraints: layouts", "give a layout for each tensor",
         LayoutError,

@@ -210,7 +210,7 @@ def build(
     array([1., 2., 3., 4.], dtype=float32)
     >>> build(B, [A, B])(a, b)
     """
-    machine = target if isinstance(target, Target) else Target.load(target)
+    machine = Target.of(target)
     if isinstance(schedule, Tensor | list | tuple) and is_program(schedule):
         schedule = scheduled(schedule, machine)
     check_kind(

@@ -85,7 +85,7 @@ def asked_for(
         DefinitionError: one of them is not of its kind.
         CallError: a constant has another shape or type than its tensor.
     """
-    machine = target if isinstance(target, Target) else Target.load(target)
+    machine = Target.of(target)
     wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
     cure = "give an array for each placeholder"
     check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)

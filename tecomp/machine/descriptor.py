@@ -190,6 +190,18 @@ class Target:
         loaded = _read_once(text, path.name)
         return loaded.overridden(**overrides) if overrides else loaded
 
+    @classmethod
+    def of(cls, given: str | Path | Target) -> Target:
+        """The target that a caller means: the one that is given, or as `load` finds it.
+
+        Raises:
+            TargetError: there is no such target, or its description is malformed.
+
+        >>> Target.of("cpu") is Target.of(Target.load("cpu"))
+        True
+        """
+        return given if isinstance(given, Target) else cls.load(given)
+
     def overridden(self, **tables: Any) -> Target:
         """The same machine with other values.
 

@@ -26,7 +26,7 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
     >>> intrinsics("stick128")["load_copy_float16"]
     TensorIntrin(load_copy_float16: c[i0] = a[i0])
     """
-    machine = target if isinstance(target, Target) else Target.load(target)
+    machine = Target.of(target)
     found: dict[str, TensorIntrin] = {}
     owners: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP, name=machine.name), key=lambda e: e.value):

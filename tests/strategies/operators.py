@@ -65,7 +65,7 @@ class Operation:
     output: te.Tensor
     reference: Callable[..., Array | None]
     sizes: dict[te.Var, tuple[int, ...]]
-    schedule: Callable[[te.Tensor, tecomp.Target], te.Schedule]
+    schedule: Callable[[te.Tensor, tecomp.Target | str], te.Schedule]
     target: tecomp.Target
 
     def check(self) -> None:
