@@ -104,6 +104,8 @@ def asked_for(
         hints, (Hint, DivisionHint), "compile: hints", "give a list of what tecomp.hint makes",
         DefinitionError,
     )
+    cure = "give True or False"
+    check_kind(relayouts, bool, "compile: relayouts", cure, DefinitionError)
     return Asked(
         tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts),
         tuple(hints), relayouts,

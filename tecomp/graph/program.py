@@ -17,6 +17,7 @@ from tecomp.graph.asked import Asked
 from tecomp.graph.native import Native
 from tecomp.graph.saved import save
 from tecomp.graph.sizes import sizes_of
+from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.text import counted
 
 if TYPE_CHECKING:
@@ -162,8 +163,10 @@ class Program:
                 copy by one thread.
 
         Raises:
+            CallError: `measure` is no truth.
             LowerError: there is too much to count.
         """
+        check_kind(measure, bool, f"{self._kernel.name}: measure", "give True or False", CallError)
         head = self._kernel.name, self.target.name, self._native.constant_bytes
         return self.details.report(*head, measure=measure)
 
@@ -186,6 +189,7 @@ class Program:
             JSON.
 
         Raises:
+            CallError: `measure` is no truth.
             LowerError: there is too much to count.
         """
         return self.details.timeline(self.report(measure=measure))

@@ -191,6 +191,10 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             "compile: the name of a program is an identifier, not 'no name'",
         ),
         (
+            lambda: tecomp.compile(B, [A], relayouts="no"),  # type: ignore[arg-type]
+            "compile: relayouts is 'no'; give True or False",
+        ),
+        (
             lambda: tecomp.compile(T, [S]),
             "compile: S has the extent `n`; a program is planned for sizes that are numbers, so "
             "define it with those, or build a kernel for any size",
@@ -234,6 +238,14 @@ def test_programs_that_are_refused(make: Callable[[], Program], message: str) ->
         (
             lambda: tecomp.compile(B, [A])(np.zeros(4, "float32"), out=[]),
             "program: expected 1 array in `out` (B), got 0",
+        ),
+        (
+            lambda: tecomp.compile(B, [A]).report(measure="x"),
+            "program: measure is 'x'; give True or False",
+        ),
+        (
+            lambda: tecomp.compile(B, [A]).timeline(measure=1),
+            "program: measure is 1; give True or False",
         ),
     ],
 )
