@@ -14,7 +14,7 @@ from tecomp.compute.division import (
     truncdiv,
     truncmod,
 )
-from tecomp.compute.extern import extern
+from tecomp.compute.extern import ExternOp, extern
 from tecomp.compute.intrinsics import (
     abs,
     acos,
@@ -62,9 +62,12 @@ from tecomp.compute.intrinsics import (
 )
 from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
+from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
+from tecomp.compute.operators import add, multiply, subtract
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
-from tecomp.compute.scan import scan
-from tecomp.compute.tensor import Tensor
+from tecomp.compute.scan import ScanOp, scan
+from tecomp.compute.tags import tag_scope
+from tecomp.compute.tensor import Tensor, TensorSlice
 from tecomp.compute.tensor_intrin import (
     TensorIntrin,
     check_tensor_intrin,
@@ -78,19 +81,26 @@ from tecomp.scheduling.threads import thread_axis
 
 __all__ = [
     "AXIS_SEPARATOR",
+    "ComputeOp",
     "Expr",
+    "ExternOp",
     "IndexMap",
     "IterVar",
     "Operand",
+    "Operation",
+    "PlaceholderOp",
+    "ScanOp",
     "Schedule",
     "Select",
     "Stage",
     "Tensor",
     "TensorIntrin",
+    "TensorSlice",
     "Var",
     "abs",
     "acos",
     "acosh",
+    "add",
     "all",
     "allocate",
     "any",
@@ -142,6 +152,7 @@ __all__ = [
     "max_value",
     "min",
     "min_value",
+    "multiply",
     "nearbyint",
     "placeholder",
     "popcount",
@@ -160,7 +171,9 @@ __all__ = [
     "size_var",
     "sqrt",
     "stmt_seq",
+    "subtract",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "thread_axis",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
@@ -24,6 +25,11 @@ class Arithmetic:
 
     __slots__ = ()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether operators are for all elements at once, and make a tensor."""
+        return False
+
     def as_expr(self) -> Expr:
         """The expression that this stands for.
 
@@ -34,10 +40,9 @@ class Arithmetic:
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
-    ) -> Expr:
+    ) -> Any:
         """As of expressions."""
-        made: Expr = called(ufunc, method, inputs, options)(*map(value_of, inputs))
-        return made
+        return self.operated(called(ufunc, method, inputs, options), *inputs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: Any, options: Any
@@ -72,7 +77,18 @@ class Arithmetic:
             f"{_INSTEAD}"
         )
 
-    def astype(self, dtype: str) -> Expr:
+    def operated(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """What an operator makes of operands, of which this is one."""
+        whole = next((each for each in operands if is_whole(each)), None)
+        if whole is None:
+            return function(*map(value_of, operands))
+        return whole.combined(function, operands)
+
+    def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """What an operator makes of operands, of which this one stands for all its elements."""
+        raise NotImplementedError
+
+    def astype(self, dtype: str) -> Any:
         """The value converted to `dtype`."""
         return self.as_expr().astype(dtype)
 
@@ -80,80 +96,80 @@ class Arithmetic:
         """`self == other` as a condition."""
         return self.as_expr().equal(value_of(other))
 
-    def __add__(self, other: Value) -> Expr:
-        return self.as_expr() + value_of(other)
+    def __add__(self, other: Value) -> Any:
+        return self.operated(operator.add, self, other)
 
-    def __radd__(self, other: Value) -> Expr:
-        return value_of(other) + self.as_expr()
+    def __radd__(self, other: Value) -> Any:
+        return self.operated(operator.add, other, self)
 
-    def __sub__(self, other: Value) -> Expr:
-        return self.as_expr() - value_of(other)
+    def __sub__(self, other: Value) -> Any:
+        return self.operated(operator.sub, self, other)
 
-    def __rsub__(self, other: Value) -> Expr:
-        return value_of(other) - self.as_expr()
+    def __rsub__(self, other: Value) -> Any:
+        return self.operated(operator.sub, other, self)
 
-    def __mul__(self, other: Value) -> Expr:
-        return self.as_expr() * value_of(other)
+    def __mul__(self, other: Value) -> Any:
+        return self.operated(operator.mul, self, other)
 
-    def __rmul__(self, other: Value) -> Expr:
-        return value_of(other) * self.as_expr()
+    def __rmul__(self, other: Value) -> Any:
+        return self.operated(operator.mul, other, self)
 
-    def __truediv__(self, other: Value) -> Expr:
-        return self.as_expr() / value_of(other)
+    def __truediv__(self, other: Value) -> Any:
+        return self.operated(operator.truediv, self, other)
 
-    def __rtruediv__(self, other: Value) -> Expr:
-        return value_of(other) / self.as_expr()
+    def __rtruediv__(self, other: Value) -> Any:
+        return self.operated(operator.truediv, other, self)
 
-    def __floordiv__(self, other: Value) -> Expr:
-        return self.as_expr() // value_of(other)
+    def __floordiv__(self, other: Value) -> Any:
+        return self.operated(operator.floordiv, self, other)
 
-    def __rfloordiv__(self, other: Value) -> Expr:
-        return value_of(other) // self.as_expr()
+    def __rfloordiv__(self, other: Value) -> Any:
+        return self.operated(operator.floordiv, other, self)
 
-    def __mod__(self, other: Value) -> Expr:
-        return self.as_expr() % value_of(other)
+    def __mod__(self, other: Value) -> Any:
+        return self.operated(operator.mod, self, other)
 
-    def __rmod__(self, other: Value) -> Expr:
-        return value_of(other) % self.as_expr()
+    def __rmod__(self, other: Value) -> Any:
+        return self.operated(operator.mod, other, self)
 
-    def __and__(self, other: Value) -> Expr:
-        return self.as_expr() & value_of(other)
+    def __and__(self, other: Value) -> Any:
+        return self.operated(operator.and_, self, other)
 
-    def __rand__(self, other: Value) -> Expr:
-        return value_of(other) & self.as_expr()
+    def __rand__(self, other: Value) -> Any:
+        return self.operated(operator.and_, other, self)
 
-    def __or__(self, other: Value) -> Expr:
-        return self.as_expr() | value_of(other)
+    def __or__(self, other: Value) -> Any:
+        return self.operated(operator.or_, self, other)
 
-    def __ror__(self, other: Value) -> Expr:
-        return value_of(other) | self.as_expr()
+    def __ror__(self, other: Value) -> Any:
+        return self.operated(operator.or_, other, self)
 
-    def __xor__(self, other: Value) -> Expr:
-        return self.as_expr() ^ value_of(other)
+    def __xor__(self, other: Value) -> Any:
+        return self.operated(operator.xor, self, other)
 
-    def __rxor__(self, other: Value) -> Expr:
-        return value_of(other) ^ self.as_expr()
+    def __rxor__(self, other: Value) -> Any:
+        return self.operated(operator.xor, other, self)
 
-    def __lshift__(self, other: Value) -> Expr:
-        return self.as_expr() << value_of(other)
+    def __lshift__(self, other: Value) -> Any:
+        return self.operated(operator.lshift, self, other)
 
-    def __rlshift__(self, other: Value) -> Expr:
-        return value_of(other) << self.as_expr()
+    def __rlshift__(self, other: Value) -> Any:
+        return self.operated(operator.lshift, other, self)
 
-    def __rshift__(self, other: Value) -> Expr:
-        return self.as_expr() >> value_of(other)
+    def __rshift__(self, other: Value) -> Any:
+        return self.operated(operator.rshift, self, other)
 
-    def __rrshift__(self, other: Value) -> Expr:
-        return value_of(other) >> self.as_expr()
+    def __rrshift__(self, other: Value) -> Any:
+        return self.operated(operator.rshift, other, self)
 
-    def __neg__(self) -> Expr:
-        return -self.as_expr()
+    def __neg__(self) -> Any:
+        return self.operated(operator.neg, self)
 
-    def __pos__(self) -> Expr:
-        return self.as_expr()
+    def __pos__(self) -> Any:
+        return self.operated(operator.pos, self)
 
-    def __invert__(self) -> Expr:
-        return ~self.as_expr()
+    def __invert__(self) -> Any:
+        return self.operated(operator.invert, self)
 
     def __lt__(self, other: Value) -> Expr:
         return self.as_expr() < value_of(other)
@@ -181,6 +197,11 @@ class Arithmetic:
 
 
 Value: TypeAlias = "Like | Arithmetic"
+
+
+def is_whole(value: object) -> bool:
+    """Whether operators make a tensor of it."""
+    return isinstance(value, Arithmetic) and value.is_whole
 
 
 def value_of(value: Value) -> Expr:

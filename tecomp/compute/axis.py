@@ -29,6 +29,7 @@ class IterVar(Var):
         dom: its values.
         kind: whether each value gives an element, all together give one, or one follows from
             those before.
+        thread_tag: what the user noted for threads; loops are bound by schedules.
     """
 
     # The domain is where the variable comes from, not something it computes with.
@@ -37,6 +38,7 @@ class IterVar(Var):
     dtype: DType = INT32
     dom: Range = field(kw_only=True)
     kind: IterKind = field(kw_only=True)
+    thread_tag: str = field(kw_only=True, default="")
 
     @property
     def var(self) -> IterVar:
@@ -56,12 +58,15 @@ class IterVar(Var):
         return int(low.value) if isinstance(low, Const) else low
 
 
-def make_axis(name: str, low: Extent, extent: Extent, kind: IterKind) -> IterVar:
+def make_axis(
+    name: str, low: Extent, extent: Extent, kind: IterKind, thread_tag: str = ""
+) -> IterVar:
     """An axis of `extent` values from `low`."""
     first, count = as_expr(low), as_expr(extent)
     wide = any(_is_wide(bound.dtype) for bound in (first, count))
     dtype = INT64 if wide else INT32
-    return IterVar(name, dtype, dom=Range(_typed(first, dtype), _typed(count, dtype)), kind=kind)
+    domain = Range(_typed(first, dtype), _typed(count, dtype))
+    return IterVar(name, dtype, dom=domain, kind=kind, thread_tag=thread_tag)
 
 
 def _is_wide(dtype: DType) -> bool:

@@ -12,10 +12,11 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import attributes_of, dtype_of, extent_of, name_of, shape_of
+from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.expr import Const, Expr, Var
-from tecomp.ir.language.given import check_list
+from tecomp.ir.language.given import check_kind, check_list
 from tecomp.ir.language.operators import holds
 from tecomp.ir.language.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import walk
@@ -23,12 +24,14 @@ from tecomp.ir.traversal.rewrite import walk
 Shape: TypeAlias = "Extent | Sequence[Extent]"
 
 
-def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder") -> Tensor:
+def placeholder(
+    shape: Shape, dtype: str | None = None, name: str = "placeholder"
+) -> Tensor:
     """A tensor that the caller passes in.
 
     Args:
         shape: extents, in elements: ints, or integer expressions of `te.var` sizes.
-        dtype: type of an element.
+        dtype: type of an element; float32 if None.
         name: what printed text calls it.
 
     Raises:
@@ -42,7 +45,8 @@ def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder")
     """
     name = name_of(name, "te.placeholder")
     where = f"te.placeholder {name}"
-    op = PlaceholderOp(name, shape_of(shape, where), dtype_of(dtype, where), user_location())
+    kind = dtype_of("float32" if dtype is None else dtype, where)
+    op = PlaceholderOp(name, shape_of(shape, where), kind, user_location())
     return op.outputs[0]
 
 
@@ -84,7 +88,7 @@ def compute(
             elements for several tensors of this shape. Its parameters name the axes; one with a
             default is not an axis.
         name: what printed text calls the tensor.
-        tag: free text, kept with the operation.
+        tag: free text, kept with the operation; that of a `te.tag_scope` around if empty.
         attrs: free values, kept with the operation.
         varargs_names: names of the axes that go into a `*indices` parameter.
 
@@ -116,16 +120,17 @@ def compute(
     _check_axes(body, axis, where)
     _check_literals(body, where)
     values = attributes_of(attrs, where)
-    outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
+    outputs = ComputeOp(name, axis, body, tag_of(tag, where), values, user_location()).outputs
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def reduce_axis(dom: object, name: str = "rv") -> IterVar:
+def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over: all values of `dom` together give one element.
 
     Args:
         dom: `(low, high)` without `high`, a `Range`, or a bare extent.
         name: what printed text calls it.
+        thread_tag: kept with the axis, and of no effect: `s[T].bind` binds loops.
 
     Raises:
         DefinitionError: the domain ends before it begins.
@@ -138,11 +143,18 @@ def reduce_axis(dom: object, name: str = "rv") -> IterVar:
     """
     name = name_of(name, "te.reduce_axis")
     where = f"te.reduce_axis {name}"
+    check_kind(thread_tag, str, f"{where}: thread_tag", "give a text", DefinitionError)
+    low, extent = _domain(dom, where)
+    return make_axis(name, low, extent, IterKind.REDUCE, thread_tag)
+
+
+def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
+    """The first value of an axis, and how many it takes."""
     if isinstance(dom, Range):
         low = extent_of(dom.min, f"{where}: the first value", least=-(2**63))
-        return make_axis(name, low, extent_of(dom.extent, f"{where}: the extent"), IterKind.REDUCE)
+        return low, extent_of(dom.extent, f"{where}: the extent")
     if not isinstance(dom, list | tuple):
-        return make_axis(name, 0, extent_of(dom, f"{where}: the extent"), IterKind.REDUCE)
+        return 0, extent_of(dom, f"{where}: the extent")
     if len(dom) != 2:
         raise DefinitionError(f"{where}: the domain is {dom!r}; write (low, high)")
     low = extent_of(dom[0], f"{where}: the low end", least=-(2**63))
@@ -152,7 +164,7 @@ def reduce_axis(dom: object, name: str = "rv") -> IterVar:
         raise DefinitionError(
             f"{where}: the domain ({low}, {high}) ends before it begins; write (low, high)"
         )
-    return make_axis(name, low, extent, IterKind.REDUCE)
+    return low, extent
 
 
 def var(name: str = "tindex", dtype: str = "int32") -> Var:

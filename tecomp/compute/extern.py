@@ -10,6 +10,7 @@ from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.builder import Operand, check_statement
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.shape import attributes_of, dtype_of, name_of, shape_of
+from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import INT64, DType
@@ -138,7 +139,7 @@ def extern(
     loads = tuple(TensorLoad(t, tuple(_anywhere(t)), location) for t in read)
     body: tuple[Expr, ...] = tuple(Call("extern", loads, kind) for kind in types)
     outputs = ExternOp(
-        name, axis, body, tag, attributes_of(attrs, where), location,
+        name, axis, body, tag_of(tag, where), attributes_of(attrs, where), location,
         buffers=buffers, statement=statement,
     ).outputs
     return outputs[0] if len(outputs) == 1 else list(outputs)

@@ -25,15 +25,15 @@ def _call2(name: str, x: Value, y: Value) -> Expr:
 
 
 def _round(name: str, x: Value) -> Expr:
-    """A rounding function: an integer is itself already."""
+    """A rounding function: an integer or a truth value is itself already."""
     node = value_of(x)
-    return node if node.dtype.is_integer else _call(name, node)
+    return node if not node.dtype.is_float else _call(name, node)
 
 
 def _test(name: str, x: Value, *, of_integers: bool) -> Expr:
     node = value_of(x)
     truth = BOOL.with_lanes(node.dtype.lanes)
-    if node.dtype.is_integer:
+    if not node.dtype.is_float:
         return const(of_integers, truth)
     _require_float(name, node)
     return Call(name, (node,), truth)
@@ -216,7 +216,7 @@ def nearbyint(x: Value) -> Expr:
 def abs(x: Value) -> Expr:
     """The absolute value; the least value of a signed integer type stays as it is."""
     node = value_of(x)
-    if node.dtype.kind == "uint":
+    if node.dtype.kind in ("uint", "bool"):
         return node
     if node.dtype.is_integer:
         return Call("abs", (node,), node.dtype)

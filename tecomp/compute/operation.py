@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.compute.axis import IterVar
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.broadcasting import broadcast_index, broadcast_shape
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
-from tecomp.errors import Location
+from tecomp.errors import Location, user_location
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.stmt import Extent
@@ -57,6 +58,12 @@ class PlaceholderOp(Operation):
     def input_tensors(self) -> tuple[Tensor, ...]:
         """Nothing."""
         return ()
+
+    def elementwise(
+        self, name: str, function: Callable[..., Any], operands: Sequence[Any]
+    ) -> Tensor:
+        """A tensor of what a function gives for the elements of operands."""
+        return _elementwise(name, function, operands)
 
     def pieces(self) -> Pieces:
         """The text, piece by piece."""
@@ -132,6 +139,12 @@ class ComputeOp(Operation):
         """The loops before a schedule changes them: one for each axis, reductions innermost."""
         return (*self.axis, *self.reduce_axis)
 
+    def elementwise(
+        self, name: str, function: Callable[..., Any], operands: Sequence[Any]
+    ) -> Tensor:
+        """A tensor of what a function gives for the elements of operands."""
+        return _elementwise(name, function, operands)
+
     def pieces(self) -> Pieces:
         """The text, piece by piece: `C[i, j] = sum(A[i, k] * B[k, j], axis=[k])`."""
         first = self.body[0]
@@ -148,3 +161,20 @@ class ComputeOp(Operation):
             yield from access(tensor, self.axis)
             yield " = "
             yield Operand(expr)
+
+
+def _elementwise(name: str, function: Callable[..., Any], operands: Sequence[Any]) -> Tensor:
+    """A tensor of what a function gives for the elements of operands, which are broadcast.
+
+    Its names, of axes too, and its tags are those of topi.
+    """
+    shapes = [each.shape for each in operands if isinstance(each, Tensor)]
+    shape = broadcast_shape(shapes, name)
+    axis = tuple(make_axis(f"ax{k}", 0, n, IterKind.DATA) for k, n in enumerate(shape))
+    location = user_location()
+    body = function(*(
+        TensorLoad(each, broadcast_index(each.shape, axis), location)
+        if isinstance(each, Tensor) else each for each in operands
+    ))
+    tag = "broadcast" if len(shapes) > 1 else "elemwise"
+    return ComputeOp(name, axis, (body,), tag, location=location).outputs[0]

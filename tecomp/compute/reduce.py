@@ -119,20 +119,37 @@ class Reducer:
         init: Sequence[Value] | None = None,
     ) -> tuple[Expr, ...]: ...
 
-    def __call__(self, expr: Any, axis: Axes, where: Any = None, init: Any = None) -> Any:
+    # Of expressions all of them combined, however many there are.
+    @overload
+    def __call__(self, expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any
+                 ) -> Any: ...
+
+    def __call__(
+        self, expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any
+    ) -> Any:
         """The reduction of `expr` over `axis`: one expression, or one for each value of a tuple.
+
+        Of two expressions, or more, it is what they are combined to, one after the other.
 
         Args:
             expr: what is combined; a tuple for a reducer of several values at once.
-            axis: one axis of `te.reduce_axis`, or several.
-            where: only points where this condition holds count.
-            init: what the combination starts from, in place of the identity.
+            axis: one axis of `te.reduce_axis`, or several; or another expression.
+            where: only points where this condition holds count; or a third expression.
+            init: what the combination starts from, in place of the identity; or a fourth.
+            args: further expressions.
 
         Raises:
             DefinitionError: an axis is none of a reduction, or is given twice.
             TypeMismatchError: a value has a type that the reducer does not take.
         """
         who = f"{self.room}{self.name}"
+        if _is_operand(axis):
+            return self._pairwise(who, [expr, axis, *_given(where, init, *args)])
+        if args:
+            raise DefinitionError(
+                f"{who}: there are {len(args)} arguments more than a reduction takes, which are "
+                "the expression, axis, where and init"
+            )
         axes = _axes(axis, who)
         several = isinstance(expr, list | tuple)
         source = tuple(value_of(value) for value in (expr if several else (expr,)))
@@ -147,6 +164,26 @@ class Reducer:
             for k in range(len(source))
         )
         return reductions[0] if len(reductions) == 1 else reductions
+
+
+    def _pairwise(self, who: str, operands: Sequence[Any]) -> Any:
+        """Operands combined, one after the other; each is a value, or as many as the first."""
+        several = isinstance(operands[0], list | tuple)
+        made = [tuple(map(value_of, each if several else (each,))) for each in operands]
+        result = made[0]
+        for other in made[1:]:
+            if len(other) != len(result):
+                raise DefinitionError(
+                    f"{who}: it combines {len(result)} values with {len(other)}; give tuples of "
+                    "one length"
+                )
+            types = tuple(value.dtype for value in result)
+            if several:
+                result = _fitted(
+                    self.fcombine(result, other), types, f"{who}: the combination", several=True)
+            else:
+                result = (value_of(self.fcombine(result[0], other[0])),)
+        return result if several else result[0]
 
 
 def comm_reducer(
@@ -284,14 +321,23 @@ _MAX = Reducer(
 )
 
 
-def sum(expr: Value, axis: Axes, where: Value | None = None, init: Value | None = None) -> Expr:
+def sum(
+    expr: Value,
+    axis: Axes | Value,
+    where: Value | None = None,
+    init: Value | None = None,
+    *args: Value,
+) -> Expr:
     """The sum of `expr` over `axis`, in the type of `expr`; 0 over no elements.
+
+    Of expressions, with no axis, it is the sum of them all, as of `te.prod` the product.
 
     Args:
         expr: what is added up.
         axis: one axis of `te.reduce_axis`, or several.
         where: only points where this condition holds count.
         init: what the sum starts from, in place of 0.
+        *args: more expressions, where there is no axis.
 
     Example:
         >>> from tecomp import te
@@ -300,10 +346,17 @@ def sum(expr: Value, axis: Axes, where: Value | None = None, init: Value | None 
         >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=k != i), name="B").shape
         (4,)
     """
-    return _SUM(_number(expr, "sum"), axis, where, init)
+    made: Expr = _SUM(_number(expr, "sum"), axis, where, init, *args)
+    return made
 
 
-def prod(expr: Value, axis: Axes, where: Value | None = None, init: Value | None = None) -> Expr:
+def prod(
+    expr: Value,
+    axis: Axes | Value,
+    where: Value | None = None,
+    init: Value | None = None,
+    *args: Value,
+) -> Expr:
     """The product of `expr` over `axis`, in the type of `expr`; 1 over no elements.
 
     Args:
@@ -311,14 +364,20 @@ def prod(expr: Value, axis: Axes, where: Value | None = None, init: Value | None
         axis: one axis of `te.reduce_axis`, or several.
         where: only points where this condition holds count.
         init: what the product starts from, in place of 1.
+        *args: more expressions, where there is no axis.
     """
-    return _PROD(_number(expr, "prod"), axis, where, init)
+    made: Expr = _PROD(_number(expr, "prod"), axis, where, init, *args)
+    return made
 
 
 def min(
-    expr: Value, axis: Axes | Value, where: Value | None = None, init: Value | None = None
+    expr: Value,
+    axis: Axes | Value,
+    where: Value | None = None,
+    init: Value | None = None,
+    *args: Value,
 ) -> Expr:
-    """The least of `expr` over `axis`, or, of two expressions, the lesser at each element.
+    """The least of `expr` over `axis`, or, of expressions, the least at each element.
 
     NaN wins. Over no elements it is the greatest value of the type: infinity for floats.
 
@@ -327,20 +386,26 @@ def min(
         axis: one axis of `te.reduce_axis`, or several; or the other expression.
         where: only points where this condition holds count.
         init: what the minimum starts from.
+        *args: more expressions, where there is no axis.
 
     Example:
         >>> min(3, 4)
         int32(3)
     """
     if _is_axes(axis):
-        return _MIN(expr, axis, where, init)
-    return _elementwise(BinOp.MIN, expr, axis, where, init)
+        made: Expr = _MIN(expr, axis, where, init, *args)
+        return made
+    return _elementwise(BinOp.MIN, expr, axis, *_given(where, init, *args))
 
 
 def max(
-    expr: Value, axis: Axes | Value, where: Value | None = None, init: Value | None = None
+    expr: Value,
+    axis: Axes | Value,
+    where: Value | None = None,
+    init: Value | None = None,
+    *args: Value,
 ) -> Expr:
-    """The greatest of `expr` over `axis`, or, of two expressions, the greater at each element.
+    """The greatest of `expr` over `axis`, or, of expressions, the greatest at each element.
 
     NaN wins. Over no elements it is the least value of the type: -infinity for floats.
 
@@ -349,10 +414,12 @@ def max(
         axis: one axis of `te.reduce_axis`, or several; or the other expression.
         where: only points where this condition holds count.
         init: what the maximum starts from.
+        *args: more expressions, where there is no axis.
     """
     if _is_axes(axis):
-        return _MAX(expr, axis, where, init)
-    return _elementwise(BinOp.MAX, expr, axis, where, init)
+        made: Expr = _MAX(expr, axis, where, init, *args)
+        return made
+    return _elementwise(BinOp.MAX, expr, axis, *_given(where, init, *args))
 
 
 def _is_axes(axis: object) -> TypeGuard[Axes]:
@@ -362,14 +429,35 @@ def _is_axes(axis: object) -> TypeGuard[Axes]:
     return isinstance(axis, list | tuple)
 
 
-def _elementwise(op: BinOp, a: Value, b: Any, where: object, init: object) -> Expr:
-    if where is not None or init is not None:
-        raise DefinitionError(
-            f"te.{op.value}: of expressions takes two, and neither where= nor init=; write "
-            f"te.{op.value}(a, te.{op.value}(b, c)) for three, or give an axis made by "
-            "te.reduce_axis for a reduction"
+def _is_operand(axis: object) -> bool:
+    """Whether what is in the place of an axis is a value to combine instead."""
+    if isinstance(axis, list | tuple):
+        # Of a reducer of tuples: no axes, but values of which one at least is no axis either.
+        return bool(axis) and not any(isinstance(each, IterVar) for each in axis) and any(
+            isinstance(each, Expr | Arithmetic) for each in axis
         )
-    return binary(op, value_of(a), value_of(b))
+    return isinstance(axis, Expr | Arithmetic) and not isinstance(axis, IterVar)
+
+
+def _given(*values: Any) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _elementwise(op: BinOp, *operands: Any) -> Expr:
+    """The least or greatest of expressions.
+
+    Raises:
+        DefinitionError: one is a condition, which was meant for a reduction, and others are not.
+    """
+    first, *others = map(value_of, operands)
+    for other in others:
+        if other.dtype.is_bool and not first.dtype.is_bool:
+            raise DefinitionError(
+                f"te.{op.value}: of expressions takes no condition, and so no where=; give an "
+                "axis made by te.reduce_axis for a reduction"
+            )
+        first = binary(op, first, other)
+    return first
 
 
 def _number(expr: Value, who: str) -> Expr:

@@ -9,6 +9,7 @@ from typing import Any, overload
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape import attributes_of, name_of
+from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.equal import same
@@ -149,7 +150,7 @@ def scan(
     axis = tuple(_axes(starts[0], rules[0]))
     location = user_location()
     outputs = ScanOp(
-        name, axis, tuple(TensorLoad(rule, axis, location) for rule in rules), tag,
+        name, axis, tuple(TensorLoad(rule, axis, location) for rule in rules), tag_of(tag, where),
         attributes_of(attrs, where), location,
         start=tuple(TensorLoad(start, axis, location) for start in starts), states=states,
     ).outputs

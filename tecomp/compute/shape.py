@@ -40,12 +40,16 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
 def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
     """`value` as an int where it is known, else as an integer expression of sizes.
 
+    Floats that are whole numbers, as `n / 2` gives them, are taken, as in TVM.
+
     Raises:
         DefinitionError: it is less than `least`, too large, or no size.
         TypeMismatchError: it is no integer.
     """
-    if isinstance(value, Const) and value.dtype.is_integer:
+    if isinstance(value, Const) and not value.dtype.is_bool:
         value = value.value
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
     if isinstance(value, Expr) and value.dtype.is_integer and value.dtype.lanes == 1:
         return _size(value, where)
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):

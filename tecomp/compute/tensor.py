@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, Self, overload
 
@@ -11,11 +11,13 @@ import numpy as np
 
 from tecomp.compute.arithmetic import Arithmetic
 from tecomp.compute.axis import IterVar
+from tecomp.compute.broadcasting import NAMES
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Expr, as_expr
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import Name, Pieces, operands, render
+from tecomp.ir.traversal.rewrite import walk
 
 
 class Operation(ABC):
@@ -65,6 +67,12 @@ class Operation(ABC):
         """Tensors that it reads, each once, in order of appearance."""
 
     @abstractmethod
+    def elementwise(
+        self, name: str, function: Callable[..., Any], operands: Sequence[Any]
+    ) -> Tensor:
+        """A tensor of what a function gives for the elements of operands, which are broadcast."""
+
+    @abstractmethod
     def pieces(self) -> Pieces:
         """The text, piece by piece."""
 
@@ -91,7 +99,9 @@ class Tensor(Arithmetic):
     """Output `value_index` of an operation.
 
     Two are equal if they are the same output of the same operation. A tensor of no axes stands for
-    its element in arithmetic; any other is indexed first: `A[i, j]`, `A(i, j)` or `A[i][j]`.
+    its element in arithmetic. Operators on others are for all elements, and make a tensor: `3 + A`
+    has all sums, and operands of other shapes are broadcast. An element is `A[i, j]`, `A(i, j)` or
+    `A[i][j]`.
 
     >>> from tecomp import te
     >>> te.placeholder((4, 5), name="A")
@@ -138,6 +148,29 @@ class Tensor(Arithmetic):
             f"{self.name} is a tensor of shape {shape_text(self)}, not a number; "
             f"index it: {example(self)}"
         )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether operators are for all its elements, and make a tensor: it has axes."""
+        return bool(self.op.shape)
+
+    def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """A tensor of what an operator gives for elements, of broadcast shapes.
+
+        Raises:
+            DefinitionError: the shapes do not broadcast.
+            TypeMismatchError: an operand depends on axes, or the operator is none for tensors.
+        """
+        if function not in NAMES or any(map(_has_axes, operands)):
+            self.as_expr()
+        return self.op.elementwise(NAMES[function], function, operands)
+
+    def astype(self, dtype: str) -> Any:
+        """The element, or all elements, converted to `dtype`."""
+        if not self.is_whole:
+            return Arithmetic.astype(self, dtype)
+        kind = DType(dtype)
+        return self.op.elementwise("T_cast", lambda value: value.astype(kind), (self,))
 
     @overload
     def __getitem__(self, indices: tuple[Any, ...]) -> Expr: ...
@@ -244,6 +277,12 @@ def example(tensor: Tensor) -> str:
     """How an element of the tensor is written."""
     names = ("i", "j", "k", "l") if tensor.ndim <= 4 else [f"i{k}" for k in range(tensor.ndim)]
     return f"{tensor.name}[{', '.join(names[: tensor.ndim]) or '()'}]"
+
+
+def _has_axes(operand: object) -> bool:
+    """Whether an operand beside a tensor is the value at one index of something."""
+    expr = operand.as_expr() if isinstance(operand, TensorSlice) else operand
+    return isinstance(expr, Expr) and any(isinstance(node, IterVar) for node in walk(expr))
 
 
 def _element(tensor: Tensor, indices: tuple[Expr, ...]) -> TensorLoad | TensorSlice:

@@ -62,7 +62,9 @@ def pragma(
 
     `auto_unroll_max_step`: the loops inside of it that have a fixed number of iterations are
     written out, inner ones first, up to so many statements each. `unroll_explicit`: loops that are
-    unrolled are written out in the IR, as they always are.
+    unrolled are written out in the IR, as they always are. `parallel_launch_point`,
+    `parallel_stride_pattern` and `parallel_barrier_when_finish` are taken and change nothing:
+    threads wait for work from call to call, share iterations in pieces, and finish together.
 
     Raises:
         ScheduleError: there is no such pragma, it has no such value, or `axis` is no loop of the

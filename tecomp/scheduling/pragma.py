@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Expr
-from tecomp.ir.language.given import whole_number
+from tecomp.ir.language.given import is_one_of, whole_number
 
 STEPS = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
-_KNOWN = f"{STEPS}, {EXPLICIT}"
+# What they are about is so without them.
+LAUNCH = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
+_KNOWN = ", ".join((STEPS, EXPLICIT, *LAUNCH))
 
 # What TVM has and what does the same here.
 _INSTEAD = {
     "import_c": "write the code as te expressions, te.dot and te.reinterpret included",
     "import_llvm": "write the code as te expressions, te.dot and te.reinterpret included",
-    "parallel_launch_point": "use parallel; threads wait for work from call to call anyway",
-    "parallel_stride_pattern": "use parallel; threads share the iterations in pieces",
-    "parallel_barrier_when_finish": "use parallel, after which all threads have finished",
     "debug_skip_region": "leave the stage out of the computation to see what it costs",
     "tensor_core": "use te.dot for the dot products that the machine has",
 }
@@ -28,6 +27,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     Raises:
         ScheduleError: there is none of that name, or it cannot have that value.
     """
+    if is_one_of(kind, LAUNCH):
+        return str(kind), 1
     if not isinstance(kind, str) or kind not in (STEPS, EXPLICIT):
         instead = _INSTEAD.get(kind) if isinstance(kind, str) else None
         raise ScheduleError(

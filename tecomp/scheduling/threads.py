@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tecomp.errors import ScheduleError
+from tecomp.ir.language.dtype import INT32, DType
+from tecomp.ir.language.expr import Var
 
 BLOCKS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREADS = (
@@ -14,12 +16,32 @@ THREADS = (
 _GRID = re.compile(r"core\.[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadAxis:
-    """A thread axis such as `blockIdx.x`; `extent` is how many threads it has, if known."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ThreadAxis(Var):
+    """A thread axis such as `blockIdx.x`; as a variable it is the number of the thread.
 
-    tag: str
-    extent: int | None = None
+    Attributes:
+        name: what printed text calls it.
+        tag: which of the machine's axes it is.
+        extent: how many threads it has, if known.
+    """
+
+    dtype: DType = INT32
+    tag: str = field(kw_only=True)
+    extent: int | None = field(kw_only=True, default=None)
+
+    @property
+    def var(self) -> ThreadAxis:
+        """Itself; TVM tells an axis from its variable."""
+        return self
+
+    @property
+    def thread_tag(self) -> str:
+        """The tag, under TVM's name."""
+        return self.tag
+
+    def __repr__(self) -> str:
+        return f"ThreadAxis(tag={self.tag!r}, extent={self.extent})"
 
 
 def is_grid_axis(tag: object) -> bool:
@@ -32,13 +54,17 @@ def is_parallel(tag: str) -> bool:
     return tag in BLOCKS or is_grid_axis(tag)
 
 
-def thread_axis(dom: int | tuple[int, int] | str | None = None, tag: str = "") -> ThreadAxis:
+def thread_axis(
+    dom: int | tuple[int, int] | str | None = None, tag: str = "", name: str = ""
+) -> ThreadAxis:
     """The thread axis called `tag`, of `dom` threads or of those from `dom[0]` to before `dom[1]`.
 
-    The one-argument form takes the tag alone; then any loop can be bound to it.
+    The one-argument form takes the tag alone; then any loop can be bound to it. Printed text calls
+    it by its `name`, which is the tag if empty.
 
     Raises:
-        ScheduleError: the tag is no text, or the number of threads no integer from 1 on.
+        ScheduleError: the tag or the name is no text, or the number of threads no integer from 1
+            on.
 
     >>> thread_axis("threadIdx.x")
     ThreadAxis(tag='threadIdx.x', extent=None)
@@ -46,13 +72,15 @@ def thread_axis(dom: int | tuple[int, int] | str | None = None, tag: str = "") -
     ThreadAxis(tag='threadIdx.x', extent=64)
     """
     if isinstance(dom, str):
-        return ThreadAxis(dom)
+        return thread_axis(None, dom, name)
+    if not isinstance(name, str):
+        raise ScheduleError(f"te.thread_axis: the name is {name!r}; write a text")
     if not isinstance(tag, str) or not tag:
         raise ScheduleError(
             f"te.thread_axis: the tag is {tag!r}; write a name such as 'threadIdx.x'"
         )
     if dom is None:
-        return ThreadAxis(tag)
+        return ThreadAxis(name or tag, tag=tag)
     ends = dom if isinstance(dom, tuple) else (0, dom)
     if len(ends) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in ends) or (
         ends[1] <= ends[0]
@@ -60,4 +88,4 @@ def thread_axis(dom: int | tuple[int, int] | str | None = None, tag: str = "") -
         raise ScheduleError(
             f"te.thread_axis {tag}: the threads are {dom!r}; write how many there are, or (0, end)"
         )
-    return ThreadAxis(tag, ends[1] - ends[0])
+    return ThreadAxis(name or tag, tag=tag, extent=ends[1] - ends[0])

@@ -14,6 +14,7 @@ from tecomp.compute.axis import IterKind
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor
+from tecomp.errors import DefinitionError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const
 from tecomp.ir.language.stmt import Range
@@ -41,6 +42,8 @@ def definition(tensor: Tensor) -> ComputeOp:
         ((te.const(3), te.const(4, "int64")), (3, 4)),
         (np.int32(6), (6,)),
         ((2**40,), (2**40,)),
+        ((8 / 2, np.float32(3.0)), (4, 3)),
+        (te.const(6.0), (6,)),
     ],
 )
 def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
@@ -48,6 +51,35 @@ def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
 
     assert made == expected
     assert all(type(extent) is int for extent in made)
+
+
+def test_extents_that_are_floats_and_whole() -> None:
+    whole: Any = 8 / 2
+    B = te.compute((whole,), lambda i: A[i, 0])
+
+    assert (B.shape, te.reduce_axis((1.0, 4.0)).extent) == ((4,), 3)
+
+
+def test_a_type_that_is_not_given() -> None:
+    assert te.placeholder((3,), None, "P").dtype == "float32"
+    assert te.placeholder((3,), "int").dtype == "int32"
+
+
+def test_an_extent_is_a_number() -> None:
+    extent = te.compute((8, 4), lambda i, j: i).op.axis[0].dom.extent
+
+    assert (int(extent), list(range(extent))) == (8, list(range(8)))
+    assert bool(extent == 8)
+    assert [axis.extent for axis in te.compute((extent,), lambda i: i).op.axis] == [8]
+
+
+def test_the_tag_of_a_reduction_axis_is_kept() -> None:
+    axis = te.reduce_axis((0, 5), "k", thread_tag="threadIdx.x")
+
+    assert (axis.thread_tag, te.reduce_axis((0, 5)).thread_tag) == ("threadIdx.x", "")
+    with pytest.raises(DefinitionError) as error:
+        te.reduce_axis((0, 5), "k", 3)  # type: ignore[arg-type]
+    assert error.value.message == "te.reduce_axis k: thread_tag is 3; give a text"
 
 
 def test_symbolic_shapes() -> None:

@@ -158,12 +158,24 @@ def test_two_integers_are_refused(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["floor", "abs", "isnan", "exp"])
-def test_conditions_are_refused(name: str) -> None:
-    called = "fabs" if name == "abs" else name
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round", "nearbyint", "abs"])
+def test_conditions_are_whole_and_not_negative(name: str) -> None:
+    condition = element("bool")
 
+    assert getattr(te, name)(condition) is condition
+
+
+def test_conditions_are_numbers() -> None:
+    condition = element("bool")
+    tests = (te.isnan(condition), te.isinf(condition), te.isfinite(condition))
+
+    assert list(map(str, tests)) == ["False", "False", "True"]
+
+
+@pytest.mark.parametrize("name", ["exp", "sqrt", "fabs"])
+def test_conditions_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(element("bool"))) == (
-        f"te.{called} takes a float, not bool; convert it first, for example with "
+        f"te.{name} takes a float, not bool; convert it first, for example with "
         '.astype("float32")'
     )
 

@@ -24,6 +24,9 @@ i = te.var("i")
 k = te.reduce_axis((0, 5), name="k")
 r = te.reduce_axis((0, 4), name="r")
 
+n, m = te.var("n"), te.var("m")
+added = te.comm_reducer(lambda x, y: x + y, lambda dtype: te.const(0, dtype), name="added")
+
 argmax = te.comm_reducer(
     lambda x, y: (
         te.Select(x[1] >= y[1], x[0], y[0]),
@@ -252,12 +255,12 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         "te.sum: axis=[] names no axis; give one of te.reduce_axis",
     ),
     (
-        lambda: te.sum(A[i, k], axis=1),  # type: ignore[arg-type]
+        lambda: te.sum(A[i, k], axis=1),
         "te.sum: axis= is 1 (int); give an axis made by te.reduce_axis((low, high))",
     ),
     (
-        lambda: te.sum(A[i, k], axis=i),  # type: ignore[arg-type]
-        "te.sum: axis= is i (Var); give an axis made by te.reduce_axis((low, high))",
+        lambda: te.sum(A[i, k], axis="i"),  # type: ignore[arg-type]
+        "te.sum: axis= is 'i' (str); give an axis made by te.reduce_axis((low, high))",
     ),
     (
         lambda: te.prod(A[i, k], axis=result_axis()),
@@ -300,7 +303,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         "te.sum: init= is a tuple of 2; make it one value",
     ),
     (
-        lambda: argmax((k, A[i, k]), axis=k, init=0),  # type: ignore[call-overload]
+        lambda: argmax((k, A[i, k]), axis=k, init=0),
         "argmax: init= is one value; make it a tuple of 2",
     ),
     (
@@ -308,9 +311,18 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         "argmax: there is no value to combine; give one at least",
     ),
     (
-        lambda: te.max(A[i, 0], A[i, 1], A[i, 2]),
-        "te.max: of expressions takes two, and neither where= nor init=; write te.max(a, "
-        "te.max(b, c)) for three, or give an axis made by te.reduce_axis for a reduction",
+        lambda: te.max(A[i, 0], A[i, 1], where=A[i, 2] > 0),
+        "te.max: of expressions takes no condition, and so no where=; give an axis made by "
+        "te.reduce_axis for a reduction",
+    ),
+    (
+        lambda: te.sum(A[i, k], k, None, None, A[i, 1]),
+        "te.sum: there are 1 arguments more than a reduction takes, which are the expression, axis, "
+        "where and init",
+    ),
+    (
+        lambda: argmax((k, A[i, k]), (k + 1,)),
+        "argmax: it combines 2 values with 1; give tuples of one length",
     ),
     (
         lambda: te.comm_reducer(lambda x, y: (x, y), lambda t: 0, "both")(A[i, k], axis=k),
@@ -351,3 +363,28 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
 @pytest.mark.parametrize(("action", "message"), REFUSALS)
 def test_what_is_refused(action: Callable[[], object], message: str) -> None:
     assert refusal(action) == message
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (lambda: added(n, te.const(2)), "n + int32(2)"),
+        (lambda: added(n, m, n), "n + m + n"),
+        (lambda: te.sum(n, m, n, m), "n + m + n + m"),
+        (lambda: te.prod(n, m), "n * m"),
+        (lambda: te.max(n, m, 3), "max(max(n, m), int32(3))"),
+        (lambda: te.min(n, m, n, 1, m), "min(min(min(min(n, m), n), int32(1)), m)"),
+    ],
+)
+def test_of_expressions_all_are_combined(made: Callable[[], Any], text: str) -> None:
+    assert str(made()) == text
+
+
+def test_of_tuples_all_are_combined(agrees: Any) -> None:
+    X = te.placeholder((6, 4), name="X")
+    index, value = te.compute(
+        (6,), lambda i: argmax((0, X[i, 0]), (1, X[i, 1]), (2, X[i, 2])), name="M")
+    x = np.random.default_rng(5).permutation(24).reshape(6, 4).astype("float32")
+
+    agrees(te.create_schedule(index.op), [X, index, value], {
+        X: x, index: x[:, :3].argmax(1).astype("int32"), value: x[:, :3].max(1)})

@@ -13,6 +13,15 @@ from tecomp.errors import TypeMismatchError
 from tecomp.ir.language.dtype import SCALARS, DType, holds_every, promote
 
 
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [("float", "float32"), ("int", "int32"), ("uint", "uint32"), ("floatx4", "float32x4")],
+)
+def test_a_name_without_a_width_has_32_bits(short: str, name: str) -> None:
+    assert DType(short) is DType(name)
+    assert str(DType(short)) == name
+
+
 def test_a_type_is_its_own_name() -> None:
     kind = DType("float32x4")
 
@@ -35,7 +44,7 @@ def test_numpy_knows_every_type(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["float31", "int", "float32x", "bool8", "", "float32 ", "x4", "float32x0", "float32x1",
+    ["float31", "ints", "float32x", "bool8", "", "float32 ", "x4", "float32x0", "float32x1",
      "float32x04", "float32x\u0664", "int\uff18", None, [], {}],
 )
 def test_an_unknown_type_is_refused(name: Any) -> None:

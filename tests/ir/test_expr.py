@@ -211,6 +211,18 @@ def test_a_comparison_of_variables_is_their_identity() -> None:
     assert I not in [other, N]
 
 
+@pytest.mark.parametrize(
+    ("compared", "holds"),
+    [
+        (const(1, "int32") == 1, True), (const(1, "int32") != 1, False),
+        (const(1.5, "float32") < 2, True), (const(3, "int8") >= 4, False),
+        (const(True, "bool") == False, False),  # noqa: E712  (it builds a node)
+    ],
+)
+def test_a_comparison_of_literals_has_a_truth_value(compared: Expr, holds: bool) -> None:
+    assert bool(compared) is holds
+
+
 def test_a_comparison_with_something_else_is_left_to_python() -> None:
     assert I.__eq__(None) is NotImplemented
     assert I.__ne__("i") is NotImplemented

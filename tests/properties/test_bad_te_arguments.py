@@ -26,6 +26,7 @@ UNARY = (
     "exp2", "expm1", "fabs", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
     "nearbyint", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )
+REDUCERS = ("max", "min", "prod", "sum")
 OF_TWO = ("atan2", "fmod", "hypot", "pow", "power")
 DIVISIONS = ("div", "floordiv", "floormod", "indexdiv", "indexmod", "truncdiv", "truncmod")
 NOTHING: Any = None
@@ -52,11 +53,12 @@ TWICE = te.decl_tensor_intrin(DOUBLE.op, doubled, "twice")
 OF_TE: dict[str, Right] = {
     **{name: {"x": X} for name in UNARY},
     **{name: {"x": X, "y": X} for name in OF_TWO},
+    **{name: {"lhs": X, "rhs": X} for name in ("add", "subtract", "multiply")},
     **{name: {"a": te.const(7), "b": te.const(3)} for name in DIVISIONS},
     **{name: {"condition": N > 0, "then": X, "otherwise": X}
        for name in ("Select", "if_then_else", "select")},
     **{name: {"expr": A[0, K], "axis": K, "where": K > 0, "init": 1.0}
-       for name in ("max", "min", "prod", "sum")},
+       for name in REDUCERS},
     **{name: {"dtype": "float32"} for name in ("infinity", "max_value", "min_value")},
     "cast": {"expr": X, "dtype": "int32"},
     "clip": {"x": X, "a_min": 0.0, "a_max": 1.0},
@@ -67,7 +69,7 @@ OF_TE: dict[str, Right] = {
     "placeholder": {"shape": (3,), "dtype": "float32", "name": "P"},
     "compute": {"shape": (3,), "fcompute": lambda i: i * 1.0, "name": "D", "tag": "",
                 "attrs": {"a": 1}, "varargs_names": None},
-    "reduce_axis": {"dom": (0, 3), "name": "k"},
+    "reduce_axis": {"dom": (0, 3), "name": "k", "thread_tag": ""},
     "var": {"name": "n", "dtype": "int32"},
     "size_var": {"name": "n", "dtype": "int32"},
     "comm_reducer": {"fcombine": lambda x, y: x + y, "fidentity": lambda dtype: te.const(0, dtype),
@@ -90,7 +92,8 @@ OF_TE: dict[str, Right] = {
                  "scope": "local"},
     "const": {"value": 1, "dtype": "int32"},
     "create_schedule": {"outputs": C.op},
-    "thread_axis": {"dom": None, "tag": "core.x"},
+    "thread_axis": {"dom": None, "tag": "core.x", "name": "x"},
+    "tag_scope": {"tag": "conv"},
 }
 PRIMITIVES: dict[str, Right] = {
     "Stage.bind": {"ivar": B.op.axis[0], "thread_ivar": te.thread_axis("core.x")},
@@ -171,7 +174,9 @@ def kernel() -> ScheduledKernel:
 @pytest.mark.parametrize("name", OF_TE)
 def test_functions_of_te(name: str) -> None:
     function = getattr(te, name)
-    right = dict(zip(inspect.signature(function).parameters, OF_TE[name].values(), strict=False))
+    names = [p.name for p in inspect.signature(function).parameters.values()
+             if p.kind is not p.VAR_POSITIONAL]
+    right = dict(zip(names, OF_TE[name].values(), strict=False))
     function(**right)
 
     assert failures(lambda given: function(**given), right) == []

@@ -75,7 +75,10 @@ def test_numbers_stay_the_same() -> None:
     np.testing.assert_array_equal(r, a.sum(1))
 
 
-ALL = "the pragmas are auto_unroll_max_step, unroll_explicit"
+ALL = (
+    "the pragmas are auto_unroll_max_step, unroll_explicit, parallel_launch_point, "
+    "parallel_stride_pattern, parallel_barrier_when_finish"
+)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +107,20 @@ def test_what_is_refused(kind: Any, value: Any, message: str, refusal: Refusal) 
     error = refusal(s, lambda: s[R].pragma(R.op.axis[0], kind, value))
 
     assert error.message == message
+
+
+@pytest.mark.parametrize(
+    "kind", ["parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish"]
+)
+def test_those_about_threads_are_taken(kind: str, refusal: Refusal) -> None:
+    s, plain = te.create_schedule(C), te.create_schedule(C)
+    for each in (s, plain):
+        each[C].parallel(C.op.axis[0])
+    s[C].pragma(C.op.axis[0], kind)
+    again = tecomp.replay(s.trace.to_json(), C)
+
+    assert str(tecomp.lower(s, [A, C])) == str(tecomp.lower(plain, [A, C]))
+    assert again.trace.to_json() == s.trace.to_json()
 
 
 def test_of_another_stage(refusal: Refusal) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import BinOp, CmpOp, integer_range
+from tecomp.ir.language.operators import COMPARISONS
 
 Data: TypeAlias = Any
 Unary: TypeAlias = Callable[[Data], Data]
@@ -33,14 +34,6 @@ _PLAIN: dict[BinOp, Dyadic] = {
     BinOp.BITXOR: operator.xor,
     BinOp.AND: operator.and_,
     BinOp.OR: operator.or_,
-}
-_COMPARE: dict[CmpOp, Dyadic] = {
-    CmpOp.EQ: operator.eq,
-    CmpOp.NE: operator.ne,
-    CmpOp.LT: operator.lt,
-    CmpOp.LE: operator.le,
-    CmpOp.GT: operator.gt,
-    CmpOp.GE: operator.ge,
 }
 
 
@@ -138,7 +131,7 @@ def _shift(op: BinOp, dtype: DType) -> Dyadic:
 
 def compare_function(op: CmpOp, dtype: DType) -> Dyadic:
     """What `a op b` computes for operands of `dtype`."""
-    plain = _COMPARE[op]
+    plain = COMPARISONS[op]
     if dtype.lanes == 1 and dtype.is_float:
         return lambda a, b: bool(plain(a, b))
     return plain

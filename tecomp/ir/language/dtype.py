@@ -20,6 +20,8 @@ SCALARS = (
     "float64",
 )
 
+# As in C and in TVM, a name without a width is the type of 32 bits.
+_WITHOUT_WIDTH = re.compile(r"(int|uint|float)(x[0-9]+)?")
 # One lane is the scalar; its type has one name.
 _PATTERN = re.compile(r"(bool|int|uint|bfloat|float|handle)([0-9]*?)(?:x([2-9]|[1-9][0-9]+))?")
 
@@ -49,10 +51,13 @@ class DType(str):
     __slots__ = ("bits", "is_bool", "is_float", "is_integer", "kind", "lanes", "scalar")
 
     def __new__(cls, name: str) -> DType:
-        """The type called `name`.
+        """The type called `name`; `int`, `uint` and `float` have 32 bits.
 
         Raises:
             TypeMismatchError: there is no such type.
+
+        >>> DType("float"), DType("int")
+        ('float32', 'int32')
         """
         if isinstance(name, cls):
             return name
@@ -90,6 +95,8 @@ class DType(str):
 
 @cache
 def _parse(name: str) -> DType:
+    if short := _WITHOUT_WIDTH.fullmatch(name):
+        return _parse(f"{short[1]}32{short[2] or ''}")
     match = _PATTERN.fullmatch(name)
     base = name.split("x")[0] if match else ""
     if match is None or (base not in SCALARS and base != "handle"):

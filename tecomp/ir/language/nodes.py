@@ -20,6 +20,7 @@ from tecomp.ir.language.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64
 from tecomp.ir.language.numpy_calls import called, dispatched, indexes_array, refused_number
 from tecomp.ir.language.operators import (
     BITS,
+    COMPARISONS,
     LEVELS,
     LOGIC,
     BinOp,
@@ -103,70 +104,70 @@ class Expr(Printed):
         return array
 
     def __add__(self, other: Like) -> Expr:
-        return binary(BinOp.ADD, self, other)
+        return _operated(binary, BinOp.ADD, self, other)
 
     def __radd__(self, other: Like) -> Expr:
-        return binary(BinOp.ADD, other, self)
+        return _operated(binary, BinOp.ADD, other, self)
 
     def __sub__(self, other: Like) -> Expr:
-        return binary(BinOp.SUB, self, other)
+        return _operated(binary, BinOp.SUB, self, other)
 
     def __rsub__(self, other: Like) -> Expr:
-        return binary(BinOp.SUB, other, self)
+        return _operated(binary, BinOp.SUB, other, self)
 
     def __mul__(self, other: Like) -> Expr:
-        return binary(BinOp.MUL, self, other)
+        return _operated(binary, BinOp.MUL, self, other)
 
     def __rmul__(self, other: Like) -> Expr:
-        return binary(BinOp.MUL, other, self)
+        return _operated(binary, BinOp.MUL, other, self)
 
     def __truediv__(self, other: Like) -> Expr:
-        return binary(BinOp.DIV, self, other)
+        return _operated(binary, BinOp.DIV, self, other)
 
     def __rtruediv__(self, other: Like) -> Expr:
-        return binary(BinOp.DIV, other, self)
+        return _operated(binary, BinOp.DIV, other, self)
 
     def __floordiv__(self, other: Like) -> Expr:
-        return divided(BinOp.FLOORDIV, self, other)
+        return _operated(divided, BinOp.FLOORDIV, self, other)
 
     def __rfloordiv__(self, other: Like) -> Expr:
-        return divided(BinOp.FLOORDIV, other, self)
+        return _operated(divided, BinOp.FLOORDIV, other, self)
 
     def __mod__(self, other: Like) -> Expr:
-        return divided(BinOp.MOD, self, other)
+        return _operated(divided, BinOp.MOD, self, other)
 
     def __rmod__(self, other: Like) -> Expr:
-        return divided(BinOp.MOD, other, self)
+        return _operated(divided, BinOp.MOD, other, self)
 
     def __and__(self, other: Like) -> Expr:
-        return binary(BinOp.BITAND, self, other)
+        return _operated(binary, BinOp.BITAND, self, other)
 
     def __rand__(self, other: Like) -> Expr:
-        return binary(BinOp.BITAND, other, self)
+        return _operated(binary, BinOp.BITAND, other, self)
 
     def __or__(self, other: Like) -> Expr:
-        return binary(BinOp.BITOR, self, other)
+        return _operated(binary, BinOp.BITOR, self, other)
 
     def __ror__(self, other: Like) -> Expr:
-        return binary(BinOp.BITOR, other, self)
+        return _operated(binary, BinOp.BITOR, other, self)
 
     def __xor__(self, other: Like) -> Expr:
-        return binary(BinOp.BITXOR, self, other)
+        return _operated(binary, BinOp.BITXOR, self, other)
 
     def __rxor__(self, other: Like) -> Expr:
-        return binary(BinOp.BITXOR, other, self)
+        return _operated(binary, BinOp.BITXOR, other, self)
 
     def __lshift__(self, other: Like) -> Expr:
-        return binary(BinOp.SHL, self, other)
+        return _operated(binary, BinOp.SHL, self, other)
 
     def __rlshift__(self, other: Like) -> Expr:
-        return binary(BinOp.SHL, other, self)
+        return _operated(binary, BinOp.SHL, other, self)
 
     def __rshift__(self, other: Like) -> Expr:
-        return binary(BinOp.SHR, self, other)
+        return _operated(binary, BinOp.SHR, self, other)
 
     def __rrshift__(self, other: Like) -> Expr:
-        return binary(BinOp.SHR, other, self)
+        return _operated(binary, BinOp.SHR, other, self)
 
     def __neg__(self) -> Expr:
         if self.dtype.is_float:
@@ -325,13 +326,15 @@ class Compare(Expr):
         object.__setattr__(self, "dtype", BOOL.with_lanes(self.a.dtype.lanes))
 
     def __bool__(self) -> bool:
-        """Identity of variables, so that `axis in [i, j]` works as for other Python objects.
+        """Of two literals, or the identity of variables, as in `axis in [i, j]`.
 
         Raises:
             TypeMismatchError: anything else: the operands have no value yet.
         """
         # Variables of different types were converted to compare them.
         a, b = (x.value if isinstance(x, Cast) else x for x in (self.a, self.b))
+        if isinstance(self.a, Const) and isinstance(self.b, Const):
+            return bool(COMPARISONS[self.op](self.a.value, self.b.value))
         if self.op in (CmpOp.EQ, CmpOp.NE) and isinstance(a, Var) and isinstance(b, Var):
             return (a is b) == (self.op is CmpOp.EQ)
         return Expr.__bool__(self)
@@ -525,6 +528,14 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
         if result is not None:
             return Const(result, kind)
     return Binary(op, x, y)
+
+
+def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
+    """What an operator gives, unless the other operand is a tensor, which then makes one."""
+    if getattr(a, "is_whole", False) or getattr(b, "is_whole", False):
+        reflected: Expr = NotImplemented
+        return reflected
+    return make(op, a, b)
 
 
 def divided(op: BinOp, a: Like, b: Like) -> Expr:

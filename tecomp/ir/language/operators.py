@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -51,6 +52,16 @@ class CmpOp(Enum):
     GT = ">"
     GE = ">="
 
+
+COMPARISONS: dict[CmpOp, Callable[[Any, Any], Any]] = {
+    CmpOp.EQ: operator.eq,
+    CmpOp.NE: operator.ne,
+    CmpOp.LT: operator.lt,
+    CmpOp.LE: operator.le,
+    CmpOp.GT: operator.gt,
+    CmpOp.GE: operator.ge,
+}
+"""The comparisons of numbers and of arrays."""
 
 MIRRORED = {
     CmpOp.EQ: CmpOp.EQ,

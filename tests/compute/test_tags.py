@@ -1,0 +1,81 @@
+"""Tags of operations, and `te.tag_scope`, which gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tecomp import te
+from tecomp.errors import DefinitionError
+
+A = te.placeholder((4, 4), name="A")
+
+
+def doubled(tag: str = "") -> Any:
+    return te.compute((4, 4), lambda i, j: A[i, j] * 2.0, name="B", tag=tag)
+
+
+def test_what_is_defined_inside_has_the_tag() -> None:
+    with te.tag_scope(tag="conv"):
+        inside = doubled()
+        stored = te.extern((1,), [], lambda ins, outs: outs[0].store(0, 1.0), dtype="float32")
+
+    assert (inside.op.tag, stored.op.tag, doubled().op.tag) == ("conv", "conv", "")
+
+
+def test_scans_have_it_too() -> None:
+    S: Any
+    state = te.placeholder((4, 4), name="state")
+    init = te.compute((1, 4), lambda t, i: A[t, i])
+    update = te.compute((4, 4), lambda t, i: state[t - 1, i] + A[t, i])
+    with te.tag_scope("scanned"):
+        S = te.scan(init, update, state)
+
+    assert S.op.tag == "scanned"
+
+
+def test_as_a_decorator() -> None:
+    @te.tag_scope(tag="conv")
+    def made(factor: float) -> Any:
+        """Some."""
+        return te.compute((4,), lambda i: A[i, 0] * factor)
+
+    assert [made(2.0).op.tag, made(3.0).op.tag, made.__doc__] == ["conv", "conv", "Some."]
+
+
+def test_a_scope_in_a_scope_is_refused() -> None:
+    with te.tag_scope("a"):
+        doubled()
+        with pytest.raises(DefinitionError) as error:
+            te.tag_scope("b").__enter__()
+
+    assert error.value.message == (
+        "te.tag_scope b: it is inside of te.tag_scope a, and an operation has one tag; leave that "
+        "one first"
+    )
+    assert doubled().op.tag == ""
+
+
+def test_a_tag_of_its_own_is_refused() -> None:
+    with te.tag_scope("a"):
+        doubled()
+        with pytest.raises(DefinitionError) as error:
+            doubled("mine")
+
+    assert error.value.message == (
+        "te.compute B: the tag is 'mine', and te.tag_scope around gives it 'a'; leave out one of "
+        "them"
+    )
+
+
+def test_a_tag_is_a_text() -> None:
+    with pytest.raises(DefinitionError) as error:
+        doubled(3)  # type: ignore[arg-type]
+    assert error.value.message == "te.compute B: tag is 3; give a text"
+
+
+def test_a_scope_that_nothing_uses_warns() -> None:
+    with pytest.warns(UserWarning, match="^te.tag_scope a: nothing was defined in it, so no "
+                      "operation has the tag$"), te.tag_scope("a"):
+        pass

@@ -1,0 +1,150 @@
+"""Operators on whole tensors: what they make, and what is refused."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import DefinitionError, TypeMismatchError
+
+A = te.placeholder((8, 4), name="A")
+W = te.placeholder((8, 4), "int32", name="W")
+b = te.placeholder((4,), name="b")
+z = te.placeholder((), name="z")
+n, m = te.var("n"), te.var("m")
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "text", "tag"),
+    [
+        (lambda: A * b, "T_multiply", "A[ax0, ax1] * b[ax1]", "broadcast"),
+        (lambda: 3 + A, "T_add", "float32(3.0) + A[ax0, ax1]", "elemwise"),
+        (lambda: b - A, "T_subtract", "b[ax1] - A[ax0, ax1]", "broadcast"),
+        (lambda: A / 2, "T_divide", "A[ax0, ax1] / float32(2.0)", "elemwise"),
+        (lambda: A * z, "T_multiply", "A[ax0, ax1] * z[()]", "broadcast"),
+        (lambda: z / A, "T_divide", "z[()] / A[ax0, ax1]", "broadcast"),
+        (lambda: n + A, "T_add", 'cast("float32", n) + A[ax0, ax1]', "elemwise"),
+        (lambda: np.float32(2) * A, "T_multiply", "float32(2.0) * A[ax0, ax1]", "elemwise"),
+        (lambda: -A, "T_negative", "A[ax0, ax1] * float32(-1.0)", "elemwise"),
+        (lambda: A.astype("int32"), "T_cast", 'cast("int32", A[ax0, ax1])', "elemwise"),
+        (lambda: W // 3, "T_floor_divide", "W[ax0, ax1] // int32(3)", "elemwise"),
+        (lambda: W << 1, "T_left_shift", "W[ax0, ax1] << int32(1)", "elemwise"),
+        (lambda: te.add(A, 1), "T_add", "A[ax0, ax1] + float32(1.0)", "elemwise"),
+        (lambda: te.subtract(1, A), "T_subtract", "float32(1.0) - A[ax0, ax1]", "elemwise"),
+        (lambda: te.multiply(A, A), "T_multiply", "A[ax0, ax1] * A[ax0, ax1]", "broadcast"),
+    ],
+)
+def test_what_an_operator_makes(made: Callable[[], Any], name: str, text: str, tag: str) -> None:
+    tensor = made()
+
+    assert isinstance(tensor, te.Tensor)
+    op: Any = tensor.op
+    assert (tensor.name, tensor.shape, op.tag) == (name, (8, 4), tag)
+    assert str(tensor.op) == f"{name}[ax0, ax1] = {text}"
+    assert [axis.name for axis in te.create_schedule(tensor.op)[tensor].leaf_iter_vars] == [
+        "ax0", "ax1",
+    ]
+
+
+def test_tensors_without_axes_stand_for_their_element() -> None:
+    assert isinstance(z + 1, te.Expr)
+    assert isinstance(te.add(z, 1), te.Expr)
+    assert str(te.multiply(2, n)) == "int32(2) * n"
+
+
+def test_sizes_that_are_alike_broadcast() -> None:
+    X, Y = te.placeholder((n, m), name="X"), te.placeholder((n, 1), name="Y")
+
+    assert str((X - Y).op) == "T_subtract[ax0, ax1] = X[ax0, ax1] - Y[ax0, int32(0)]"
+    assert list(map(str, (Y - X).shape)) == ["n", "m"]
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda: A + te.placeholder((3,)),
+         "T_add: the shapes (8, 4) and (3,) do not broadcast: axis -1 is 4 and 3; extents are "
+         "alike, or one is 1"),
+        (lambda: te.placeholder((n,)) * te.placeholder((2, m)),
+         "T_multiply: the shapes (n,) and (2, m) do not broadcast: axis -1 is n and m; extents are "
+         "alike, or one is 1"),
+    ],
+)
+def test_shapes_that_do_not_broadcast(action: Callable[[], object], message: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        action()
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda: te.compute((4,), lambda i: A[0, i] + b),
+         "b is a tensor of shape (4,), not a number; index it: b[i]"),
+        (lambda: te.compute((4,), lambda i: b + A[0, i]),
+         "b is a tensor of shape (4,), not a number; index it: b[i]"),
+        (lambda: te.compute((4,), lambda i: b + 1),
+         "T_add is a tensor of shape (4,), not a number; index it: T_add[i]"),
+        (lambda: A < 3, "A is a tensor of shape (8, 4), not a number; index it: A[i, j]"),
+        (lambda: A[0] + b, "A has 2 axes, shape (8, 4), and is given 1 index; write A[i, j]"),
+        (lambda: A & 3, "`&` takes integers, not float32"),
+        (lambda: W / 2, "`/` of int32 is ambiguous; write // for the floor, or convert to a float "
+         "first"),
+        (lambda: A + np.ones(4),
+         "expected an expression or a number, got an array of shape (4,); make it an input: "
+         'X = te.placeholder((4,), "float64"), and write X[...]'),
+    ],
+)
+def test_what_is_no_operation_of_tensors(action: Callable[[], object], message: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        action()
+    assert error.value.message == message
+    assert isinstance(error.value, TypeMismatchError) or "axes" in message
+
+
+BINARY = (operator.add, operator.sub, operator.mul, operator.truediv)
+SHAPES = [((8, 4), (4,)), ((4,), (8, 4)), ((3, 1), (1, 5)), ((2, 1, 3), (4, 1)), ((), (2, 3)),
+          ((0, 3), (1, 3)), ((1,), (1,))]
+
+
+@pytest.mark.parametrize("function", BINARY)
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_numbers(agrees: Any, function: Any, shapes: Any) -> None:
+    X, Y = (te.placeholder(shape, name=name) for shape, name in zip(shapes, "XY", strict=True))
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(1, 9, shape).astype("float32") for shape in shapes)
+    Z = function(X, Y)
+
+    agrees(te.create_schedule(Z), [X, Y, Z], {X: x, Y: y, Z: function(x, y)}, rtol=1e-6)
+
+
+def test_a_program_of_them(agrees: Any) -> None:
+    rng = np.random.default_rng(4)
+    a, v = (rng.random(shape).astype("float32") for shape in ((8, 4), (4,)))
+    C: Any = 3 + A * b
+    s = te.create_schedule(C.op)
+    s[C.op.input_tensors[0]].compute_inline()
+    wanted = 3 + a * v
+
+    agrees(s, [A, b, C], {A: a, b: v, C: wanted}, rtol=1e-6)
+    out = np.zeros((8, 4), "float32")
+    tecomp.build(C, [A, b, C])(a, v, out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-6)
+    np.testing.assert_allclose(tecomp.compile([C], [A, b])(a, v), wanted, rtol=1e-6)
+
+
+def test_sizes_that_are_open() -> None:
+    X, Y = te.placeholder((n, 5), name="X"), te.placeholder((n, 1), name="Y")
+    x, y = np.arange(15, dtype="float32").reshape(3, 5), np.ones((3, 1), "float32")
+    Z = (X - Y) * 2
+    out = np.zeros((3, 5), "float32")
+
+    tecomp.build(te.create_schedule(Z), [X, Y, Z])(x, y, out)
+
+    np.testing.assert_array_equal(out, (x - y) * 2)
