@@ -144,10 +144,6 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     def inside(index: te.Expr) -> te.Expr | None:
         return None if isinstance(extent, int) else index < extent
 
-    def is_found(value: te.Expr, wanted: te.Expr) -> te.Expr:
-        same = value == wanted
-        return te.any(same, te.isnan(value)) if value.dtype.is_float else same
-
     rows = A.shape[:-1]
     peaks = te.compute(
         (*rows, blocks),
@@ -158,7 +154,7 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     begin = te.compute(
         rows,
         lambda *i: te.min(
-            te.cast(te.Select(is_found(peaks(*i, c), most(*i)), start(c), last), dtype), axis=c
+            te.cast(te.Select(_is_found(peaks(*i, c), most(*i)), start(c), last), dtype), axis=c
         ),
         name=f"{name}_begin",
     )
@@ -166,10 +162,16 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     def place(*i: te.Expr) -> te.Expr:
         # It is inside in any case; said this way no check is needed when it runs.
         index = te.max(te.min(te.cast(begin(*i), "int64"), last), 0) + k
-        found = is_found(A(*i, index), most(*i))
+        found = _is_found(A(*i, index), most(*i))
         return te.min(te.Select(found, te.cast(index, dtype), end), axis=k, where=inside(index))
 
     return te.compute(rows, place, name=f"{name}_found")
+
+
+def _is_found(value: te.Expr, wanted: te.Expr) -> te.Expr:
+    """Whether a value is the one that is wanted; any NaN is."""
+    same = value == wanted
+    return te.any(same, te.isnan(value)) if value.dtype.is_float else same
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:

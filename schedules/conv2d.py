@@ -23,6 +23,7 @@ from tecomp.schedules.scratchpads import on_cores
 from tecomp.schedules.scratchpads.placement import placement_of
 from tecomp.schedules.structure.contraction import of_images
 from tecomp.schedules.structure.convolutions import Convolution, need_convolution
+from tecomp.schedules.structure.images import Pair, Sliding, pair
 from tecomp.schedules.structure.stages import begin, is_computed, is_own
 from tecomp.schedules.tiling import image_tiles
 from tecomp.schedules.tiling.dots import add_dots, dot_types, sum_in_vectors
@@ -33,7 +34,6 @@ from tecomp.schedules.tiling.tiles import keep_tile, transpose_squares, walk_til
 from tecomp.schedules.tiling.types import wide_type
 
 Layout = Literal["NHWC", "NCHW"]
-Pair = int | tuple[int, int]
 
 
 def define(
@@ -79,53 +79,27 @@ def define(
     first = layout == "NCHW"
     dtype = out_dtype or X.dtype
     wide = wide_type(dtype)
-    n, h, w = (X.shape[i] for i in ((0, 2, 3) if first else (0, 1, 2)))
-    taps_y, taps_x, depth, k = (W.shape[i] for i in ((2, 3, 1, 0) if first else (0, 1, 2, 3)))
-    (step_y, step_x), (pad_y, pad_x), (apart_y, apart_x) = map(_pair, (stride, padding, dilation))
-    rows = (h + 2 * pad_y - apart_y * (taps_y - 1) - 1) // step_y + 1
-    columns = (w + 2 * pad_x - apart_x * (taps_x - 1) - 1) // step_x + 1
-    image = _padded(X, pad_y, pad_x, first) if pad_y or pad_x else X
-    r, s = te.reduce_axis((0, taps_y), name="r"), te.reduce_axis((0, taps_x), name="s")
-    channel = te.reduce_axis((0, depth), name="c")
+    *taps, depth, k = (W.shape[i] for i in ((2, 3, 1, 0) if first else (0, 1, 2, 3)))
+    sliding = Sliding(2 if first else 1, taps, pair(stride), pair(padding), pair(dilation))
+    image = sliding.padded(X, te.const(0, X.dtype))
+    r, s = (te.reduce_axis((0, many), name=axis) for many, axis in zip(taps, "rs", strict=True))
+    channel, channels = te.reduce_axis((0, depth), name="c"), 1 if first else 3
 
     def total_at(*axes: te.Expr) -> te.Expr:
-        b, y, x, out = (axes[i] for i in ((0, 2, 3, 1) if first else (0, 1, 2, 3)))
-        row, column = y * step_y + r * apart_y, x * step_x + s * apart_x
-        source = channel if groups == 1 else out // (k // groups) * depth + channel
-        value = image(b, source, row, column) if first else image(b, row, column, source)
-        weight = W(out, channel, r, s) if first else W(r, s, channel, out)
-        if wide != X.dtype:
-            value, weight = te.cast(value, wide), te.cast(weight, wide)
+        out, at = axes[channels], sliding.element(axes, (r, s))
+        at[channels] = channel if groups == 1 else out // (k // groups) * depth + channel
+        factors = image(*at), W(out, channel, r, s) if first else W(r, s, channel, out)
+        value, weight = factors if wide == X.dtype else (te.cast(x, wide) for x in factors)
         return te.sum(value * weight, axis=[r, s, channel])
 
-    shape = (n, k, rows, columns) if first else (n, rows, columns, k)
+    shape = sliding.shape(X)
+    shape[channels] = k
     wish = {} if pairs else {"pairs": False}
     if bias is None and activation is None and wide == dtype:
-        return te.compute(shape, total_at, name=name, attrs=wish)
-    total = te.compute(shape, total_at, name=f"{name}_sum", attrs=wish)
-    result: te.Tensor = finished(total, dtype, bias, 1 if first else 3, activation, name)
+        return te.compute(tuple(shape), total_at, name=name, attrs=wish)
+    total = te.compute(tuple(shape), total_at, name=f"{name}_sum", attrs=wish)
+    result: te.Tensor = finished(total, dtype, bias, channels, activation, name)
     return result
-
-
-def _pair(value: Pair) -> tuple[int, int]:
-    return value if isinstance(value, tuple) else (value, value)
-
-
-def _padded(X: te.Tensor, pad_y: int, pad_x: int, first: bool) -> te.Tensor:
-    """`X` with zeros around it."""
-    rows, columns = (2, 3) if first else (1, 2)
-    shape = list(X.shape)
-    shape[rows] = shape[rows] + 2 * pad_y
-    shape[columns] = shape[columns] + 2 * pad_x
-
-    def value(*axes: te.Expr) -> te.Expr:
-        y, x = axes[rows] - pad_y, axes[columns] - pad_x
-        place = [*axes]
-        place[rows], place[columns] = y, x
-        inside = te.all(y >= 0, y < X.shape[rows], x >= 0, x < X.shape[columns])
-        return te.if_then_else(inside, X(*place), te.const(0, X.dtype))
-
-    return te.compute(tuple(shape), value, name=f"{X.name}_padded")
 
 
 def describe(output: te.Tensor) -> Convolution:

@@ -6,11 +6,13 @@ results takes as many steps as the window has places, and stays in a register.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules import reduce
+from tecomp.schedules.structure.images import Pair, Sliding, pair
 from tecomp.schedules.structure.sizes import Size, ceil_div, product
 from tecomp.schedules.structure.stages import begin, is_own
 from tecomp.schedules.structure.windows import Windows, need_windows, windows_of
@@ -20,7 +22,6 @@ from tecomp.schedules.tiling.types import wide_type
 
 Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]
-Pair = int | tuple[int, int]
 
 _STEPS = 64
 """Places of a window, times vectors, that are written out one after the other; more are a loop."""
@@ -62,74 +63,56 @@ def define(
     >>> define(X, 2).shape, define(X, 3, "mean", stride=2, padding=1).shape
     ((1, 28, 28, 64), (1, 28, 28, 64))
     """
-    first = 2 if layout == "NCHW" else 1
-    steps, pads, apart = (_pair(x) for x in (stride or window, padding, dilation))
-    sizes = _pair(window)
+    first, sizes, pads = 2 if layout == "NCHW" else 1, pair(window), pair(padding)
+    sliding = Sliding(first, sizes, pair(stride or window), pads, pair(dilation))
     if any(2 * pad > size for pad, size in zip(pads, sizes, strict=True)):
         raise ValueError(
             f"pool.define: padding={pads} is more than half of window={sizes}; take less, or "
             "a larger window"
         )
-    extents = X.shape[first : first + 2]
-    shape = list(X.shape)
-    for k in range(2):
-        reach = apart[k] * (sizes[k] - 1) + 1
-        shape[first + k] = (extents[k] + (2 * pads[k] - reach)) // steps[k] + 1
-    image = _padded(X, first, pads, op) if any(pads) else X
-    places = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]
+    image = sliding.padded(X, _around(X.dtype, op))
+    taps = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]
     wide = wide_type(X.dtype) if op == "mean" else X.dtype
 
     def combined(*i: te.Expr) -> te.Expr:
-        at = [*i]
-        for k in range(2):
-            at[first + k] = i[first + k] * steps[k] + places[k] * apart[k]
-        value = te.cast(image(*at), wide)
-        return te.max(value, axis=places) if op == "max" else te.sum(value, axis=places)
+        value = te.cast(image(*sliding.element(i, taps)), wide)
+        return te.max(value, axis=taps) if op == "max" else te.sum(value, axis=taps)
 
-    def share(*i: te.Expr) -> te.Expr:
+    def result(*i: te.Expr) -> te.Expr:
+        if op == "max":
+            return te.cast(total(*i), X.dtype)
         if count_padding or not any(pads):
-            return te.const(1 / (sizes[0] * sizes[1]), wide)
-        counts = [
-            _count_inside(i[first + k] * steps[k] - pads[k], sizes[k], apart[k], extents[k])
-            for k in range(2)
-        ]
-        return te.const(1, wide) / te.cast(counts[0] * counts[1], wide)
+            share = te.const(1 / (sizes[0] * sizes[1]), wide)
+        else:
+            share = te.const(1, wide) / te.cast(_count_inside(X, sliding, i), wide)
+        return te.cast(total(*i) * share, X.dtype)
 
-    total = te.compute(tuple(shape), combined, name=f"{name}_total")
-    return te.compute(
-        tuple(shape),
-        lambda *i: te.cast(total(*i) * share(*i) if op == "mean" else total(*i), X.dtype),
-        name=name,
+    shape = tuple(sliding.shape(X))
+    total = te.compute(shape, combined, name=f"{name}_total")
+    return te.compute(shape, result, name=name)
+
+
+def _around(dtype: str, op: Operation) -> te.Expr:
+    """What changes no result around an image."""
+    if op == "mean":
+        return te.const(0, dtype)
+    is_float = te.const(0, dtype).dtype.is_float
+    return -te.infinity(dtype) if is_float else te.min_value(dtype)
+
+
+def _count_inside(X: te.Tensor, sliding: Sliding, i: Sequence[te.Expr]) -> te.Expr:
+    """How many elements of a window are inside of its image."""
+    down, across = (
+        _count_from(
+            i[sliding.first + k] * sliding.steps[k] - sliding.pads[k], sliding.sizes[k],
+            sliding.apart[k], X.shape[sliding.first + k],
+        )
+        for k in range(2)
     )
+    return down * across
 
 
-def _pair(value: Pair) -> tuple[int, int]:
-    return value if isinstance(value, tuple) else (value, value)
-
-
-def _padded(X: te.Tensor, first: int, pads: tuple[int, int], op: Operation) -> te.Tensor:
-    """The image with what changes no result around it."""
-    shape = list(X.shape)
-    for k in range(2):
-        shape[first + k] = shape[first + k] + 2 * pads[k]
-    is_float = te.const(0, X.dtype).dtype.is_float
-    least = -te.infinity(X.dtype) if is_float else te.min_value(X.dtype)
-    around = least if op == "max" else te.const(0, X.dtype)
-
-    def value(*i: te.Expr) -> te.Expr:
-        at = [*i]
-        for k in range(2):
-            at[first + k] = i[first + k] - pads[k]
-        inside = te.all(*(
-            condition for k in range(2)
-            for condition in (at[first + k] >= 0, at[first + k] < X.shape[first + k])
-        ))
-        return te.if_then_else(inside, X(*at), around)
-
-    return te.compute(tuple(shape), value, name=f"{X.name}_padded")
-
-
-def _count_inside(start: te.Expr, size: int, apart: int, extent: Size) -> te.Expr:
+def _count_from(start: te.Expr, size: Size, apart: int, extent: Size) -> te.Expr:
     """How many of the places `start + apart * t` with `t < size` are from 0 to below `extent`."""
     before = te.max((apart - 1 - start) // apart, 0)
     return te.min((extent - start + (apart - 1)) // apart, size) - before

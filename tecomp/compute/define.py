@@ -233,16 +233,25 @@ def _axis_names(
             f"{where}: the shape has {axes}, and the index function takes {len(names)} "
             f"({', '.join(names) or 'none'}); give it one parameter for each axis, or *indices"
         )
-    if varargs_names is not None:
-        check_list(varargs_names, str, f"{where}: varargs_names", "give the names of the axes that "
-                   "*indices takes", DefinitionError)
-    free = range(len(names), rank)
-    if varargs_names is not None and len(varargs_names) != len(free):
+    return (*names, *_free_names(range(len(names), rank), varargs_names, where))
+
+
+def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequence[str]:
+    """Names for the axes that `*indices` takes.
+
+    Raises:
+        DefinitionError: those that are given are more or fewer.
+    """
+    if given is None:
+        return [f"i{k}" for k in free]
+    check_list(given, str, f"{where}: varargs_names", "give the names of the axes that "
+               "*indices takes", DefinitionError)
+    if len(given) != len(free):
         raise DefinitionError(
-            f"{where}: varargs_names has {len(varargs_names)} names ({', '.join(varargs_names)}) "
+            f"{where}: varargs_names has {len(given)} names ({', '.join(given)}) "
             f"for {len(free)} axes"
         )
-    return (*names, *(varargs_names or [f"i{k}" for k in free]))
+    return given
 
 
 def _body(result: object, where: str) -> tuple[Expr, ...]:

@@ -16,7 +16,7 @@ from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.expr import Call, Expr
 from tecomp.ir.language.given import check_function
-from tecomp.ir.language.stmt import Buffer, BufferStore, Stmt
+from tecomp.ir.language.stmt import Buffer, BufferStore, Extent, Stmt
 from tecomp.ir.language.text import Name, Pieces
 from tecomp.ir.traversal.rewrite import free_variables, walk
 
@@ -115,12 +115,7 @@ def extern(
             "the schedule: set_scope and transform_layout"
         )
     read = _inputs(inputs, where)
-    shapes = [shape_of(each, where) for each in _shapes(shape)]
-    if any(list(map(str, each)) != list(map(str, shapes[0])) for each in shapes):
-        raise DefinitionError(
-            f"{where}: the shapes are {', '.join(map(str, shapes))}; those of one te.extern are "
-            "the same, make one for each shape"
-        )
+    shapes = _shapes(shape, where)
     types = _types(dtype, read, len(shapes), where)
     axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(shapes[0]))
     results = [name if len(types) == 1 else f"{name}_v{k}" for k in range(len(types))]
@@ -128,13 +123,7 @@ def extern(
         *(Buffer(t.name, t.shape, t.dtype, "") for t in read),
         *(Buffer(n, shapes[0], t, "") for n, t in zip(results, types, strict=True)),
     )
-    check_function(
-        fcompute, 2, f"{where}: fcompute", "give a function of the inputs and the outputs",
-        TypeMismatchError,
-    )
-    operands = [Operand(buffer) for buffer in buffers]
-    statement = fcompute(operands[: len(read)], operands[len(read) :])
-    _check(statement, buffers, len(read), where)
+    statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
     loads = tuple(TensorLoad(t, tuple(_anywhere(t)), location) for t in read)
     body: tuple[Expr, ...] = tuple(Call("extern", loads, kind) for kind in types)
@@ -160,10 +149,20 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
     return given
 
 
-def _shapes(shape: Any) -> Sequence[Any]:
-    if isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple):
-        return shape
-    return [shape]
+def _shapes(shape: Any, where: str) -> list[tuple[Extent, ...]]:
+    """The shape of each result, which are alike.
+
+    Raises:
+        DefinitionError: they differ.
+    """
+    are_several = isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple)
+    shapes = [shape_of(each, where) for each in (shape if are_several else [shape])]
+    if any(list(map(str, each)) != list(map(str, shapes[0])) for each in shapes):
+        raise DefinitionError(
+            f"{where}: the shapes are {', '.join(map(str, shapes))}; those of one te.extern are "
+            "the same, make one for each shape"
+        )
+    return shapes
 
 
 def _types(
@@ -183,6 +182,20 @@ def _types(
             f"{where}: there are {len(many)} types for {count} results; give one for each"
         )
     return tuple(dtype_of(each, where) for each in many)
+
+
+def _statement(
+    fcompute: Callable[..., Stmt], buffers: Sequence[Buffer], n_inputs: int, where: str
+) -> Stmt:
+    """What the function of the user gives for operands that stand for some buffers, checked."""
+    check_function(
+        fcompute, 2, f"{where}: fcompute", "give a function of the inputs and the outputs",
+        TypeMismatchError,
+    )
+    operands = [Operand(buffer) for buffer in buffers]
+    statement = fcompute(operands[:n_inputs], operands[n_inputs:])
+    _check(statement, buffers, n_inputs, where)
+    return statement
 
 
 def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: str) -> None:

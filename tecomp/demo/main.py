@@ -62,41 +62,22 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     """
     for library in ("matplotlib", "scipy"):
         import_module(library)
-
-    def section(title: str) -> None:
-        show(f"\n--- {title} ".ljust(80, "-"))
-
     image, bank = photograph(), filter_bank()
+    _section(show, "input", _input_text(image, bank))
     _, height, width, _ = image.shape
-    section("input")
-    show(_input_text(image, bank))
-
     size = height, width, len(bank.names)
     program = filtered_on(job.target, *size) or filtered(*size)
-    section("schedule")
-    show(str(program.schedule.trace))
-    section("lowered function")
-    show(str(tecomp.lower(program.schedule, program.args, name="filters")))
-    section("shapes")
-    show(_shape_table(program))
+    kernel = _compiled(program, job.target, show)
 
-    section("compile")
-    start = time.perf_counter()
-    kernel = tecomp.build(program.schedule, program.args, target=job.target, name="filters")
-    show(f"schedule to native code: {1e3 * (time.perf_counter() - start):.0f} ms")
-
-    section("run")
     result = kernel.empty(program.args[-1])
-    show(_times(kernel, image, bank, result, job.target))
+    _section(show, "run", _times(kernel, image, bank, result, job.target))
     if job.target.code.kind != "host":
-        section("report")
-        show(str(kernel.report()))
+        _section(show, "report", str(kernel.report()))
     if job.timeline is not None:
         job.timeline.write_text(kernel.report().trace(), encoding="utf-8")
         show(f"timeline written to {job.timeline}; open it with https://ui.perfetto.dev")
 
-    section("check")
-    show("computing the features with SciPy in float64 ...")
+    _section(show, "check", "computing the features with SciPy in float64 ...")
     expected = with_scipy(image.astype(np.float64), bank)
     features = np.asarray(kernel.unpack(program.args[-1], result))
     agree, sentence = _compared(features, expected)
@@ -105,6 +86,24 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     picture(image, features, bank.names, job.output)
     show(f"picture written to {job.output}")
     return agree
+
+
+def _section(show: Callable[[str], None], title: str, text: str) -> None:
+    show(f"\n--- {title} ".ljust(80, "-"))
+    show(text)
+
+
+def _compiled(program: Program, target: Target, show: Callable[[str], None]) -> ScheduledKernel:
+    """Build the program, and show what becomes of it on the way."""
+    s, args = program.schedule, program.args
+    _section(show, "schedule", str(s.trace))
+    _section(show, "lowered function", str(tecomp.lower(s, args, name="filters")))
+    _section(show, "shapes", _shape_table(program))
+    start = time.perf_counter()
+    kernel = tecomp.build(s, args, target=target, name="filters")
+    seconds = time.perf_counter() - start
+    _section(show, "compile", f"schedule to native code: {1e3 * seconds:.0f} ms")
+    return kernel
 
 
 def _times(
