@@ -184,7 +184,8 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
         if is_own(s, values, found.op.output(0)) and describe(values) is not None:
             _side_by_side(s, output, found, values, target)
         else:
-            across_rows(s, output, found, need_reduction(found, "argreduce.schedule").kept, target)
+            columns = need_reduction(found, "argreduce.schedule").columns
+            across_rows(s, output, found, columns, target)
         return s
     peaks, most, begin = _of_blocks(found)
     row = s[output].fuse(*output.op.axis)

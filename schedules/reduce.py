@@ -133,17 +133,17 @@ def schedule(op: te.Tensor | Reduction, target: str | Path | Target) -> te.Sched
 
 def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
     """Schedule a reduction and what is made of it, with loops of their own."""
-    if d.kept == 1 and _are_short(d.total, target):
+    if d.columns == 1 and _are_short(d.total, target):
         _across_short_rows(s, d.output, d.total, target)
-    elif d.kept:
-        across_rows(s, d.output, d.total, d.kept, target)
-    elif (kept := _kept_before(d, target)) is not None:
-        _across_then_along(s, d, kept, target)
+    elif d.columns:
+        across_rows(s, d.output, d.total, d.columns, target)
+    elif (columns := _columns_before(d, target)) is not None:
+        _across_then_along(s, d, columns, target)
     else:
         _along_rows(s, d, target)
 
 
-def _kept_before(d: Reduction, target: Target) -> int | None:
+def _columns_before(d: Reduction, target: Target) -> int | None:
     """How many of the last axes of the result lie before short rows, across which is reduced too.
 
     None where rows are long, or where what is reduced across them is no more than a few rows, or
@@ -156,19 +156,19 @@ def _kept_before(d: Reduction, target: Target) -> int | None:
         return None
     main = accesses(d.total).reads
     dims = max((read.axes for read in main if read.axes), key=len)[: -d.adjacent]
-    kept = 0
+    columns = 0
     for own, axis in zip(reversed(d.total.op.axis), reversed(dims), strict=False):
-        kept += own is axis and kept >= 0
+        columns += own is axis and columns >= 0
         if own is not axis:
             break
     place = product(axis.extent for axis in d.total.op.axis)
     if not isinstance(place, int) or place * row > elements_at_hand(d.total, target):
         return None
     rows = product(axis.extent for axis in outer)
-    return kept if not isinstance(rows, int) or rows >= _ROWS_AT_ONCE else None
+    return columns if not isinstance(rows, int) or rows >= _ROWS_AT_ONCE else None
 
 
-def _across_then_along(s: te.Schedule, d: Reduction, kept: int, target: Target) -> None:
+def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Target) -> None:
     """Short rows of a result are combined element by element, and the elements of each at last.
 
     The sums of all elements stay in the first cache, where they are a row for each outer loop.
@@ -179,12 +179,12 @@ def _across_then_along(s: te.Schedule, d: Reduction, kept: int, target: Target) 
     last = s[total].fuse(*along) if len(along) > 1 else along[0]
     partial = one(s.rfactor(total, last, factor_axis=len(total.shape)))
     stage, axes = s[partial], list(partial.op.axis)
-    run = stage.fuse(*axes[len(axes) - 1 - kept :])
+    run = stage.fuse(*axes[len(axes) - 1 - columns :])
     lanes = lanes_of(partial, run, target)
     most = balanced(run.extent, max(ceil_div(_number(run), core_of(target).count), lanes), lanes)
     block, column = stage.split(run, factor=most)
     vectors, lane = stage.split(column, factor=lanes)
-    outer = axes[: len(axes) - 1 - kept]
+    outer = axes[: len(axes) - 1 - columns]
     stage.reorder(*outer, block, *stage.op.reduce_axis, vectors, lane)
     stage.parallel(stage.fuse(*outer, block))
     stage.vectorize(lane)

@@ -1,9 +1,9 @@
-"""How a box of elements is copied: what is moved at once, and in which blocks.
+"""How a box of elements is copied: what one step moves, and in which blocks.
 
 Source and result want to be walked in different orders. A block takes as many steps along every
 dimension as lie side by side within some bytes of either memory, so that both are touched in whole
-cache lines, and in stretches of them. What is moved at once are rows, where neighbours stay
-neighbours; squares, which are transposed in registers; or else elements.
+cache lines, and in stretches of them. A step moves rows, where neighbours stay
+neighbours; square tiles, which are transposed in registers; or else elements.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tecomp.scheduling.schedule import Stage
 LINE_BYTES = 64
 ROW_BLOCK_BYTES = 1024
 """Of either memory in a block where rows are moved: enough for its pages to be opened once."""
-SQUARE_BLOCK_BYTES = 512
-"""Of a row of either memory in a block of squares: the block stays in the cache."""
+TILE_BLOCK_BYTES = 512
+"""Of a row of either memory in a block of tiles: the block stays in the cache."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
 _MOST_STEP = 4
 """Elements between neighbours of a vector that is gathered."""
@@ -51,7 +51,7 @@ class Moves:
         widths: bytes of an element of the source, and of the result.
         granules: elements of each dimension that are moved at once.
         order: of the loops, outermost first.
-        at_once: dimensions whose granules are written out and a vector, in this order.
+        innermost: dimensions whose granules are written out and a vector, in this order.
         block_bytes: what a block has of either memory, along each dimension.
         line_bytes: what is inside of that touched before anything else; 1 for nothing.
     """
@@ -60,21 +60,21 @@ class Moves:
     widths: tuple[int, int]
     granules: tuple[int, ...]
     order: tuple[int, ...]
-    at_once: tuple[int, ...]
+    innermost: tuple[int, ...]
     block_bytes: int
     line_bytes: int = LINE_BYTES
 
     @property
-    def is_square(self) -> bool:
-        """Whether squares are transposed."""
-        return len(self.at_once) == 2
+    def is_transposed(self) -> bool:
+        """Whether tiles are transposed."""
+        return len(self.innermost) == 2
 
     @property
     def is_in_rows(self) -> bool:
         """Whether neighbours of the source are neighbours of the result."""
-        if self.is_square or self.widths[0] != self.widths[1]:
+        if self.is_transposed or self.widths[0] != self.widths[1]:
             return False
-        return any(abs(self.dims[k].source) == 1 for k in self.at_once)
+        return any(abs(self.dims[k].source) == 1 for k in self.innermost)
 
     def stretch(self, size: int) -> list[int]:
         """Along each dimension the granules that stay within `size` bytes of either memory."""
@@ -104,7 +104,7 @@ def moves_of(
         dims: its dimensions.
         widths: bytes of an element of the source, and of the result.
         vector_bytes: of a register.
-        by_source: whether squares are read line by line of the source, as the result is in a cache.
+        by_source: whether tiles are read line by line of the source, as the result is in a cache.
 
     >>> moves_of([Dim(64, 1, 100), Dim(100, 64, 1)], (4, 4), 32).granules
     (8, 8)
@@ -122,19 +122,19 @@ def moves_of(
             granules |= {row: side, column: side}
             # Lines of the result are filled one by one; if it is in a cache, so are others read.
             last = (row, column) if by_source else (column, row)
-            return _moves(dims, widths, granules, last, (column, row), SQUARE_BLOCK_BYTES)
+            return _moves(dims, widths, granules, last, (column, row), TILE_BLOCK_BYTES)
     if row is not None and abs(dims[row].source) <= _MOST_STEP:
         granules[row] = _power_below(min(lanes, dims[row].count))
-    at_once = () if row is None else (row,)
-    return _moves(dims, widths, granules, (), at_once, SQUARE_BLOCK_BYTES)
+    innermost = () if row is None else (row,)
+    return _moves(dims, widths, granules, (), innermost, TILE_BLOCK_BYTES)
 
 
 def _moves(
     dims: Sequence[Dim], widths: tuple[int, int], granules: dict[int, int], last: tuple[int, ...],
-    at_once: tuple[int, ...], block_bytes: int,
+    innermost: tuple[int, ...], block_bytes: int,
 ) -> Moves:
     sizes = tuple(granules[k] for k in range(len(dims)))
-    return Moves(tuple(dims), widths, sizes, by_result(dims, *last), at_once, block_bytes)
+    return Moves(tuple(dims), widths, sizes, by_result(dims, *last), innermost, block_bytes)
 
 
 def by_result(dims: Sequence[Dim], *last: int) -> tuple[int, ...]:
@@ -167,7 +167,7 @@ def _levels(moves: Moves) -> list[_TileLoop]:
     block = [ceil_div(n, unit) * unit for n, unit in zip(whole, line, strict=True)]
     if moves.is_in_rows:
         # A row is walked as a whole.
-        (row,) = moves.at_once
+        (row,) = moves.innermost
         block[row] = line[row] = steps[row]
     found: list[_TileLoop] = []
     for sizes in (block, line):
@@ -219,16 +219,16 @@ def schedule_moves(
         else:
             loop = left.pop(level.dim)
         around.append(loop)
-    at_once = [inner[k] for k in moves.at_once if k in inner]
+    innermost = [inner[k] for k in moves.innermost if k in inner]
     # Loops of one iteration stand first, and are none.
-    stage.reorder(*left.values(), *around, *at_once)
+    stage.reorder(*left.values(), *around, *innermost)
     shared = _shared(levels, moves, cores)
     if shared < len(around) and _is_short_row(levels, moves):
-        at_once = [around.pop(), *at_once]
+        innermost = [around.pop(), *innermost]
     if shared:
         stage.parallel(stage.fuse(*around[:shared]))
-    for loop in at_once:
-        (stage.vectorize if loop is at_once[-1] else stage.unroll)(loop)
+    for loop in innermost:
+        (stage.vectorize if loop is innermost[-1] else stage.unroll)(loop)
     return len(left) + len(around) - max(shared - 1, 0)
 
 
@@ -248,7 +248,7 @@ def _is_short_row(levels: Sequence[_TileLoop], moves: Moves) -> bool:
     """Whether the innermost loop is along a row, and few statements."""
     if not levels or not moves.is_in_rows:
         return False
-    return levels[-1].dim in moves.at_once and levels[-1].size <= _UNROLLED
+    return levels[-1].dim in moves.innermost and levels[-1].size <= _UNROLLED
 
 
 def _shared(levels: Sequence[_TileLoop], moves: Moves, cores: int) -> int:

@@ -162,19 +162,19 @@ def _work(x: te.Tensor) -> int:
 def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
     """Of stages to inline those that make no formula too long."""
     size: dict[te.Tensor, int] = {}
-    kept = set(inlined)
+    left = set(inlined)
     for x in p.stages:
         found = accesses(x)
-        parts = {read.tensor: 0 for read in found.reads if read.tensor in kept}
+        parts = {read.tensor: 0 for read in found.reads if read.tensor in left}
         for read in found.reads:
             if read.tensor in parts:
                 parts[read.tensor] += read.times * (size[read.tensor] + 1)
         while parts and found.work + sum(parts.values()) > _LONGEST:
             longest = max(parts, key=lambda y: parts[y])
-            kept.discard(longest)
+            left.discard(longest)
             del parts[longest]
         size[x] = found.work + sum(parts.values())
-    return kept
+    return left
 
 
 def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:

@@ -275,10 +275,10 @@ class _Room:
     def sizes(self, block: Sequence[int], depth: Sizes) -> dict[te.Tensor, int]:
         """Bytes of everything that is there for a block."""
         boxes, lane = self.w.boxes(block, depth), self.w.output.op.axis[-1]
-        kept = [*self.copied, *([self.w.total] if self.w.total else [])]
+        near = [*self.copied, *([self.w.total] if self.w.total else [])]
         found = {
             x: bytes_of(x, tuple(boxes[x][dim] for dim in order_of(boxes[x], lane)), self.where)
-            for x in kept
+            for x in near
         }
         for x in self.w.output.op.outputs:
             found[x] = bytes_of(x, boxes[self.w.output], self.where)

@@ -19,7 +19,7 @@ class Reduction:
         between: the stages on the way from one to the other.
         runs: the axes of the reduction in the order of memory.
         adjacent: how many of them lie in memory one after the other, counted from the last.
-        kept: how many of the last axes of the result lie in memory one after the other; 0 where
+        columns: how many of the last axes of the result lie in memory one after the other; 0 where
             the last axis is reduced.
     """
 
@@ -28,7 +28,7 @@ class Reduction:
     between: tuple[te.Tensor, ...]
     runs: tuple[te.IterVar, ...]
     adjacent: int
-    kept: int
+    columns: int
 
 
 def reduction_of(
@@ -42,7 +42,7 @@ def reduction_of(
 
     >>> A, k = te.placeholder((4, 8, 6), name="A"), te.reduce_axis((0, 8), name="k")
     >>> total = te.compute((4, 6), lambda i, j: te.max(A[i, k, j] * 2, axis=k), name="total")
-    >>> reduction_of(total).kept
+    >>> reduction_of(total).columns
     1
     """
     steps = chain or steps_to_reduction(output)
@@ -60,10 +60,10 @@ def reduction_of(
     adjacent = _trailing(main.axes, lambda axis, _: any(axis is run for run in runs))
     if adjacent:
         return Reduction(total, output, between, runs, adjacent, 0)
-    kept = _trailing(
+    columns = _trailing(
         main.axes, lambda axis, back: back <= len(found.axis) and axis is found.axis[-back]
     )
-    return Reduction(total, output, between, runs, 0, kept) if kept else None
+    return Reduction(total, output, between, runs, 0, columns) if columns else None
 
 
 def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:

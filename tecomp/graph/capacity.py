@@ -17,7 +17,7 @@ from tecomp.machine.memory import Memory
 def check_fits(
     name: str,
     memory: Memory,
-    passed: Sequence[Tensor],
+    arguments: Sequence[Tensor],
     what: str,
     lifetimes: Mapping[Tensor, tuple[int, int]],
     plan: Plan,
@@ -29,7 +29,7 @@ def check_fits(
     Args:
         name: of the program.
         memory: where all of them are.
-        passed: what is there all the time.
+        arguments: what is there all the time.
         what: what that is, such as inputs and outputs.
         lifetimes: of each value between kernels the first and the last kernel that needs it.
         plan: where these are.
@@ -40,7 +40,7 @@ def check_fits(
         CapacityError: names what is needed where most is, and the least that has to go.
     """
     capacity = memory.usable_bytes
-    outside = sum(bytes_of(x, stored) for x in passed)
+    outside = sum(bytes_of(x, stored) for x in arguments)
     if capacity is None or outside + plan.bytes <= capacity:
         return
     message = (

@@ -84,14 +84,14 @@ class Kernels:
         target: the machine.
         begin: called with each module as soon as there is one.
         stored: the layouts of values that are not in the order of NumPy.
-        passed: what the caller passes, which is in the memory of the host.
+        arguments: what the caller passes, which is in the memory of the host.
         wished: hints about the division of groups, by their results.
     """
 
     target: Target
     begin: Callable[[ModuleText], None]
     stored: Mapping[Tensor, Layout]
-    passed: Container[Tensor]
+    arguments: Container[Tensor]
     wished: Mapping[Operation, Sequence[Divided]] = field(default_factory=dict)
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
@@ -148,11 +148,11 @@ class Kernels:
         own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
         moved = rebuilt(group.operations, own)
         results = [moved.get(x, x) for x in group.result.outputs]
-        passed = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
+        pairs = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
         # A machine that is run here keeps values in the types of the host, in layouts of its own
         # where nothing is said.
         maps = {
-            new: self._place(x) for x, new in passed
+            new: self._place(x) for x, new in pairs
             if x in self.stored or self.target.core is None
         }
         division = {} if cut is None else {results[0]: cut}
@@ -172,7 +172,7 @@ class Kernels:
 
     def _is_outside(self, x: Tensor) -> bool:
         """Whether a value is in the memory of a host that the machine has beside its own."""
-        return self.target.core is None and x in self.passed
+        return self.target.core is None and x in self.arguments
 
     def _place(self, x: Tensor) -> Layout | IndexMap:
         """Where a value is: what the caller passes in the memory that its layout names."""

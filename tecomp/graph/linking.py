@@ -44,13 +44,13 @@ def native_of(
         codes: where the machine code of the kernels is made.
         stored: the layouts of values that are not in the order of NumPy.
     """
-    passed = (*graph.inputs, *graph.outputs)
-    where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(passed)}
+    arguments = (*graph.inputs, *graph.outputs)
+    where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(arguments)}
     where |= {value.tensor: Held(value.offset) for value in plan.values}
-    steps = _Steps(frozenset(graph.constants), known, where, len(passed), stored)
+    steps = _Steps(frozenset(graph.constants), known, where, len(arguments), stored)
     for group, kernel in kernels:
         steps.add(group, kernel)
-    params = [_buffer(tensor) for tensor in passed]
+    params = [_buffer(tensor) for tensor in arguments]
     data = Buffer("constants", (max(steps.room.end, 1),), DType("uint8"))
     results = params[len(graph.inputs) :]
     run = sequence_of(name, steps.each, [*params, data], results, plan.bytes, codes)

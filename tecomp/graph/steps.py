@@ -36,7 +36,7 @@ _PASSED = "inputs, outputs and constants"
 def details_of(asked: Asked) -> Details:
     """What a program is made of, without its machine code."""
     outline = _outline(asked)
-    kernels = Kernels(asked.target, lambda _: None, outline.stored, outline.passed,
+    kernels = Kernels(asked.target, lambda _: None, outline.stored, outline.arguments,
                       outline.wished)
     found = [kernels.of(group, outline.known, outline.over(group)) for group in outline.groups]
     return _details(outline, found, _plan(asked, outline, _written_over(outline, found)))
@@ -84,7 +84,7 @@ class _Outline:
     of_hints: Mapping[DivisionHint, Operation]
 
     @property
-    def passed(self) -> frozenset[Tensor]:
+    def arguments(self) -> frozenset[Tensor]:
         """What the caller passes."""
         return frozenset((*self.graph.inputs, *self.graph.outputs, *self.graph.constants))
 
@@ -162,7 +162,7 @@ def compiled(asked: Asked) -> tuple[Native, Details]:
     outline = _outline(asked)
     found: list[GroupKernel] = []
     with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
-        kernels = Kernels(asked.target, made.add, outline.stored, outline.passed,
+        kernels = Kernels(asked.target, made.add, outline.stored, outline.arguments,
                           outline.wished)
         for group in outline.groups:
             found.append(kernels.of(group, outline.known, outline.over(group)))

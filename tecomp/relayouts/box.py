@@ -87,9 +87,9 @@ def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     moves = _moves(box)
     if not box.memories.is_streamed:
         return _walked(box, moves, threads)
-    if moves.is_square:
+    if moves.is_transposed:
         return _staged(box, moves, threads)
-    if not moves.is_in_rows or moves.granules[moves.at_once[0]] < box.memories.lanes:
+    if not moves.is_in_rows or moves.granules[moves.innermost[0]] < box.memories.lanes:
         # Parts of lines that are stored past the caches wait for the rest of them in memory.
         return _walked(replace(box, memories=box.memories.through_caches()), moves, threads)
     return _walked(box, replace(moves, line_bytes=1), threads)
@@ -258,7 +258,7 @@ def _walked(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
         def element(values: Mapping[IterVar, Expr]) -> Stmt:
             return _element(box, *walk.offsets(source, result, values))
 
-        requests = _requests(box, moves, source) if is_tile and moves.is_square else ()
+        requests = _requests(box, moves, source) if is_tile and moves.is_transposed else ()
         moved = walk.loops.nest(walk.at_once, {}, element)
         return seq(*requests, _written_out(moved, MOST_VECTORS * box.memories.vector_bytes))
 
@@ -291,11 +291,11 @@ def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
 
 
 def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
-    """Asks for the lines of the square below: no cache fetches ahead from one row to another.
+    """Asks for the lines of the tile below: no cache fetches ahead from one row to another.
 
     Where rows share their places in the first cache, these would drive out each other.
     """
-    row = moves.at_once[-1]
+    row = moves.innermost[-1]
     step, side, memory = box.dims[row].source, moves.granules[row], box.memories.source
     if not isinstance(memory, Buffer) or step < 0 or step * memory.dtype.bytes % _ALIAS_BYTES == 0:
         return
@@ -313,7 +313,7 @@ def _staged(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
     Lines of the result that are filled by one square after the other would leave half full.
     """
     memories = box.memories
-    column, row = moves.at_once
+    column, row = moves.innermost
     along, across = box.dims[row], box.dims[column]
     rows = min(along.count, _TILE_ROW_BYTES // memories.width)
     columns = min(
@@ -323,7 +323,7 @@ def _staged(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
     tile = Buffer("tile", (rows * columns,), memories.result.dtype, "local")
     granules = {row: rows, column: columns}
     sizes = tuple(granules.get(k, 1) for k in range(len(box.dims)))
-    tiles = Moves(box.dims, memories.widths, sizes, by_result(box.dims), moves.at_once, 1, 1)
+    tiles = Moves(box.dims, memories.widths, sizes, by_result(box.dims), moves.innermost, 1, 1)
 
     def at_once(source: Expr, result: Expr) -> Stmt:
         transposed = (Dim(rows, along.source, 1), Dim(columns, across.source, rows))

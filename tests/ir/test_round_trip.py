@@ -160,8 +160,8 @@ class Maker:
             ranges = tuple(Range(Const(0), Const(EXTENT)) for _ in region.shape)
             aligns = ((0, 4, self.random.randrange(3)),) if self.chance(30) else ()
             ahead = self.index(1) if self.chance(20) else None
-            kept = self.index(1) if self.chance(20) else None
-            return BufferRealize(region, ranges, self.inside(region, depth), aligns, ahead, kept)
+            carried = self.index(1) if self.chance(20) else None
+            return BufferRealize(region, ranges, self.inside(region, depth), aligns, ahead, carried)
         if kind == 7 and (owners := [b for b in self.buffers if len(b.shape) == 2]):
             owner = self.random.choice(owners)
             view = Buffer(self.name(), (EXTENT,), owner.dtype, data=owner.data)

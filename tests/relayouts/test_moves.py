@@ -13,7 +13,7 @@ SQUARES = (Dim(100, 1, 256), Dim(256, 100, 1))
 
 
 @pytest.mark.parametrize(
-    ("dims", "granules", "at_once"),
+    ("dims", "granules", "innermost"),
     [
         (ROWS, (1, 32), (1,)),
         ((Dim(9, 1, 1),), (8,), (0,)),
@@ -29,11 +29,11 @@ SQUARES = (Dim(100, 1, 256), Dim(256, 100, 1))
     ],
 )
 def test_what_is_moved_at_once(
-    dims: tuple[Dim, ...], granules: tuple[int, ...], at_once: tuple[int, ...]
+    dims: tuple[Dim, ...], granules: tuple[int, ...], innermost: tuple[int, ...]
 ) -> None:
     moves = moves_of(dims, (4, 4), 32)
 
-    assert (moves.granules, moves.at_once) == (granules, at_once)
+    assert (moves.granules, moves.innermost) == (granules, innermost)
 
 
 def loops_of(moves: Moves, cores: int = 1) -> tuple[str, int]:
@@ -58,7 +58,7 @@ def test_rows_are_walked_as_a_whole_in_blocks_of_long_stretches() -> None:
     assert around == 1
 
 
-def test_squares_are_walked_by_lines_of_the_result_inside_of_blocks() -> None:
+def test_tiles_are_walked_by_lines_of_the_result_inside_of_blocks() -> None:
     loops, around = loops_of(moves_of(SQUARES, (4, 4), 32))
 
     assert loops.splitlines()[-2:] == [

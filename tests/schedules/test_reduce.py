@@ -192,7 +192,7 @@ def test_the_roles_of_a_reduction_are_those_of_what_it_reads() -> None:
 
     def found(shape: tuple[int, ...], value: Any) -> tuple[list[str], int, int]:
         d = reduce.describe(te.compute(shape, value, name="C"))
-        return [run.name for run in d.runs], d.adjacent, d.kept
+        return [run.name for run in d.runs], d.adjacent, d.columns
 
     assert found((7,), lambda x: te.sum(A[x, j, k] * b[k], axis=[k, j])) == (["j", "k"], 2, 0)
     assert found((8,), lambda x: te.max(te.exp(A[i, x, k]), axis=[k, i])) == (["i", "k"], 1, 0)

@@ -204,8 +204,8 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
             extent = yield expression(facts, part.extent)
             ranges.append(Range(start, extent))
         ahead = None if stmt.ahead is None else (yield expression(facts, stmt.ahead))
-        kept = None if stmt.kept is None else (yield expression(facts, stmt.kept))
-        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead, kept)
+        carried = None if stmt.carried is None else (yield expression(facts, stmt.carried))
+        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead, carried)
     return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
 
 

@@ -241,7 +241,7 @@ def _within(
     body = _compile(scope, node.body)
     scope.forget_view(node.buffer)
 
-    keeps = isinstance(node, BufferRealize) and node.kept is not None
+    keeps = isinstance(node, BufferRealize) and node.carried is not None
 
     def run(env: Environment) -> None:
         last = env[view]

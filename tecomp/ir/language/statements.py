@@ -135,7 +135,7 @@ class BufferRealize(Stmt):
     Exists before flattening only; `storage` turns it into an `Allocate`. `aligns` are the
     (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor. `ahead`
     is the variable of a loop around whose next iteration's part is to be computed before this one's
-    is used, in a second copy. `kept` is the variable of one whose last iteration's part is still
+    is used, in a second copy. `carried` is the variable of one whose last iteration's part is still
     there, as far as it is among this one's.
     """
 
@@ -144,7 +144,7 @@ class BufferRealize(Stmt):
     body: Stmt
     aligns: tuple[tuple[int, int, int], ...] = ()
     ahead: Expr | None = None
-    kept: Expr | None = None
+    carried: Expr | None = None
 
     def bound(self) -> tuple[Var, ...]:
         """The variables that this node binds."""
@@ -154,8 +154,8 @@ class BufferRealize(Stmt):
         """`with BufferRealize(Buffer(...), bounds=((min, extent), ...)) as A:`."""
         aligns = f", aligns={self.aligns}" if self.aligns else ""
         ahead = () if self.ahead is None else (", ahead=", Operand(self.ahead))
-        kept = () if self.kept is None else (", kept=", Operand(self.kept))
-        arguments = (", bounds=", *tuple_of(self.bounds), aligns, *ahead, *kept)
+        carried = () if self.carried is None else (", carried=", Operand(self.carried))
+        arguments = (", bounds=", *tuple_of(self.bounds), aligns, *ahead, *carried)
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
 

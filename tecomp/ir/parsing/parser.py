@@ -317,7 +317,7 @@ class _Body:
 
     def scope(self, node: ast.With, call: ast.Call, name: str) -> Stmt:
         word = call.func.id if isinstance(call.func, ast.Name) else ""
-        of_region = ("bounds", "aligns", "ahead", "kept")
+        of_region = ("bounds", "aligns", "ahead", "carried")
         known = {"Let": ("dtype",), "BufferRealize": of_region}.get(word, ())
         more = self.source.arguments(call, 1, None, known)
         if word == "Let":
@@ -332,11 +332,11 @@ class _Body:
         if word == "BufferRealize":
             bounds = tuple(map(self.range, entries(self.source, more.get("bounds"))))
             aligns = tuple(map(self.align, entries(self.source, more.get("aligns"))))
-            ahead, kept = (
+            ahead, carried = (
                 parse_expr(self.source, more[loop]) if loop in more else None
-                for loop in ("ahead", "kept")
+                for loop in ("ahead", "carried")
             )
-            return BufferRealize(buffer, bounds, body, aligns, ahead, kept)
+            return BufferRealize(buffer, bounds, body, aligns, ahead, carried)
         return Allocate(buffer, body) if word == "Allocate" else DeclBuffer(buffer, body)
 
     def inside(self, node: ast.With, name: str, meaning: Var | Buffer) -> Stmt:

@@ -207,7 +207,7 @@ class _Checker:
         for bound in node.bounds:
             self.scalar(node, bound.min, "int64")
             self.scalar(node, bound.extent, "int64")
-        for loop in (node.ahead, node.kept):
+        for loop in (node.ahead, node.carried):
             if loop is not None:
                 self.scalar(node, loop, "int64")
 

@@ -80,8 +80,8 @@ class Attached:
             return []
         window = Window(self.program, work.loop_variables(values), scope)
         rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
-        kept, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
-        _, regions = self._instances(work, position, values, scope, kept)
+        needed, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
+        _, regions = self._instances(work, position, values, scope, needed)
         new = self._instances(work, position, values, scope, made)[1] if rolling else regions
         found: list[Producer] = []
         for definition in here:
@@ -90,7 +90,7 @@ class Attached:
                 continue
             if definition.stage.is_rolling:
                 region = window.needed(definition, region)
-            loop = window.kept(definition, region)
+            loop = window.carried(definition, region)
             shape = self.program.shape(definition)
             bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
             bounds = window.bounds(definition, region, bounds)

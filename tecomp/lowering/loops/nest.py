@@ -67,7 +67,7 @@ from tecomp.lowering.stages.whole_tiles import (
     with_padding,
 )
 from tecomp.lowering.storage.doubled import check_doubled, loop_ahead
-from tecomp.lowering.storage.rolling import check_kept, check_rolling
+from tecomp.lowering.storage.rolling import check_carried, check_rolling
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
 from tecomp.lowering.vectors.unroll import unrolled_within
 from tecomp.poly.loops.hulls import box_around
@@ -96,7 +96,7 @@ def build_nest(program: Program, name: str) -> PrimFunc:
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     body = _Nests(program, checker, *opened(program)).roots(scope)
     check_written(program, body)
-    check_kept(program, body)
+    check_carried(program, body)
     body = substitute(body, dict(program.products.values))
     scalars = {param for param in program.params if isinstance(param, Var)}
     sizes = tuple(size for size in program.sizes.values() if size not in scalars)

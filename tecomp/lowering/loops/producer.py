@@ -21,19 +21,19 @@ class Producer:
         definition: the stage.
         region: the elements to compute.
         bounds: the box of elements that there is memory for.
-        kept: the variable of the loop whose iterations keep elements for later ones, if any.
+        carried: the variable of the loop whose iterations keep elements for later ones, if any.
     """
 
     definition: Definition
     region: Region
     bounds: Bounds
-    kept: Var | None
+    carried: Var | None
 
     def realized(self, body: Stmt, ahead: Var | None) -> Stmt:
         """`body` with memory for the elements; the caller's if it is an argument."""
         if self.definition.is_argument:
             return body
-        return realized(self.definition, self.bounds, body, ahead, self.kept)
+        return realized(self.definition, self.bounds, body, ahead, self.carried)
 
 
 def memory_of(producers: Sequence[Producer]) -> dict[Operation, Bounds]:
@@ -46,10 +46,10 @@ def realized(
     bounds: Bounds,
     body: Stmt,
     ahead: Var | None = None,
-    kept: Var | None = None,
+    carried: Var | None = None,
 ) -> Stmt:
     """`body` with memory for `bounds` of each output of a stage."""
     ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
     for buffer in reversed(definition.buffers):
-        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead, kept)
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead, carried)
     return body

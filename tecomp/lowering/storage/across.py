@@ -21,7 +21,7 @@ from tecomp.ir.language.stmt import (
 from tecomp.ir.traversal.rewrite import bottom_up, walk
 from tecomp.lowering.storage.scopes import Rule, rewrite_statements, size_ranges
 
-Mark: TypeAlias = Literal["ahead", "kept"]
+Mark: TypeAlias = Literal["ahead", "carried"]
 """The field of a `BufferRealize` that has the variable of the loop."""
 
 _Guarded: TypeAlias = "tuple[Stmt, list[Expr]]"

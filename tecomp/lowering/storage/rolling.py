@@ -118,7 +118,7 @@ class Window:
         there = of_earlier_iterations(window.points, loop, self.scope)
         return Region(window.points.subtract(there).coalesce(), window.unclipped)
 
-    def kept(self, definition: Definition, window: Region) -> Var | None:
+    def carried(self, definition: Definition, window: Region) -> Var | None:
         """The loop whose iterations keep some of a `window` for later ones."""
         loop = self._loop(definition)
         if loop is None or not definition.stage.is_rolling:
@@ -128,7 +128,7 @@ class Window:
 
     def bounds(self, definition: Definition, window: Region, bounds: Bounds) -> Bounds:
         """`bounds` of a `window`, or narrower ones where those cannot turn with the loop."""
-        loop = self.kept(definition, window)
+        loop = self.carried(definition, window)
         if loop is None:
             return bounds
         shape = self.program.shape(definition)
@@ -157,20 +157,20 @@ class Window:
         return self.loops.get(attach.axis) if isinstance(attach, At) else None
 
 
-def check_kept(program: Program, body: Stmt) -> None:
+def check_carried(program: Program, body: Stmt) -> None:
     """Every rolling buffer keeps something.
 
     Raises:
         LowerError: one does not.
     """
-    kept = {n.buffer.data for n in walk(body)
-            if isinstance(n, BufferRealize) and n.kept is not None}  # fmt: skip
+    carried = {n.buffer.data for n in walk(body)
+            if isinstance(n, BufferRealize) and n.carried is not None}  # fmt: skip
     for stage in program.state:
         if not stage.is_rolling or not isinstance(stage.attach, At):
             continue
         axis = stage.attach.axis
         is_loop = not isinstance(axis.extent, int) or axis.extent > 1
-        if is_loop and program.definitions[stage.key].buffers[0].data not in kept:
+        if is_loop and program.definitions[stage.key].buffers[0].data not in carried:
             raise LowerError(
                 f"s[{stage.name}].rolling_buffer: no two iterations of {axis.name} need one "
                 f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
@@ -179,11 +179,11 @@ def check_kept(program: Program, body: Stmt) -> None:
 
 
 def roll_buffers(func: PrimFunc) -> PrimFunc:
-    """Give every region that is `kept` from one iteration of a loop to the next memory around it.
+    """Give every region that is `carried` to the next iteration of a loop memory around it.
 
         for i in range(n):                                 with Allocate(... (2,)) as P:
             with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
-                               kept=i) as P:           ->          if i < 1: P[i % 2] = f(i)
+                               carried=i) as P:        ->          if i < 1: P[i % 2] = f(i)
                 if i < 1: P[i] = f(i)                              P[(i + 1) % 2] = f(i + 1)
                 P[i + 1] = f(i + 1)                                C[i] = P[i % 2] + P[(i + 1) % 2]
                 C[i] = P[i] + P[i + 1]
@@ -191,7 +191,7 @@ def roll_buffers(func: PrimFunc) -> PrimFunc:
     Args:
         func: any function; one without such regions stays as it is.
     """
-    return across_iterations(func, "kept", _rolled)
+    return across_iterations(func, "carried", _rolled)
 
 
 def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
@@ -200,7 +200,7 @@ def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
     inside = {**ranges, node.loop_var: (node.min, node.min + node.extent - 1)}
     buffers: list[Buffer] = []
     loop = node
-    while found := next(regions_of(loop, "kept"), None):
+    while found := next(regions_of(loop, "carried"), None):
         realize, _ = found
         bounds = tuple(
             _around(part, extent, loop.loop_var, inside)

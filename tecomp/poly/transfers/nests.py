@@ -271,29 +271,29 @@ def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
 
 def merged(found: Sequence[Nest]) -> tuple[Nest, ...]:
     """Nests of which one goes on where another ends are one; in order of the first address."""
-    kept = sorted(found, key=_order)
-    rank = max((len(nest.ranges) for nest in kept), default=0)
-    before = len(kept) + 1
-    while len(kept) < before:
-        before = len(kept)
+    left = sorted(found, key=_order)
+    rank = max((len(nest.ranges) for nest in left), default=0)
+    before = len(left) + 1
+    while len(left) < before:
+        before = len(left)
         for k in range(rank):
-            kept = _merged_along(kept, k)
-    return tuple(kept)
+            left = _merged_along(left, k)
+    return tuple(left)
 
 
 def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
     """Nests, in order, that differ in how often loop k runs and where they start."""
     starts = {_start(nest, k): nest for nest in nests if len(nest.ranges) > k}
     gone: set[Nest] = set()
-    kept = []
+    left = []
     for nest in nests:
         if nest in gone:
             continue
         while _moves(nest, k) and (after := starts.get(_start(_after(nest, k), k))):
             gone.add(after)
             nest = replace(nest, ranges=_with(nest.ranges, k, nest.ranges[k] + after.ranges[k]))
-        kept.append(nest)
-    return kept
+        left.append(nest)
+    return left
 
 
 def _moves(nest: Nest, k: int) -> bool:

@@ -33,7 +33,7 @@ Change = Callable[[Schedule], object]
 
 NEST = """\
 for i in range(13):
-    with BufferRealize(Buffer("float32", (17, 14)), bounds=((i, 3), (0, 10)), kept=i) as P:
+    with BufferRealize(Buffer("float32", (17, 14)), bounds=((i, 3), (0, 10)), carried=i) as P:
         if i >= 1:
             for j in range(10):
                 P[i + 2, j] = A[i + 2, j] * float32(2.0)
