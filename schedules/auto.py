@@ -28,12 +28,15 @@ from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placemen
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
-from tecomp.schedules.structure.reductions import reduction_of
+from tecomp.schedules.structure.reductions import Reduction, reduction_of
 from tecomp.schedules.structure.stages import is_pointwise, is_scan, is_untouched, unconverted
 from tecomp.schedules.structure.trials import Walk, first_taken
 from tecomp.schedules.structure.windows import Windows, windows_of
 from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
+
+_SEARCHED_ALONG = 64
+"""Elements of a row from which on combining the lanes of a vector takes less than transposing."""
 
 
 def auto(
@@ -130,9 +133,13 @@ def _walks(group: Group, target: Target, apart: Container[te.Tensor]) -> list[Wa
         return [_rows(group, target)]
     if not chain[-1].op.reduce_axis:
         return _elements(output, target, apart)
+    reduction = reduction_of(output, chain)
+    plain = partial(_any, chain, target)
+    along: Walk | None = None if reduction is None else partial(_reduction, reduction, target)
     if accesses(chain[-1]).reducer is None:
         # Of equal values some such reducers take the first: they combine them in the order given.
-        return [lambda s: any_at_root(s, chain, target)]
+        is_search = reduction is not None and _is_search(reduction)
+        return [along, plain] if along is not None and is_search else [plain]
     found: list[Walk] = []
     if (product := product_of(output, chain, any_terms=True)) is not None:
         found.append(partial(_product, product, target))
@@ -141,10 +148,20 @@ def _walks(group: Group, target: Target, apart: Container[te.Tensor]) -> list[Wa
     if (windows := windows_of(output, chain)) is not None:
         found.append(partial(_windows, windows, target))
     if is_shared_in_tiles(chain[-1]):
-        found.append(lambda s: any_at_root(s, chain, target))
-    if (reduction := reduction_of(output, chain)) is not None:
-        found.append(lambda s: reduce_at_root(s, reduction, target))
-    return [*found, lambda s: any_at_root(s, chain, target)]
+        found.append(plain)
+    if along is not None:
+        found.append(along)
+    return [*found, plain]
+
+
+def _is_search(d: Reduction) -> bool:
+    """Whether rows are searched for an element, and are long enough to be so lane by lane.
+
+    It comes with a value that says which of two lanes had it first.
+    """
+    row = d.runs[-1].extent
+    is_long = not isinstance(row, int) or row >= _SEARCHED_ALONG
+    return accesses(d.total).rising is not None and d.adjacent > 0 and is_long
 
 
 def _rows(group: Group, target: Target) -> Walk:
@@ -170,6 +187,14 @@ def _product(d: Product, target: Target, s: te.Schedule) -> None:
 def _convolution(d: Convolution, target: Target, s: te.Schedule) -> None:
     convolution_at_root(s, d, target)
     _walk_operands(s, (d.image, d.weights), target)
+
+
+def _any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) -> None:
+    any_at_root(s, chain, target)
+
+
+def _reduction(d: Reduction, target: Target, s: te.Schedule) -> None:
+    reduce_at_root(s, d, target)
 
 
 def _windows(d: Windows, target: Target, s: te.Schedule) -> None:

@@ -197,15 +197,16 @@ def _number(axis: te.IterVar) -> int:
 
 def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
     """Each element of the result is a row, or several; vectors run along it."""
-    output, total = d.output, d.total
+    output, total, order = d.output, d.total, accesses(d.total).rising
     *outer, run = _loops_of_reduction(s, d, target)
     several = _side_by_side(output, run, target)
-    rows = _groups(s, output, several)
-    s[output].parallel(rows)
-    place = rows
-    if total is not output:
+    if total is output:
+        rows = place = _groups(s, output, several)
+    else:
+        rows = _vectors(s, output, target)
         s[total].compute_at(s[output], rows)
         place = _groups(s, total, several)
+    s[output].parallel(rows)
     partial = total
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
@@ -214,7 +215,7 @@ def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
         several = _side_by_side(partial, run, target)
         place = _groups(s, partial, several)
         s[partial].parallel(place)
-    fold(s, partial, run, place, target, rows=several)
+    fold(s, partial, run, place, target, rows=several, order=order)
 
 
 def _side_by_side(x: te.Tensor, run: te.IterVar, target: Target) -> int:
@@ -235,6 +236,20 @@ def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:
     last = max(k for k, axis in enumerate(axes) if not is_one(axis.extent))
     groups, _ = s[x].split(axes[last], factor=several)
     return s[x].fuse(*axes[:last], groups)
+
+
+def _vectors(s: te.Schedule, x: te.Tensor, target: Target) -> te.IterVar:
+    """A loop over vectors of elements of `x` along its last axis, some for each core."""
+    axes, count = list(s[x].op.axis), product(x.shape)
+    last = max((k for k, axis in enumerate(axes) if not is_one(axis.extent)), default=None)
+    if last is None:
+        return _fused_axes(s, x)
+    lanes = lanes_of(x, axes[last], target)
+    while isinstance(count, int) and lanes > 1 and count < lanes * core_of(target).count:
+        lanes //= 2
+    vectors, lane = s[x].split(axes[last], factor=lanes)
+    s[x].vectorize(lane)
+    return s[x].fuse(*axes[:last], vectors)
 
 
 def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:

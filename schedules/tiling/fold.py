@@ -15,7 +15,7 @@ LONG = ACCUMULATORS * _VECTORS_EACH
 
 
 def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
-         target: Target, *, rows: int = 1) -> te.Tensor:
+         target: Target, *, rows: int = 1, order: int | None = None) -> te.Tensor:
     """Reduce with vectors of partial results, which are combined by halves.
 
         r[i] = sum(A[i, k])   ->   p[i, l] = sum(A[i, k_outer * width + l])
@@ -31,6 +31,7 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         rows: how many elements those are. The lanes of several rows are combined side by side, so
             that one does not wait for the other. That is for short rows: their vectors are read
             side by side too, and caches fetch few stretches of memory ahead at once.
+        order: the number of a value by which partial results are in order, if that counts.
 
     Returns:
         The partial results, which do the work.
@@ -40,7 +41,7 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     if isinstance(run.extent, int):
         accumulators = max(min(accumulators, ceil_div(run.extent, _VECTORS_EACH * lanes)), 1)
     _, inner = s[result].split(run, factor=accumulators * lanes)
-    partial = _combine_later(s, result, inner, place)
+    partial = _combine_later(s, result, inner, place, order)
     *outer, many = s[partial].op.axis
     several, lane = s[partial].split(many, factor=lanes)
     own = outer if rows > 1 else []
@@ -64,10 +65,11 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
 
 
 def _combine_later(
-    s: te.Schedule, result: te.Tensor, inner: te.IterVar, place: te.IterVar
+    s: te.Schedule, result: te.Tensor, inner: te.IterVar, place: te.IterVar,
+    order: int | None = None,
 ) -> te.Tensor:
     """Partial results for each value of `inner`, in registers."""
-    partial = one(s.rfactor(result, inner, factor_axis=-1))
+    partial = one(s.rfactor(result, inner, factor_axis=-1, order=order))
     s[partial].set_scope("local")
     s[partial].compute_at(s[result], place)
     return partial

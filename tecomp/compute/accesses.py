@@ -12,11 +12,13 @@ from tecomp.compute.footprint import reach, reads_tensors
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
+from tecomp.compute.selections import is_selection
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
 from tecomp.ir.language.dtype import holds_every
 from tecomp.ir.language.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
 from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.operators import integer_range
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import children, fold, post_order, walk
 
@@ -170,6 +172,8 @@ class Accesses:
             it, but not for every element.
         is_scan: whether its rows follow from one another; then it reads what its steps read.
         work: operations for each element, or for each term of it; a function counts as ten.
+        rising: of a reducer that takes one of two tuples whole the number of a value that is
+            greater with each step along its one axis; None if there is none.
     """
 
     axis: tuple[IterVar, ...]
@@ -183,6 +187,7 @@ class Accesses:
     is_scan: bool = False
     written: tuple[Part, ...] = ()
     repeated: tuple[int, ...] = ()
+    rising: int | None = None
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -237,7 +242,41 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body),
         written=parts if len(parts) > 1 else (), repeated=_repeated(op),
+        rising=_rising(body) if isinstance(body, Reduce) else None,
     )
+
+
+def _rising(reduce: Reduce) -> int | None:
+    """The value of a tuple that is greater with each step, if its reducer takes tuples whole.
+
+    It says which of two partial results comes first, whichever elements they are made of.
+    """
+    if len(reduce.axis) != 1 or not is_selection(reduce.combiner):
+        return None
+    (axis,) = reduce.axis
+    return next((k for k, value in enumerate(reduce.source) if _rises(value, axis)), None)
+
+
+def _rises(value: Expr, axis: IterVar) -> bool:
+    """Whether a value is a multiple of an axis and some more, and its types hold all of them."""
+    kinds = [value.dtype]
+    while isinstance(value, Cast):
+        value = value.value
+        kinds.append(value.dtype)
+    if not all(kind.is_integer for kind in kinds):
+        return False
+    place, first = affine_of(value), axis.dom.min
+    step = place.coefficient(axis)
+    if step is None or step <= 0 or len(place.terms) != 1:
+        return False
+    if all(kind == axis.dtype for kind in kinds):
+        return True
+    if not isinstance(first, Const) or not isinstance(axis.extent, int):
+        return False
+    least = place.const + step * int(first.value)
+    most = least + step * max(axis.extent - 1, 0)
+    ranges = [integer_range(kind) for kind in kinds]
+    return all(low <= least and most <= high for low, high in ranges)
 
 
 def _repeated(op: ComputeOp) -> tuple[int, ...]:

@@ -8,12 +8,14 @@ from dataclasses import replace
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.reduce import Reduce
+from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
+from tecomp.compute.selections import in_order
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.dtype import BOOL
 from tecomp.ir.language.expr import Const, Expr, const, if_then_else, index_value, logical_and
+from tecomp.ir.language.given import whole_number
 from tecomp.ir.language.stmt import Range
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.scheduling.iterations import Iterations, iterations
@@ -205,7 +207,7 @@ def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
 
 
 def rfactor(
-    state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0
+    state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
 ) -> tuple[State, Tensor | tuple[Tensor, ...]]:
     """Make partial results, one for each iteration of a reduction loop, and combine them after.
 
@@ -216,22 +218,33 @@ def rfactor(
 
     The partial results can run in parallel or as a vector.
 
+    Args:
+        state: the schedule so far.
+        tensor: the reduction.
+        axis: one of its loops.
+        factor_axis: where the partial results have the new axis.
+        order: the number of a value by which partial results are in order: of two, the one that
+            has less of it is combined with the other, not the one that comes first. A reducer that
+            takes the first of several as good, with its index, finds the same one so.
+
     Returns:
         The new state; the partial results, one tensor for each output if there are several.
 
     Raises:
-        ScheduleError: the stage is no reduction, has `init=`, or `axis` is no reduction loop.
+        ScheduleError: the stage is no reduction, has `init=`, or `axis` is no reduction loop; or it
+            has no value of the number `order`.
     """
     stage = state.stage(tensor.op)
     compute = stage.compute
     reduce, at = _checked_rfactor(stage, axis, factor_axis)
+    combiner = reduce.combiner if order is None else _in_order(stage, reduce, axis, order)
     factored = _factored_op(stage, compute, reduce, axis, at)
     partial = factored.outputs
     combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
     indices = (*compute.axis[:at], combined, *compute.axis[at:])
     loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
     body = tuple(
-        Reduce(reduce.combiner, loads, (combined,), Const(True, reduce.condition.dtype), (), k)
+        Reduce(combiner, loads, (combined,), Const(True, reduce.condition.dtype), (), k)
         for k in range(compute.num_outputs)
     )
     data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
@@ -270,6 +283,17 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
             f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis!r}"
         )
     return reduce, factor_axis % (rank + 1)
+
+
+def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -> CommReducer:
+    """The reducer of partial results that are in the order of one of their values."""
+    count, number = len(reduce.source), whole_number(order)
+    if number is None or not 0 <= number < count:
+        raise ScheduleError(
+            f"s.rfactor({stage.name}, {axis.name}): order={order!r} is no number of a value of "
+            f"{stage.name}; give one from 0 to {count - 1}, or None"
+        )
+    return in_order(reduce.combiner, number)
 
 
 def _factored_op(

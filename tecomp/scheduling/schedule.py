@@ -181,12 +181,12 @@ class Schedule:
         return made
 
     def rfactor(
-        self, tensor: Tensor, axis: IterVar, factor_axis: int = 0
+        self, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
     ) -> Tensor | tuple[Tensor, ...]:
         """Partial results for each iteration of a reduction loop; see `caches.rfactor`."""
         arguments = (_tensor(tensor, "s.rfactor"), axis, factor_axis)
         made: Tensor | tuple[Tensor, ...] = self._apply(
-            caches.rfactor, "rfactor", None, arguments
+            caches.rfactor, "rfactor", None, arguments, {} if order is None else {"order": order}
         )
         return made
 

@@ -116,6 +116,28 @@ def test_reducers_are_known_by_what_they_do() -> None:
     assert found(A[0, 0] + 1).reducer is None
 
 
+def test_values_that_rise_say_which_tuple_was_first() -> None:
+    k, m = te.reduce_axis((0, 40), name="k"), te.reduce_axis((0, 30), name="m")
+
+    def rising(index: te.Expr, condition: Any, axis: Any = k, swapped: int = 0) -> int | None:
+        def combine(x: Any, y: Any) -> list[te.Expr]:
+            return [te.Select(condition(x, y), x[n], (x if n < swapped else y)[n]) for n in (0, 1)]
+
+        best = te.comm_reducer(combine, lambda a, b: [te.min_value(a), te.min_value(b)])
+        value, _ = te.compute((1,), lambda i: best((A[k, 0], index), axis=axis))
+        return tecomp.accesses(value).rising
+
+    def first(x: Any, y: Any) -> Any:
+        return x[0] >= y[0]
+
+    assert rising(te.cast(2 * k - 5, "int8"), first) == 1
+    assert rising(te.cast(k * 4, "int8"), first) is None
+    assert rising(-k, first) is None
+    assert rising(k, first, axis=[k, m]) is None
+    assert rising(k, first, swapped=1) is None
+    assert tecomp.accesses(te.compute((1,), lambda i: te.max(A[k, 0], axis=k))).rising is None
+
+
 def test_a_narrowing_cast_of_an_axis_is_no_axis() -> None:
     A = te.placeholder((300,), name="A")
     wide = te.compute((300,), lambda i: A[te.cast(i, "int64")], name="wide")

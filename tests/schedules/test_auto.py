@@ -330,7 +330,7 @@ def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
 
 
 @pytest.mark.parametrize("shape", [(40, 50), (16, 16), (5, 3), (33, 129)])
-def test_pairs_along_rows_are_reduced_side_by_side(shape: tuple[int, int]) -> None:
+def test_pairs_along_rows_are_reduced_side_by_side_or_by_lanes(shape: tuple[int, int]) -> None:
     A, k = te.placeholder(shape, name="A"), te.reduce_axis((0, shape[1]), name="k")
     best = te.comm_reducer(
         lambda x, y: [te.Select(x[1] >= y[1], x[n], y[n]) for n in (0, 1)],
@@ -339,7 +339,7 @@ def test_pairs_along_rows_are_reduced_side_by_side(shape: tuple[int, int]) -> No
     B = te.compute(place.shape, lambda i: te.cast(place[i], "float32"), name="B")
     a = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
 
-    assert "unroll(k_inner)" in str(auto(B, CPU).trace)
+    assert ("order=0" if shape[1] > 64 else "unroll(k_inner)") in str(auto(B, CPU).trace)
     np.testing.assert_array_equal(computed(B, [A], a), a.argmax(1))
 
 

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.compute.axis import IterKind
 from tecomp.compute.tensor import Tensor
@@ -222,6 +224,20 @@ def test_rfactor_of_a_tuple_gives_a_tensor_for_each_value() -> None:
     assert [(t.name, t.dtype) for t in factored] == [("M.rf_v0", "int32"), ("M.rf_v1", "float32")]
 
 
+def test_rfactor_combines_in_the_order_of_a_value() -> None:
+    index, value = te.compute((10,), lambda i: argmax((k, A[i, k]), axis=k), name="M")
+    s = te.create_schedule(index)
+    _, inner = s[value].split(k, factor=4)
+
+    s.rfactor(index, inner, order=0)
+
+    a = np.ones((10, 12), np.float32)
+    found, most = np.empty(10, np.int32), np.empty(10, np.float32)
+    tecomp.build(s, [A, index, value])(a, found, most)
+    assert (found == 0).all()
+    assert s.trace.to_python().count("order=0") == 1
+
+
 STARTED = te.compute((10,), lambda i: te.sum(A[i, k], axis=k, init=1.0), name="S")
 
 
@@ -358,6 +374,17 @@ def test_refused(case: str, refusal: Any) -> None:
     assert error.message == message
     assert error.location is not None
     assert Path(error.location.file) == Path(__file__)
+
+
+@pytest.mark.parametrize("order", [2, -1, "0", True])
+def test_rfactor_in_the_order_of_no_value_is_refused(refusal: Any, order: Any) -> None:
+    s = te.create_schedule(R)
+
+    error = refusal(s, lambda: s.rfactor(R, k, order=order))
+
+    assert error.message == (
+        f"s.rfactor(R, k): order={order!r} is no number of a value of R; give one from 0 to 0, or "
+        "None")
 
 
 def test_rfactor_with_a_start_value_is_refused(refusal: Any) -> None:
