@@ -50,6 +50,11 @@ class PlaceholderOp(Operation):
         return (self.dtype,)
 
     @property
+    def tag(self) -> str:
+        """None."""
+        return ""
+
+    @property
     def attrs(self) -> Mapping[str, object]:
         """None."""
         return {}

@@ -19,6 +19,9 @@ from tecomp.errors import TargetError
 
 GROUP = "tecomp.targets"
 
+_CALLED = {"llvm": "cpu"}
+"""Names that TVM has for a target."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -60,6 +63,8 @@ def find_description(name: str) -> Path:
         TargetError: no installed package has one, two have, or the one that does cannot be loaded.
     """
     found = _descriptions()
+    if name not in found:
+        name = _CALLED.get(name, name)
     if name in found:
         paths = found[name]
         if len(paths) > 1:
@@ -76,14 +81,20 @@ def find_description(name: str) -> Path:
             f"target `{name}`: {_complaint(own[0])}; mend or uninstall it, or pass the path of the "
             "TOML file"
         )
-    near = get_close_matches(name, found, n=1)
-    hint = f"did you mean `{near[0]}`? " if near else ""
+    hint = _hint(name, found)
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"
     others = "".join(f"; {_complaint(offer)}" for offer in failed)
     raise TargetError(
         f"there is no target `{name}`; {hint}installed targets: {known}; or pass the path of a "
         f"TOML file{others}"
     )
+
+
+def _hint(name: str, found: Mapping[str, object]) -> str:
+    if name.startswith("llvm "):
+        return "code is made for the processor at hand, so write `llvm` without options; "
+    near = get_close_matches(name, found, n=1)
+    return f"did you mean `{near[0]}`? " if near else ""
 
 
 def _complaint(offer: Offer) -> str:

@@ -10,9 +10,10 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Expr
-from tecomp.ir.language.given import whole_number
+from tecomp.ir.language.given import is_one_of, whole_number
+from tecomp.scheduling.loops import mark
 from tecomp.scheduling.place import consumers_below
-from tecomp.scheduling.pragma import check_pragma
+from tecomp.scheduling.pragma import MARKS, check_pragma
 from tecomp.scheduling.state import Ahead, State, leaf_position
 
 
@@ -65,11 +66,14 @@ def pragma(
     unrolled are written out in the IR, as they always are. `parallel_launch_point`,
     `parallel_stride_pattern` and `parallel_barrier_when_finish` are taken and change nothing:
     threads wait for work from call to call, share iterations in pieces, and finish together.
+    `unroll` and `vectorize` are the primitives of these names.
 
     Raises:
         ScheduleError: there is no such pragma, it has no such value, or `axis` is no loop of the
             stage.
     """
+    if is_one_of(kind, tuple(MARKS)):
+        return mark(state, key, axis, MARKS[kind])
     stage = state.stage(key)
     leaf_position(stage, axis, "pragma")
     name, number = check_pragma(kind, value, f"s[{stage.name}].pragma({axis.name}, {kind!r})")

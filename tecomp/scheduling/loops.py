@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from types import MappingProxyType
 
 from tecomp.compute.axis import IterKind, IterVar
@@ -178,7 +179,8 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
                 "which come one after another; fuse loops of one step only, or of steps only"
             )
         kind = IterKind.SCAN
-    fused = _derived(".".join(axis.name for axis in axes) + ".fused", extent, kind)
+    name = reduce(lambda outer, inner: f"{outer}.{inner}.fused", (axis.name for axis in axes))
+    fused = _derived(name, extent, kind)
     leaves = (*stage.leaves[:first], fused, *stage.leaves[first + len(axes) :])
     relation = Fuse(tuple(axes), fused)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))

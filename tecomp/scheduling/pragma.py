@@ -5,12 +5,15 @@ from __future__ import annotations
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.given import is_one_of, whole_number
+from tecomp.ir.language.stmt import ForKind
 
 STEPS = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
 # What they are about is so without them.
 LAUNCH = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
-_KNOWN = ", ".join((STEPS, EXPLICIT, *LAUNCH))
+MARKS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED}
+"""How a loop runs, said by a pragma."""
+_KNOWN = ", ".join((STEPS, EXPLICIT, *MARKS, *LAUNCH))
 
 # What TVM has and what does the same here.
 _INSTEAD = {

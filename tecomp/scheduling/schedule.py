@@ -19,6 +19,7 @@ from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.factors import cache_factor
 from tecomp.scheduling.layout import NamedLayout, transform_layout
 from tecomp.scheduling.state import (
+    At,
     Fuse,
     Relation,
     Split,
@@ -151,6 +152,16 @@ class Schedule:
             raise ScheduleError(f"the schedule has no size {name!r}; it has {names}")
         return known[name]
 
+    def normalize(self) -> Schedule:
+        """A schedule of the same decisions: all loops begin at zero as it is.
+
+        >>> from tecomp import te
+        >>> A = te.compute((8,), lambda i: i, name="A")
+        >>> te.create_schedule(A).normalize()
+        Schedule(A)
+        """
+        return self.__copy__()
+
     def cache_read(self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]) -> Tensor:
         """Copy `tensor` into memory `scope`, to be read by `readers`; see `caches.cache_read`."""
         many = readers if isinstance(readers, list | tuple) else [readers]
@@ -238,7 +249,7 @@ def _as_given(value: Any) -> Any:
 
 
 class Stage:
-    """One stage of a schedule: `s[T]`."""
+    """One stage of a schedule: `s[T]`; equal to what `s[T]` gives again."""
 
     def __init__(self, schedule: Schedule, key: Operation) -> None:
         self._schedule = schedule
@@ -252,6 +263,28 @@ class Stage:
     def op(self) -> Operation:
         """The operation as it is now, with its `axis` and `reduce_axis`."""
         return self._state.op
+
+    @property
+    def origin_op(self) -> Operation:
+        """The operation as it was when the stage was made."""
+        return self._key
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the schedule was made for this operation."""
+        return self._state.is_output
+
+    @property
+    def attach_stage(self) -> Stage | None:
+        """The stage that it is computed in; None where it is in none."""
+        attach = self._state.attach
+        return Stage(self._schedule, attach.stage) if isinstance(attach, At) else None
+
+    @property
+    def attach_ivar(self) -> IterVar | None:
+        """The loop of `attach_stage` that it is computed in; None where it is in none."""
+        attach = self._state.attach
+        return attach.axis if isinstance(attach, At) else None
 
     @property
     def scope(self) -> str:
@@ -270,6 +303,14 @@ class Stage:
         roots = state.op.loops if isinstance(state.op, ComputeOp) else ()
         made = [axis for relation in state.relations for axis in _results(relation)]
         return (*roots, *made)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stage):
+            return NotImplemented
+        return self._schedule is other._schedule and self._key is other._key
+
+    def __hash__(self) -> int:
+        return hash((id(self._schedule), self._key))
 
     def __repr__(self) -> str:
         loops_ = ", ".join(axis.name for axis in self._state.leaves)

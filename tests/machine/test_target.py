@@ -210,6 +210,23 @@ def test_installed_targets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     )
 
 
+def test_the_name_that_tvm_has_for_a_processor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert Target.load("llvm") is Target.load("cpu")
+    (tmp_path / "llvm.toml").write_text(TOY.replace('"toy"', '"llvm"'))
+    offer(monkeypatch, acme=tmp_path / "llvm.toml", tecomp=TARGETS / "cpu.toml")
+
+    assert Target.load("llvm").description == "a machine"
+    with pytest.raises(TargetError) as error:
+        Target.load("llvm -mcpu=core-avx2")
+    assert error.value.message == (
+        "there is no target `llvm -mcpu=core-avx2`; code is made for the processor at hand, so "
+        "write `llvm` without options; installed targets: cpu, llvm; or pass the path of a TOML "
+        "file"
+    )
+
+
 def test_targets_that_are_installed_later_are_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

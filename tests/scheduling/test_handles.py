@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.errors import ScheduleError
 
@@ -54,6 +55,49 @@ def test_a_stage_shows_its_loops() -> None:
     assert repr(s[C]) == "Stage(C: i.outer, i.inner)"
     assert repr(s[A]) == "Stage(A: )"
     assert s[A].all_iter_vars == s[A].leaf_iter_vars == ()
+
+
+def test_a_stage_is_the_same_each_time_it_is_asked_for() -> None:
+    s = te.create_schedule(C)
+
+    assert s[C] == s[C.op] != s[B]
+    assert len({s[C], s[C.op], s[B]}) == 2
+    assert s[C] != te.create_schedule(C)[C]
+    assert s[C] != C
+
+
+def test_a_stage_says_where_it_is_computed() -> None:
+    s = te.create_schedule(C)
+    assert (s[B].attach_stage, s[B].attach_ivar) == (None, None)
+
+    s[B].compute_at(s[C], C.op.axis[0])
+
+    assert (s[B].attach_stage, s[B].attach_ivar) == (s[C], C.op.axis[0])
+    assert [stage.is_output for stage in s.stages] == [False, False, True]
+
+
+def test_a_stage_knows_the_operation_that_it_was_made_of() -> None:
+    s = te.create_schedule(C)
+    s.cache_write(C, "local")
+
+    assert s[C].origin_op is C.op
+    assert s[C].op is not C.op
+
+
+def test_a_normalized_schedule_has_the_same_decisions() -> None:
+    s = te.create_schedule(C)
+    outer, inner = s[C].split(C.op.axis[0], factor=2)
+
+    normal = s.normalize()
+    normal[C].unroll(inner)
+
+    assert normal[C].leaf_iter_vars == (outer, inner)
+    assert "unrolled" not in str(tecomp.lower(s, [A, C], simple_mode=True))
+
+
+@pytest.mark.parametrize("op", [A.op, C.op])
+def test_operations_have_a_tag(op: Any) -> None:
+    assert op.tag == ""
 
 
 def test_a_tensor_is_found_by_the_name_that_the_trace_gives_it() -> None:

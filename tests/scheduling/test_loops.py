@@ -208,6 +208,15 @@ def test_fuse() -> None:
     assert s[C].leaf_iter_vars == (fused,)
 
 
+def test_three_loops_are_fused_two_by_two() -> None:
+    C = te.compute((2, 3, 4), lambda i, j, k: i, name="C")
+    s = te.create_schedule(C)
+
+    fused = s[C].fuse(*C.op.axis)
+
+    assert (fused.name, fused.extent) == ("i.j.fused.k.fused", 24)
+
+
 def test_fuse_of_some_loops_leaves_the_others_where_they_are() -> None:
     s, C = elementwise()
     i, j = C.op.axis

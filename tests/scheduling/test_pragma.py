@@ -76,8 +76,8 @@ def test_numbers_stay_the_same() -> None:
 
 
 ALL = (
-    "the pragmas are auto_unroll_max_step, unroll_explicit, parallel_launch_point, "
-    "parallel_stride_pattern, parallel_barrier_when_finish"
+    "the pragmas are auto_unroll_max_step, unroll_explicit, unroll, vectorize, "
+    "parallel_launch_point, parallel_stride_pattern, parallel_barrier_when_finish"
 )
 
 
@@ -121,6 +121,23 @@ def test_those_about_threads_are_taken(kind: str, refusal: Refusal) -> None:
 
     assert str(tecomp.lower(s, [A, C])) == str(tecomp.lower(plain, [A, C]))
     assert again.trace.to_json() == s.trace.to_json()
+
+
+@pytest.mark.parametrize(("kind", "way"), [("unroll", "unrolled"), ("vectorize", "vectorized")])
+def test_those_that_say_how_a_loop_runs(kind: str, way: str) -> None:
+    s = te.create_schedule(C)
+    s[C].pragma(C.op.axis[1], kind)
+    again = tecomp.replay(s.trace.to_json(), C)
+
+    assert loops(s, A, C) == loops(again, A, again.tensor("C")) == ["range", way]
+
+
+def test_a_reduction_is_no_vector_by_a_pragma_either(refusal: Refusal) -> None:
+    s, other = te.create_schedule(R), te.create_schedule(R)
+
+    error = refusal(s, lambda: s[R].pragma(k, "vectorize"))
+
+    assert error.message == refusal(other, lambda: other[R].vectorize(k)).message
 
 
 def test_of_another_stage(refusal: Refusal) -> None:
