@@ -9,19 +9,23 @@ from math import prod
 import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.calls.timing import time_call
 from tecomp.codegen.functions.compile import Compiled, Interface, interface_of
 from tecomp.codegen.functions.function import ModuleText, module_text
 from tecomp.codegen.functions.sequence import Given, Held, Rows, Step, sequence_text
 from tecomp.codegen.llvm.cached import cached_object
+from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import link
+from tecomp.compute.define import compute, placeholder
+from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build
 from tecomp.driver.codes import Codes
 from tecomp.driver.reporting import report_of
+from tecomp.driver.scheduler import scheduled
 from tecomp.driver.sequence import Code
 from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.flatten import flattened
+from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
 
 _MOMENT = 0.05
@@ -72,22 +76,24 @@ class Part:
         )
 
     def measured(self) -> float:
-        """Seconds of a call on arrays of zeros, the least of many."""
+        """Seconds of a call on arrays of ones, the least of many."""
         image = cached_object(self.module.source)
         linked = link([image], self.module.entry)
         face = interface_of(self.lowered.final, self.module)
         kernel = Kernel(Compiled(face, linked, self.build.options, lambda: self.lowered.final))
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
-        arrays = [np.zeros([int(n) for n in p.shape], p.dtype.numpy) for p in params]
+        # Zeros that nobody wrote would all be one page of memory, in the first cache.
+        arrays = [np.ones([int(n) for n in p.shape], p.dtype.numpy) for p in params]
         return kernel.timeit(*arrays, seconds=_MOMENT).min
 
 
-def copy_rate() -> float:
-    """Bytes of a second that a copy by one thread reads and writes, past all caches."""
-    source = np.ones(_COPIED, np.uint8)
-    result = np.empty_like(source)
-    timing = time_call(np.copyto, (result, source), _MOMENT)
-    return 2 * _COPIED / timing.min
+def copy_rate(target: Target) -> float:
+    """Bytes of a second that a copy by all threads of a processor reads and writes in memory."""
+    source = placeholder((_COPIED // 4,), "float32", "source")
+    result = compute(source.shape, lambda i: source[i], name="copy")
+    assert isinstance(result, Tensor)
+    build = Build(scheduled(result, target), [source, result], "copy", target, Options())
+    return 2 * _COPIED / part_of(build).measured()
 
 
 def _rows(buffer: Buffer) -> Rows:

@@ -10,18 +10,32 @@ from tecomp.graph.groups import Group
 
 
 @dataclass(frozen=True, slots=True)
+class Packed:
+    """What is made once of constants, in the order of a kernel.
+
+    Attributes:
+        source: the first constant that it follows from.
+        shape: in memory, one extent for each axis of its layout.
+        bytes: of it.
+    """
+
+    source: Tensor
+    shape: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One kernel of a program, in the order in which they run.
 
     Attributes:
         group: the operations that it computes.
         part: its code; equal groups have the same.
-        packed: the constants that it takes in an order of its own, with the shape in memory of what
-            is made of each; computed once.
+        packed: the constants that it takes in an order of its own.
         is_relayout: whether it copies a value to another layout, and computes nothing.
     """
 
     group: Group
     part: Part
-    packed: tuple[tuple[Tensor, tuple[int, ...]], ...] = ()
+    packed: tuple[Packed, ...] = ()
     is_relayout: bool = False

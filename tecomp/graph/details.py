@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
+from tecomp.graph.edges import edges_of, relayouts_of
 from tecomp.graph.groups import border_of
 from tecomp.graph.memory import Plan
 from tecomp.graph.outcome import DivisionWish, Layouts
@@ -16,6 +17,7 @@ from tecomp.graph.report import KernelReport, ProgramReport
 from tecomp.graph.sizes import bytes_of
 from tecomp.graph.timeline import trace
 from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
 
 
@@ -41,7 +43,7 @@ class Details:
     stored: Mapping[Tensor, Layout]
     wishes: tuple[DivisionWish, ...]
 
-    def report(self, name: str, target: str, constants: int, *, measure: bool) -> ProgramReport:
+    def report(self, name: str, target: Target, constants: int, *, measure: bool) -> ProgramReport:
         """What the program costs.
 
         Args:
@@ -58,12 +60,15 @@ class Details:
             if id(call.part) not in costs:
                 seconds = call.part.measured() if measure else None
                 costs[id(call.part)] = call.part.report(), seconds
+        # Another machine's memory is not that of the host, which stands for it here.
+        rate = copy_rate(target) if measure and target.core is not None else None
         kernels = tuple(
-            _kernel_report(call, self.stored, *costs[id(call.part)]) for call in self.kernels
+            _kernel_report(call, self.stored, *costs[id(call.part)], rate) for call in self.kernels
         )
         return ProgramReport(
-            name, target, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
-            constants, copy_rate() if measure else None,
+            name, target.name, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
+            constants, edges_of(self.inputs, self.outputs, self.kernels, self.stored),
+            tuple(relayouts_of(self.layouts)), rate,
         )
 
     def picture(self, name: str, target: str) -> str:
@@ -78,19 +83,19 @@ class Details:
 
 
 def _kernel_report(
-    call: Call, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None
+    call: Call, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None,
+    copy_rate: float | None,
 ) -> KernelReport:
-    group = call.group
+    group, target = call.group, call.part.build.target
     reads = sum(bytes_of(x, stored) for x in border_of(group))
+    writes = sum(bytes_of(x, stored) for x in group.result.outputs)
+    core = None if target is None else target.core
+    # Without a core that has caches, there are many with memories of their own.
+    room = 0 if core is None else max(core.cache_bytes, default=0)
+    copied = (reads + writes) / copy_rate if copy_rate and reads + writes > room else None
     return KernelReport(
-        group.result.name, tuple(op.name for op in group.operations), reads,
-        sum(bytes_of(x, stored) for x in group.result.outputs), report.seconds, report.bound_by,
-        seconds, report.cycles, len(report.cores) if _has_grid(call) else 0, report.imbalance,
-        sum(report.tiles.values()),
+        group.result.name, tuple(op.name for op in group.operations), reads, writes,
+        report.seconds, report.bound_by, seconds, report.cycles,
+        len(report.cores) if core is None else 0, report.imbalance, sum(report.tiles.values()),
+        copied,
     )
-
-
-def _has_grid(call: Call) -> bool:
-    """Whether the machine has cores with memories of their own."""
-    target = call.part.build.target
-    return target is not None and target.core is None

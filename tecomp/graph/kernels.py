@@ -16,12 +16,13 @@ from tecomp.constraints.divisions import DivisionHint
 from tecomp.driver.cached import Build
 from tecomp.driver.parts import Part, part_of
 from tecomp.driver.scheduler import scheduled
+from tecomp.graph.call import Packed
 from tecomp.graph.constants import fold
 from tecomp.graph.divisions import Divided, agreed
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.in_place import written_over
 from tecomp.graph.keys import definition_key
-from tecomp.graph.sizes import plain_layout, sizes_of
+from tecomp.graph.sizes import bytes_of, plain_layout, sizes_of
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
 from tecomp.layout.descriptions.layout import Layout
@@ -44,12 +45,11 @@ class Folded:
     part: Part
     sources: tuple[int, ...]
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """In memory, one extent for each axis of its layout."""
+    def of(self, source: Tensor) -> Packed:
+        """What it is, where the first value that it is computed from is this one."""
         result = self.part.lowered.signature.params[-1]
         assert isinstance(result, Buffer)
-        return sizes_of(result)
+        return Packed(source, sizes_of(result), bytes_of(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class GroupKernel:
     over: int | None = None
     refused: Mapping[DivisionHint, str] = field(default_factory=dict)
 
-    def packed(self, group: Group) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
-        """What is made of the constants of a group, by the first that each follows from."""
+    def packed(self, group: Group) -> tuple[Packed, ...]:
+        """What is made of the constants of a group."""
         border = border_of(group)
-        return tuple((border[each.sources[0]], each.shape) for each in self.folded if each.sources)
+        return tuple(each.of(border[each.sources[0]]) for each in self.folded if each.sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def _kernel_row(
     name = " ".join(op.name for op in call.group.operations)
     given = {x: " (output)" for x in outputs}
     gives = ", ".join(_text(x, stored) + given.get(x, "") for x in made)
-    relayouts = ", ".join(f"{x.name} as {list(shape)}" for x, shape in call.packed)
+    relayouts = ", ".join(f"{each.source.name} as {list(each.shape)}" for each in call.packed)
     read = tuple(border_of(call.group))
     colour = _RELAYOUT if call.is_relayout else colour
     return Row(_short(name), made, read, _short(gives), _short(relayouts), colour)

@@ -159,15 +159,15 @@ class Program:
 
         Args:
             measure: whether to run each kernel for a moment, on arrays of its own, and say how long
-                it took beside how long it takes at least, and how fast it read and wrote beside a
-                copy by one thread.
+                it took, and for which part of that the resource that binds was busy: units that
+                compute, or memory, if no cache has room for what it reads and writes.
 
         Raises:
             CallError: `measure` is no truth.
             LowerError: there is too much to count.
         """
         check_kind(measure, bool, f"{self._kernel.name}: measure", "give True or False", CallError)
-        head = self._kernel.name, self.target.name, self._native.constant_bytes
+        head = self._kernel.name, self.target, self._native.constant_bytes
         return self.details.report(*head, measure=measure)
 
     def picture(self) -> str:

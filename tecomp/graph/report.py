@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from tecomp.ir.language.text import counted
+
+Kind: TypeAlias = Literal["input", "constant", "value", "copy", "output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class KernelReport:
         cores: of a grid with scratchpads that have a part of it; 0 on processors.
         imbalance: cycles of computing of the core that has most, as a multiple of the average.
         tiles: operations of the machine on tiles and vectors of operands.
+        copied: seconds in which the machine copies as many bytes as it reads and writes; None if
+            that was not measured, or caches have room for them.
     """
 
     name: str
@@ -37,16 +42,71 @@ class KernelReport:
     cores: int = 0
     imbalance: float = 1.0
     tiles: int = 0
-
-    @property
-    def achieved(self) -> float | None:
-        """The bound as a part of the time that it took."""
-        return self.bound / self.seconds if self.bound is not None and self.seconds else None
+    copied: float | None = None
 
     @property
     def rate(self) -> float | None:
         """Bytes of a second that it read and wrote; None if that was not measured."""
         return (self.reads + self.writes) / self.seconds if self.seconds else None
+
+    @property
+    def limit(self) -> tuple[str, float] | None:
+        """The resource that binds and the seconds that it takes, as far as these are known."""
+        found = [] if self.bound is None else [(self.bound_by, self.bound)]
+        found += [] if self.copied is None else [("memory", self.copied)]
+        return max(found, key=lambda each: each[1], default=None)
+
+    @property
+    def achieved(self) -> float | None:
+        """The part of the time that it took for which the resource that binds was busy.
+
+        None if that is not known, or is one of a machine that only stands for another here.
+        """
+        if self.limit is None or not self.seconds or self.cores:
+            return None
+        return self.limit[1] / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeReport:
+    """A value that kernels read or make.
+
+    Attributes:
+        name: of it.
+        kind: what it is; a copy is of a value in another layout.
+        made_by: the kernel that makes it; empty for what there is before.
+        read_by: the kernels that read it; none of a result.
+        bytes: with padding.
+        layout: the place of an element, by its index.
+    """
+
+    name: str
+    kind: Kind
+    made_by: str
+    read_by: tuple[str, ...]
+    bytes: int
+    layout: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelayoutReport:
+    """A value that is brought to another layout.
+
+    Attributes:
+        name: of the value.
+        readers: the operations that read the copy.
+        source: the layout that it has.
+        layout: that of the copy.
+        elements: that are moved, or places of padding that are filled; 0 of constants.
+        bytes: that are written, padding included.
+    """
+
+    name: str
+    readers: tuple[str, ...]
+    source: str
+    layout: str
+    elements: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +121,9 @@ class ProgramReport:
         held: bytes of the memory between kernels.
         least_held: bytes of the values that are needed at one time, where these are most.
         constants: bytes.
-        copy_rate: bytes of a second that a copy by one thread reads and writes, past all caches;
+        edges: the values that kernels read and make.
+        relayouts: copies of values in other layouts.
+        copy_rate: bytes of a second that a copy by all threads reads and writes, past all caches;
             None if that was not measured.
     """
 
@@ -72,6 +134,8 @@ class ProgramReport:
     held: int
     least_held: int
     constants: int
+    edges: tuple[EdgeReport, ...] = ()
+    relayouts: tuple[RelayoutReport, ...] = ()
     copy_rate: float | None = None
 
     @property
@@ -102,18 +166,21 @@ class ProgramReport:
             f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
             f"time; {self.constants:_} bytes of constants"
         )
-        return "\n".join([head, memory, "", *_table(self._rows())])
+        lines = [head, memory, *self._moved(), "", *_table(self._rows(), (0, 1, 5))]
+        return "\n".join([*lines, "", *_table(self._edge_rows(), (0, 1, 2, 3, 5))])
 
-    def _of_memory(self, kernel: KernelReport) -> str:
-        """The rate of a kernel as a part of that of a copy."""
-        if kernel.rate is None or not self.copy_rate:
-            return "-"
-        return f"{100 * kernel.rate / self.copy_rate:.0f}%"
+    def _moved(self) -> list[str]:
+        if not self.relayouts:
+            return []
+        count = counted(len(self.relayouts), "relayout")
+        moved = sum(each.elements for each in self.relayouts)
+        written = sum(each.bytes for each in self.relayouts)
+        return [f"{count}: {moved:_} elements are moved, {written:_} bytes written"]
 
     def _rows(self) -> list[list[str]]:
         is_measured = self.seconds is not None
         rows = [["kernel", "operations", "reads", "writes", "least", "bound by", "share"]]
-        rows[0] += ["measured", "achieved", "of memory"] * is_measured
+        rows[0] += ["measured", "achieved"] * is_measured
         has_grid = any(each.cores for each in self.kernels)
         rows[0] += ["cycles", "cores", "imbalance", "tiles"] * has_grid
         total = self.seconds or self.bound or 0.0
@@ -122,14 +189,21 @@ class ProgramReport:
             share = f"{100 * own / total:.0f}%" if own is not None and total else "-"
             least = "-" if each.bound is None else _time(each.bound)
             row = [each.name, " ".join(each.operations), f"{each.reads:_}", f"{each.writes:_}"]
-            row += [least, each.bound_by, share]
+            row += [least, each.limit[0] if each.limit else each.bound_by, share]
             if is_measured and each.seconds is not None:
                 achieved = "-" if each.achieved is None else f"{100 * each.achieved:.0f}%"
-                row += [_time(each.seconds), achieved, self._of_memory(each)]
+                row += [_time(each.seconds), achieved]
             if has_grid:
                 row += [f"{each.cycles:_.0f}", f"{each.cores}", f"{each.imbalance:.2f}"]
                 row.append(f"{each.tiles:_}")
             rows.append(row)
+        return rows
+
+    def _edge_rows(self) -> list[list[str]]:
+        rows = [["value", "kind", "from", "to", "bytes", "layout"]]
+        for each in self.edges:
+            to = " ".join(each.read_by)
+            rows.append([each.name, each.kind, each.made_by, to, f"{each.bytes:_}", each.layout])
         return rows
 
 
@@ -140,11 +214,11 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def _table(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if k in (0, 1, 5) else cell.rjust(width)
+            cell.ljust(width) if k in left else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -37,6 +38,27 @@ def check_sizes(program: Any) -> None:
         assert [prod(p.shape) * p.dtype.bytes for p in params] == [
             bytes_of(x, stored) for x in around
         ]
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+def test_a_report_has_layouts_and_relayouts(
+    machine: str, golden: Callable[[object], None]
+) -> None:
+    A, X, _, Y = transposed_sum()
+    program = tecomp.compile(Y, [A, X], machine)
+    report = program.report()
+    (relayout,) = report.relayouts
+
+    assert relayout.elements == program.layouts.certificate.cost
+    assert relayout.bytes == program.layouts.moved_bytes
+    assert relayout.readers == ("Y",)
+    read = [border_of(call.group) for call in program.kernels]
+    stored = program.details.stored
+    assert [kernel.reads for kernel in report.kernels] == [
+        sum(bytes_of(x, stored) for x in own) for own in read
+    ]
+    assert sum(len(each.read_by) for each in report.edges) == sum(map(len, read))
+    golden(report)
 
 
 def half(*shape: int) -> np.ndarray[Any, Any]:
