@@ -46,7 +46,7 @@ from tecomp.lowering.pipeline import lower, lower_all
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.flatten import flatten_buffer
 from tecomp.machine.descriptor import Target
-from tecomp.machine.engine import Core
+from tecomp.machine.engine import Core, MatmulUnit, VectorUnit
 from tecomp.machine.registry import list_targets
 from tecomp.plugin.conformance import check_target
 from tecomp.plugin.intrinsics import intrinsics
@@ -79,6 +79,7 @@ __all__ = [
     "Layout",
     "LayoutError",
     "LowerError",
+    "MatmulUnit",
     "ParseError",
     "Relayout",
     "Runs",
@@ -92,6 +93,7 @@ __all__ = [
     "TecompError",
     "TtnnLayout",
     "TypeMismatchError",
+    "VectorUnit",
     "Violation",
     "__version__",
     "accesses",

@@ -75,6 +75,7 @@ from tecomp.compute.tensor_intrin import (
     decl_tensor_intrin,
 )
 from tecomp.ir.language.expr import Expr, Var, const
+from tecomp.ir.language.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
@@ -93,6 +94,7 @@ __all__ = [
     "Schedule",
     "Select",
     "Stage",
+    "Stmt",
     "Tensor",
     "TensorIntrin",
     "TensorSlice",
