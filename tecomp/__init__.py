@@ -26,6 +26,13 @@ from tecomp.errors import (
     TypeMismatchError,
 )
 from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.outside.c_function import CFunction
+from tecomp.ir.outside.functions import (
+    get_global_func,
+    list_global_func_names,
+    register_func,
+    remove_global_func,
+)
 from tecomp.ir.parsing.parser import parse
 from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
@@ -63,6 +70,7 @@ __all__ = [
     "Access",
     "Accesses",
     "Affine",
+    "CFunction",
     "CacheError",
     "CallError",
     "CapacityError",
@@ -108,16 +116,20 @@ __all__ = [
     "cute_text",
     "evaluate",
     "flatten_buffer",
+    "get_global_func",
     "hint",
     "intrinsics",
+    "list_global_func_names",
     "list_targets",
     "load",
     "lower",
     "lower_all",
     "moves",
     "parse",
+    "register_func",
     "relayout",
     "relayout_to",
+    "remove_global_func",
     "replay",
     "restickify",
     "storage_format",
