@@ -64,7 +64,6 @@ from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.operators import add, multiply, subtract
-from tecomp.compute.outside import call_extern, call_packed
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import ScanOp, scan
 from tecomp.compute.tags import tag_scope
@@ -76,7 +75,6 @@ from tecomp.compute.tensor_intrin import (
     decl_tensor_intrin,
 )
 from tecomp.ir.language.expr import Expr, Var, const
-from tecomp.ir.language.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
@@ -95,7 +93,6 @@ __all__ = [
     "Schedule",
     "Select",
     "Stage",
-    "Stmt",
     "Tensor",
     "TensorIntrin",
     "TensorSlice",
@@ -112,8 +109,6 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
-    "call_extern",
-    "call_packed",
     "cast",
     "ceil",
     "check_tensor_intrin",

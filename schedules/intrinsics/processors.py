@@ -6,7 +6,8 @@ others of ARM) multiply neighbouring numbers of two vectors and add the products
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import tecomp
 from tecomp import te
@@ -57,13 +58,13 @@ def _dots(
 
     def statements(
         ins: Sequence[te.Operand], outs: Sequence[te.Operand]
-    ) -> tuple[te.Stmt, te.Stmt, te.Stmt]:
+    ) -> tuple[Any, Any, Any]:
         (a, b), (c,) = ins, outs
 
-        def each(value: Callable[[te.Expr], te.Expr | int]) -> te.Stmt:
+        def each(value: Any) -> Any:
             return te.for_range(0, lanes, lambda j: c.store(j, value(j)), "j", "vectorized")
 
-        def products(j: te.Expr) -> te.Expr:
+        def products(j: Any) -> Any:
             return te.dot(a.vload(0, f"{a_dtype}x{group}"), b.vload((j, 0), f"{b_dtype}x{group}"))
 
         return each(products), each(lambda j: 0), each(lambda j: c[j] + products(j))

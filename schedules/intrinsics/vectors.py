@@ -6,10 +6,11 @@ Sizes, types and functions are those of the target's description.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from tecomp import Target, TargetError, VectorUnit, te
+from tecomp import Target, TargetError, te
 
-Function = Callable[..., te.Expr]
+Function = Callable[..., Any]
 
 _ARITHMETIC: dict[str, Function] = {
     "add": lambda a, b: a + b,
@@ -52,8 +53,8 @@ def vector_intrinsic(
     TensorIntrin(sfu_exp_float16: c[i] = exp(a[i]))
     """
     known = target.engine.get(unit)
-    if not isinstance(known, VectorUnit):
-        units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
+    if known is None or known.kind != "vector":
+        units = [name for name, each in target.engine.items() if each.kind == "vector"]
         raise TargetError(
             f"target {target.name} has no vector unit `{unit}`; its vector units are "
             f"{', '.join(units) or 'none'}"
@@ -78,7 +79,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
     """All operations of all vector units, on all of their types."""
     found = []
     for unit in target.engine.values():
-        if not isinstance(unit, VectorUnit):
+        if unit.kind != "vector":
             continue
         for dtype in unit.types:
             table = _table(unit, dtype)
@@ -88,7 +89,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
     return found
 
 
-def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
+def _table(unit: Any, dtype: str) -> dict[str, Function]:
     """What a unit computes with a type, by name."""
     if not te.const(0, dtype).dtype.is_float:
         return _ARITHMETIC
@@ -97,23 +98,21 @@ def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
 
 
 def _declared(
-    unit: VectorUnit, operation: str, function: Function, dtype: str, *, with_number: bool
+    unit: Any, operation: str, function: Function, dtype: str, *, with_number: bool
 ) -> te.TensorIntrin:
     lanes = unit.lanes(dtype)
     number = [te.var("number", dtype)] if with_number else []
     count = 2 if operation in (*_ARITHMETIC, "div") else 1
     ins = [te.placeholder((lanes,), dtype, name=name) for name in "ab"[: count - len(number)]]
 
-    def value(
-        places: Sequence[te.Tensor | te.Operand], lane: te.Expr, numbers: Sequence[te.Expr]
-    ) -> te.Expr:
+    def value(places: Sequence[Any], lane: Any, numbers: Sequence[Any]) -> Any:
         return function(*(place[lane] for place in places), *numbers)
 
     c = te.compute((lanes,), lambda i: value(ins, i, number), name="c")
 
     def statements(
-        places: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[te.Var] = ()
-    ) -> te.Stmt:
+        places: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[Any] = ()
+    ) -> Any:
         return te.for_range(
             0, lanes, lambda i: outs[0].store(i, value(places, i, numbers)), "i", "vectorized")
 

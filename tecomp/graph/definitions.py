@@ -16,7 +16,6 @@ from tecomp.ir.language import (
     intrinsics,
     nodes,
     operators,
-    outside_call,
     statements,
     stmt,
     tensor_op,
@@ -26,7 +25,7 @@ from tecomp.machine import descriptor, engine, memory, place, rules
 
 _MODULES: tuple[ModuleType, ...] = (
     axis, buffer, descriptor, engine, expr, extern, intrinsics, memory, nodes, operation, operators,
-    outside_call, place, reduce, rules, scan, statements, stmt, tensor, tensor_op,
+    place, reduce, rules, scan, statements, stmt, tensor, tensor_op,
 )  # fmt: skip
 _KINDS = tuple(
     kind for module in _MODULES for kind in vars(module).values()

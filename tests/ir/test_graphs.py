@@ -10,15 +10,15 @@ import pytest
 from tecomp.errors import ParseError
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Var
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Var, if_then_else
 from tecomp.ir.language.graph import fold, post_order, walk
 from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
 from tecomp.ir.parsing.parser import parse
 from tecomp.ir.traversal.codec import encode
 from tecomp.ir.traversal.numbers import Numbers
-from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, top_down
+from tecomp.ir.traversal.rewrite import bottom_up, children, free_variables, substitute, top_down
 from tecomp.ir.traversal.verify import verify
 
 FLOAT32 = DType("float32")
@@ -164,3 +164,23 @@ def test_long_minima_and_conditions() -> None:
     for k in range(500):
         least = Binary(BinOp.MIN, least, j + k)
     assert sum(1 for _ in walk(simplify(least), parts=operands)) < 20
+
+
+def test_conditions_that_share_parts_are_simplified_in_linear_time() -> None:
+    """A part is used by its condition and by both branches: three times as often a level."""
+    i = Var("i")
+    x: Expr = i
+    for k in range(40):
+        x = if_then_else(x % (k + 2) > k // 2, x // 2 + k, x + 1)
+
+    out = Buffer("out", (64,), INT64)
+    func = PrimFunc("f", (out,), For(i, Const(0), Const(64), ForKind.SERIAL,
+                                     BufferStore(out, x, (i,))))
+    simple = simplify(func)
+
+    assert len(list(post_order(simple.body, parts=children))) < 2000
+    expected, found = np.zeros(64, "int64"), np.zeros(64, "int64")
+    evaluate(func, [expected])
+    evaluate(simple, [found])
+    np.testing.assert_array_equal(found, expected)
+    assert len(set(found)) > 1

@@ -37,7 +37,7 @@ def test_what_is_inside_depends_on_one_part() -> None:
     s, args = blocks((2, 3, 14), 4)
     text = str(tecomp.lower(s, args, stop_after="nest"))
 
-    fused = "i_j_k_outer_fused"
+    fused = "i_j_fused_k_outer_fused"
     assert f"for {fused} in parallel(24):" in text
     assert f"for i2 in range(min(5, 15 - {fused} % 4 * 4)):" in text
     assert f"D[{fused} // 12, {fused} // 4 % 3, {fused} % 4 * 4 + i2] = " in text

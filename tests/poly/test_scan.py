@@ -18,6 +18,7 @@ from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.context import CONTEXT, Undecided, isl_work
+from tecomp.poly.sets.express import set_to_condition
 
 
 def test_ctrl_c_while_isl_makes_loops_arrives_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +127,17 @@ SLOW = (
     "d1 - e0 - e1 <= 3e2 <= 4 + d1 - e0 - e1 and -3 + 3d0 + 2924d1 - 3096e0 - 2925e1 <= 8772e2 < "
     "3d0 + 2924d1 - 3096e0 - 2925e1) }"
 )
+
+
+def test_conditions_that_take_isl_minutes_are_undecided() -> None:
+    points = islpy.Set.read_from_str(CONTEXT, SLOW)
+    begin = time.thread_time()
+
+    with pytest.raises(LowerError) as error, isl_work("here"):
+        set_to_condition(points, {"d0": Var("d0"), "d1": Var("d1")})
+
+    assert time.thread_time() - begin < 10
+    assert isinstance(error.value.__cause__, Undecided)
 
 
 def test_loops_that_take_isl_minutes_are_undecided() -> None:

@@ -72,8 +72,10 @@ REFUSED_HINTS = (
     r"^s\[\S+\]\.(?P<hint>rolling_buffer): the layout of \S+ has a pad_value",
     r"^s\[\S+\]\.(?P<hint>rolling_buffer): no two iterations of",
 )
-# Refusals of orders of loops that do not compute what others read, or may not.
-REFUSED_ORDERS = (
+# Refusals of layouts that take isl too long, and of orders of loops that do not compute what others
+# read, or may not.
+REFUSED_PROGRAMS = (
+    r"^lower: the index sets take too long to decide; use simpler index expressions",
     r"^\S+: \S+ reads \S+ at indices that index sets cannot decide, so which step follows from which is",
     r"^s\[\S+\]: iteration \(.*\) reads \S+\[.*\] before its loops compute that",
     r"iteration \(.*\) reads \S+\[.*\], which another one computes at the same time",
@@ -146,7 +148,7 @@ class Case:
         elif (found := _matching(error, REFUSED_HINTS)) is not None:
             event(f"taken back: {found.re.pattern}")
             self.schedule = self._without(found["hint"])
-        elif _matching(error, REFUSED_ORDERS) is not None:
+        elif _matching(error, REFUSED_PROGRAMS) is not None:
             raise UnsatisfiedAssumption(error.message)
         else:
             raise error

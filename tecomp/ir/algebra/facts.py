@@ -43,6 +43,8 @@ from tecomp.ir.language.stmt import Buffer
 
 _STEPS = 48
 _DEPTH = 10
+# How often what conditions share is seen under another combination of them.
+_MOST_AGAIN = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,9 +82,28 @@ class Facts:
         self._holds: dict[int, bool] = {}
         self._intervals: dict[Term, Interval] = {}
         self._nesting = 0
+        self.begin()
 
-    def enter(self) -> Any:
-        """Begin a place with further facts; the result is for `leave`."""
+    def begin(self) -> None:
+        """Begin another statement."""
+        # The nodes that were seen under a condition, and how often one was that had been before.
+        self._seen: dict[int, Any] = {}
+        self._again = 0
+
+    def enter(self, node: Any = None) -> Any:
+        """Begin a place with further facts; the result is for `leave`.
+
+        Args:
+            node: what is seen there, if it is an expression. What conditions share is seen under
+                each combination of them, twice as much a level: the result is None for one that
+                was seen, after many of such.
+        """
+        if node is not None:
+            if id(node) in self._seen:
+                if self._again == _MOST_AGAIN:
+                    return None
+                self._again += 1
+            self._seen[id(node)] = node
         state = (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
                  self.buffers)
         self.values, self._known = dict(self.values), dict(self._known)

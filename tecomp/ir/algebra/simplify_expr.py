@@ -147,13 +147,10 @@ def _logic(facts: Facts, node: Binary) -> Task:
     if (known := truth(a)) is not None:
         # true and b == b; false and b == false; and the same for `or`, the other way round.
         return (yield expression(facts, node.b)) if known == conjunction else a
-    if facts.is_data(node.b) or not facts.tells(a):
+    if facts.is_data(node.b):
         b = yield expression(facts, node.b)
     else:
-        state = facts.enter()
-        facts.assume(a, holds=conjunction)
-        b = yield expression(facts, node.b)
-        facts.leave(state)
+        b = yield _where(facts, a, node.b, holds=conjunction)
     if (known := truth(b)) is not None and is_pure(a):
         return a if known == conjunction else b
     if facts.terms.key(a) == facts.terms.key(b):
@@ -166,18 +163,22 @@ def _guarded(facts: Facts, node: Call) -> Task:
     condition = yield expression(facts, node.args[0])
     if (known := truth(condition)) is not None:
         return (yield expression(facts, node.args[1 if known else 2]))
-    branches: list[Expr] = []
-    for holds, branch in ((True, node.args[1]), (False, node.args[2])):
-        if not facts.tells(condition):
-            branches.append((yield expression(facts, branch)))
-            continue
-        state = facts.enter()
-        facts.assume(condition, holds=holds)
-        branches.append((yield expression(facts, branch)))
-        facts.leave(state)
-    if facts.terms.key(branches[0]) == facts.terms.key(branches[1]) and is_pure(condition):
-        return branches[0]
-    return Call(node.name, (condition, *branches), node.dtype)
+    a = yield _where(facts, condition, node.args[1])
+    b = yield _where(facts, condition, node.args[2], holds=False)
+    if facts.terms.key(a) == facts.terms.key(b) and is_pure(condition):
+        return a
+    return Call(node.name, (condition, a, b), node.dtype)
+
+
+def _where(facts: Facts, condition: Expr, node: Expr, *, holds: bool = True) -> Task:
+    """`node` simplified for where a condition holds, or for where it does not."""
+    state = facts.enter(node) if facts.tells(condition) else None
+    if state is None:
+        return (yield expression(facts, node))
+    facts.assume(condition, holds=holds)
+    result = yield expression(facts, node)
+    facts.leave(state)
+    return result
 
 
 def _guarded_load(facts: Facts, node: BufferLoad, where: Expr) -> Task:
@@ -201,11 +202,8 @@ def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) ->
         if facts.is_data(index):
             # What is done of it for the predicate stays done: twice as much a level otherwise.
             simple.append((yield expression(facts, index)))
-            continue
-        state = facts.enter()
-        facts.assume(predicate)
-        simple.append((yield expression(facts, index)))
-        facts.leave(state)
+        else:
+            simple.append((yield _where(facts, predicate, index)))
     return tuple(simple)
 
 

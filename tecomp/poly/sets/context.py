@@ -16,7 +16,7 @@ from tecomp.poly.sets.functions import NotAffine
 
 BUDGET = 20_000_000
 SHARE = 250_000
-_PARTS = (16, 4, 1)
+_PARTS = (64, 16, 4, 1)
 _PATIENCE = 0.1
 """Seconds of this thread, in which common operations do two thirds of a share."""
 CONTEXT = isl.Context()

@@ -27,6 +27,7 @@ from tecomp.ir.language.expr import (
     logical_and,
     logical_or,
 )
+from tecomp.poly.sets.context import SHARE, Undecided, within_share
 from tecomp.poly.sets.numbers import python_int
 from tecomp.poly.sets.reader import Reader, expr_of
 
@@ -62,8 +63,14 @@ def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
 
 
 def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
-    """Whether a point is in `points`, as a bool expression; `names` as for `to_expr`."""
-    known = points.detect_equalities().coalesce().compute_divs().remove_redundancies()
+    """Whether a point is in `points`, as a bool expression; `names` as for `to_expr`.
+
+    Raises:
+        Undecided: the conditions on large numbers take isl too long to find.
+    """
+    known = within_share(lambda: _in_conditions(points), 4 * SHARE)
+    if known is None:
+        raise Undecided
     sums = _Sums(names)
     if known.is_empty():
         return Const(False, BOOL)
@@ -76,6 +83,11 @@ def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
                 conditions.append(_comparison(left, constraint.is_equality(), sums))
         parts.append(logical_and(*conditions))
     return logical_or(*parts)
+
+
+def _in_conditions(points: isl.Set) -> isl.Set:
+    """`points` as few conditions, in which each unknown is a quotient."""
+    return points.detect_equalities().coalesce().compute_divs().remove_redundancies()
 
 
 def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:

@@ -1,1 +1,0 @@
-"""Functions outside of programs: their names, what they take, and how they are called."""
