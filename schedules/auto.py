@@ -172,8 +172,8 @@ def _rows(group: Group, target: Target) -> Walk:
 
 def _elements(output: te.Tensor, target: Target, apart: Container[te.Tensor]) -> list[Walk]:
     """Loops for a scan, or for a formula of elements."""
-    if is_scan(output) and len(output.shape) > 1:
-        return [lambda s: walk_steps(s, output, target)]
+    if is_scan(output) and output.shape:
+        return [lambda s: walk_steps(s, output, target, apart)]
     if is_pointwise(output) and output.shape:
         return [lambda s: formula_at_root(s, output, target, apart)]
     return []

@@ -129,7 +129,7 @@ def _inlined(p: Program) -> set[te.Tensor]:
         is_free = x not in p.results and x not in factors and x.op.num_outputs == 1
         if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
             continue
-        if len(readers) > 1 and _is_transposing(x):
+        if len(readers) > 1 and _is_transposing(x) and not all(_undoes(y, x) for y in readers):
             continue
         repeats = times[x] / max(_count(x.shape), 1)
         if _work(x) * (repeats - 1) <= _FREE:
@@ -150,6 +150,21 @@ def _is_transposing(x: te.Tensor) -> bool:
         and any(index.coefficient(last) != 0 for index in read.index)
         for read in accesses(x).reads
     )
+
+
+def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
+    """Whether neighbours of `y` are neighbours again in what `x`, which it reads, is made of."""
+    if not y.op.axis or y.op.reduce_axis:
+        return False
+    last = y.op.axis[-1]
+    dims = [
+        [dim for dim, index in enumerate(read.index) if index.coefficient(last) != 0]
+        for read in accesses(y).reads if read.tensor == x
+    ]
+    if any(len(found) != 1 for found in dims):
+        return False
+    along = {x.op.axis[found[0]] for found in dims}
+    return all(read.axes[-1] in along for read in accesses(x).reads if read.index)
 
 
 def _work(x: te.Tensor) -> int:
