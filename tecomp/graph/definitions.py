@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from tecomp.compute import axis, extern, operation, reduce, scan, tensor
+from tecomp.constraints import divisions, wishes
 from tecomp.errors import Location
 from tecomp.ir.language import (
     buffer,
@@ -21,25 +22,32 @@ from tecomp.ir.language import (
     tensor_op,
 )
 from tecomp.ir.traversal.codec import decode, encode
+from tecomp.layout.descriptions import layout
+from tecomp.layout.formats import block_float, format, packed_int, small_float
+from tecomp.layout.shards import cuts, shard, ttnn, virtual_grid
+from tecomp.layout.sticks import forms, stick, types
 from tecomp.machine import descriptor, engine, memory, place, rules
+from tecomp.poly.maps import index_map
 
 _MODULES: tuple[ModuleType, ...] = (
-    axis, buffer, descriptor, engine, expr, extern, intrinsics, memory, nodes, operation, operators,
-    place, reduce, rules, scan, statements, stmt, tensor, tensor_op,
+    axis, block_float, buffer, cuts, descriptor, divisions, engine, expr, extern, format, forms,
+    index_map, intrinsics, layout, memory, nodes, operation, operators, packed_int, place, reduce,
+    rules, scan, shard, small_float, statements, stick, stmt, tensor, tensor_op, ttnn, types,
+    virtual_grid, wishes,
 )  # fmt: skip
-_KINDS = tuple(
+_KINDS = frozenset(
     kind for module in _MODULES for kind in vars(module).values()
     if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum))
 )
 
 
 def definitions_text(value: object) -> str:
-    """Tensors, targets and plain values as text; where the user wrote them is left out.
+    """Tensors, targets, layouts, hints and plain values as text, without places in users' files.
 
     Raises:
         NotPlainError: something in it is of a kind that no text stands for.
     """
-    return json.dumps(encode(value, {Location: lambda _: None}))
+    return json.dumps(encode(value, {Location: lambda _: None}, _KINDS))
 
 
 def definitions_from(text: str) -> Any:
@@ -50,4 +58,4 @@ def definitions_from(text: str) -> Any:
         LookupError: so.
         TypeError: so.
     """
-    return decode(json.loads(text), _KINDS)
+    return decode(json.loads(text), [*_KINDS])

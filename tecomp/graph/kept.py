@@ -14,10 +14,8 @@ from tecomp.codegen.llvm.store import current_store
 from tecomp.driver.cached import keys_of
 from tecomp.driver.sources import fingerprint
 from tecomp.graph.asked import Asked
-from tecomp.graph.candidates import layouts_in
 from tecomp.graph.native import Native
 from tecomp.graph.written import native_from, native_text
-from tecomp.layout.descriptions.layout import Layout
 
 
 def kept(asked: Asked) -> Native | None:
@@ -46,19 +44,9 @@ def keep(asked: Asked, native: Native) -> None:
 def _keys(asked: Asked) -> Iterator[str]:
     definitions = (
         asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
-        tuple((x, *map(_text, layouts_in(each))) for x, each in asked.layouts.items()),
-        tuple((hint.tensor, hint.stick, repr(hint.cost)) for hint in asked.stick_hints),
-        tuple((hint.tensor, hint.kind, hint.parts, hint.is_hard) for hint in asked.division_hints),
-        asked.relayouts,
+        dict(asked.layouts), asked.hints, asked.relayouts,
     )
     return keys_of(("program", definitions), schedules())
-
-
-def _text(layout: Layout | str) -> str:
-    """All of a layout that code depends on."""
-    if isinstance(layout, str):
-        return layout
-    return repr((layout.index_map.formula, layout.physical_shape, layout.pad_value))
 
 
 @cache

@@ -32,7 +32,7 @@ from tecomp.ir.language.given import check_kind
 from tecomp.ir.traversal.codec import NotPlainError
 
 _HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
-_FORM = "tecomp program 1"
+_FORM = "tecomp program 2"
 _STEP = 128
 """Bytes that each constant begins at a multiple of in the file."""
 
@@ -44,11 +44,6 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
         CacheError: there is something else, or nothing can be written.
     """
     place = _place(folder, "save")
-    if asked.layouts or asked.hints:
-        raise CacheError(
-            f"save: {asked.name} was compiled for layouts or hints of its caller, which no file "
-            "holds; compile it where it runs"
-        )
     if place.exists() and not _may_be_replaced(place):
         raise CacheError(f"save: {place} is there, and no saved program; give another folder")
     part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
@@ -77,7 +72,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
     contents = {name: _content(place, name, said) for name, said in head["files"].items()}
     native = native_from(contents[_CODE].tobytes())
     try:
-        outputs, inputs, constants, target, name, relayouts = definitions_from(
+        outputs, inputs, constants, target, name, layouts, hints, relayouts = definitions_from(
             contents[_DEFINITIONS].tobytes().decode()
         )
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
@@ -85,7 +80,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
         native = None
     if native is None:
         raise _damaged(place, "its parts contradict each other")
-    return Asked(outputs, inputs, target, values, name, relayouts=relayouts), native
+    return Asked(outputs, inputs, target, values, name, layouts, hints, relayouts), native
 
 
 def _place(folder: object, where: str) -> Path:
@@ -105,7 +100,8 @@ def _definitions(asked: Asked) -> bytes:
     constants = tuple(asked.constants)
     try:
         text = definitions_text((
-            asked.outputs, asked.inputs, constants, asked.target, asked.name, asked.relayouts
+            asked.outputs, asked.inputs, constants, asked.target, asked.name,
+            dict(asked.layouts), asked.hints, asked.relayouts,
         ))
     except NotPlainError as error:
         (kind,) = error.args

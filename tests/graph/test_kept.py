@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tecomp import te
 from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.errors import CallError
 from tecomp.graph import kept, steps
+from tecomp.graph.asked import asked_for
 from tecomp.graph.program import Program
 
 SIZE = 12
@@ -96,6 +98,31 @@ def test_what_differs_is_compiled(
     other()
 
     assert len(compiled) == 2
+
+
+def _asked(**said: Any) -> list[str]:
+    """The keys of a program with what its caller says about a value."""
+    A = te.placeholder((64, 64), "float16", name="A")
+    B = te.compute((64, 64), lambda i, j: te.exp(A[i, j]), name="B")
+    layouts = {B: said["layout"]} if "layout" in said else {}
+    hints = [tecomp.hint(B, **said["hint"])] if "hint" in said else []
+    return list(kept._keys(asked_for(B, [A], "stick128", {}, "net", layouts, hints)))
+
+
+def test_all_that_is_said_of_layouts_counts() -> None:
+    def sticks(**more: Any) -> tecomp.Layout:
+        return tecomp.StickLayout((64, 64), "float16", [0, 1], **more)
+
+    said: list[dict[str, Any]] = [
+        {}, {"layout": sticks()}, {"layout": sticks(pad_value=0.0)}, {"layout": [sticks()]},
+        {"layout": sticks(memory="lx")}, {"layout": "default"},
+        {"layout": replace(tecomp.Layout.row_major((64, 64), "float16"), grid_axes=(0,))},
+        {"hint": {"stick": 0}}, {"hint": {"stick": 0, "hard": True}}, {"hint": {"cores": {"i": 2}}},
+    ]
+    keys = [_asked(**each)[0] for each in said]
+
+    assert len(set(keys)) == len(said)
+    assert keys == [_asked(**each)[0] for each in said]
 
 
 def test_another_library_of_schedules_compiles_again(

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import te
+from tecomp import Layout, ShardLayout, StickLayout, TtnnLayout, te
 from tecomp.errors import CacheError, CallError
+from tecomp.graph.definitions import definitions_from, definitions_text
 from tecomp.graph.program import Program
 from tests.graph.test_laid_programs import transposed_sum
 
@@ -186,6 +188,73 @@ def test_programs_with_layouts_of_machines_come_back(tmp_path: Path) -> None:
     assert (again.picture(), again.target) == (program.picture(), program.target)
 
 
+def test_programs_with_layouts_and_hints_of_their_callers_come_back(tmp_path: Path) -> None:
+    A, X, T, Y = transposed_sum()
+    moved = tecomp.relayout_to(T, StickLayout((64, 128), "float16", [0, 1], size=(40, 70)))
+    Z = te.compute(Y.shape, lambda i, j: te.exp(Y[i, j]) + moved[i, j], name="Z")
+    W = te.compute(Z.shape, lambda i, j: Z[i, j] * Z[i, j], name="W")
+    program = tecomp.compile(
+        W, [A, X], "stick128", name="laid",
+        layouts={A: StickLayout((128, 40), "float16", [1, 0], size=(70, 40)), X: ["default"]},
+        hints=[
+            tecomp.hint(Y, stick=0), tecomp.hint(Z, stick=1, hard=True),
+            tecomp.hint(Z, cores={"i": 4}), tecomp.hint(W, num_tiles_per_dim={"i": 2}),
+        ],
+    )
+    program.save(tmp_path)
+    again = tecomp.load(tmp_path)
+    a, x = (np.arange(2800).reshape(each.shape) % 5 / 8 for each in (A, X))
+    args = a.astype("float16"), x.astype("float16")
+
+    np.testing.assert_array_equal(again(*args), program(*args))
+    assert str(again.layouts) == str(program.layouts)
+    assert str(again.report()) == str(program.report())
+    assert again.picture() == program.picture()
+
+
+INNER = tecomp.IndexMap.from_func(lambda i, j: [i // 4, i % 4, j])
+LAYOUTS = [
+    Layout.of((10, 6), "float16", INNER.then(tecomp.IndexMap.from_func(lambda a, b, c: [a * 4 + b, c])),
+              pad_value=float("-inf"), memory="l1"),
+    Layout.of((8, 6), "float32", lambda i, j: [i, te.AXIS_SEPARATOR, j ^ i % 2], grid_axes=[0]),
+    StickLayout((5, 100), "float8_e4m3fn", pad_value=0.0),
+    ShardLayout((64, 64), "float32", grid=(2, 2), tile=(32, 32), element="bfp8", oob_val="zero"),
+    TtnnLayout((64, 64), "float32", memory_layout="block_sharded", shard_shape=(1, 1),
+               tile=(32, 32), memory_space="l1"),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: type(layout).__name__)
+def test_layouts_come_back_from_text(layout: Layout) -> None:
+    again, other = definitions_from(definitions_text((layout, layout)))
+
+    assert again is other
+    assert type(again) is type(layout)
+    for each in fields(layout):
+        assert str(getattr(again, each.name)) == str(getattr(layout, each.name))
+    assert again.describe() == layout.describe()
+    assert again.physical_shape == layout.physical_shape
+    assert again.nbytes == layout.nbytes
+    assert [len(each.index_map.parts) for each in (again, layout)] in ([1, 1], [2, 2])
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a user may say about a value."""
+
+    text: str
+
+
+def test_things_of_classes_of_the_user_are_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(CacheError) as error:
+        network(note=Note("mine")).save(tmp_path / "net")
+
+    assert error.value.message == (
+        "save: the definitions of net hold a value of type Note, which no file can; leave it out "
+        "of `attrs`"
+    )
+
+
 def test_programs_without_relayouts_come_back(tmp_path: Path) -> None:
     A = te.placeholder((70, 40), "float16", name="A")
     Y = te.compute(A.shape, lambda i, j: -A[i, j], name="Y")
@@ -225,7 +294,7 @@ def _features(place: Path) -> None:
         ),
         (
             _say("form", "tecomp program 9"),
-            "{} is saved in another form than `tecomp program 1`; compile the program and save it "
+            "{} is saved in another form than `tecomp program 2`; compile the program and save it "
             "again",
         ),
         (

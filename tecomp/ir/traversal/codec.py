@@ -14,8 +14,8 @@ and reads it. A value comes after its parts. The words are
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -48,27 +48,73 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-class _Layouts(dict[type, tuple[str, tuple[str, ...]]]):
-    """The name of a class and the fields that its objects are made from."""
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How objects of a class are written.
 
-    def __missing__(self, kind: type) -> tuple[str, tuple[str, ...]]:
+    Attributes:
+        mark: the word that stands for the class.
+        made: the fields that are written.
+        is_whole: whether an object is these fields as they are; else its class is called with them.
+        empty: what makes the other fields of a whole one.
+    """
+
+    mark: str
+    made: tuple[str, ...]
+    is_whole: bool
+    empty: Mapping[str, Callable[[], Any]]
+
+    def object(self, kind: type, values: Sequence[Any]) -> Any:
+        """The object of the class with these values in its fields."""
+        parts = dict(zip(self.made, values, strict=True))
+        if not self.is_whole:
+            return kind(**parts)
+        made: Any = object.__new__(kind)
+        for name, value in (*parts.items(), *((n, make()) for n, make in self.empty.items())):
+            object.__setattr__(made, name, value)
+        return made
+
+
+class _Forms(dict[type, _Form]):
+    """How objects are written of classes that were asked for.
+
+    They are written as what their classes are called with. Where a class is called with something
+    else, or has state besides (a field that is marked so), they are all of their fields.
+    """
+
+    def __missing__(self, kind: type) -> _Form:
         if not is_dataclass(kind):
             raise NotPlainError(kind)
-        made = tuple(f.name for f in fields(kind) if f.init)
-        self[kind] = found = (f"@{_name(kind)}", made)
+        every = fields(kind)
+        is_called_otherwise = not kind.__dataclass_params__.init  # type: ignore[attr-defined]
+        kept = [f for f in every if is_called_otherwise or f.metadata.get("is_kept")]
+        made = [f for f in every if f.init or f in kept]
+        empty = {
+            f.name: f.default_factory for f in every
+            if f not in made and f.default_factory is not MISSING
+        }
+        names = tuple(f.name for f in made)
+        self[kind] = found = _Form(f"@{_name(kind)}", names, bool(kept), empty)
         return found
 
 
-_LAYOUTS = _Layouts()
+_FORMS = _Forms()
 
 
 def encode(
-    root: object, special: Mapping[type, Callable[[Any], Word]] | None = None
+    root: object, special: Mapping[type, Callable[[Any], Word]] | None = None,
+    kinds: Container[type] | None = None,
 ) -> list[Word]:
-    """The words of a value; `special` gives those of types that are not to be looked into.
+    """The words of a value.
+
+    Args:
+        root: the value.
+        special: the words of types that are not to be looked into.
+        kinds: the classes of objects and enumerations that may be in it; any without.
 
     Raises:
-        NotPlainError: an object in it is of a class that is no dataclass, or contains itself.
+        NotPlainError: an object in it is of a class that is no dataclass or none of these, or
+            contains itself.
 
     >>> from tecomp.ir.language.expr import Var
     >>> i = Var("i")
@@ -89,7 +135,7 @@ def encode(
                 numbers[id(value)] = count
                 count += 1
         elif _PLAIN[kind]:
-            words.append(_plain(value, kind))
+            words.append(_plain(value, kind, kinds))
         elif kind in _MANY:
             end, parts = _parts(value, kind)
             todo.append((value, end))
@@ -101,10 +147,10 @@ def encode(
         elif kind in rules:
             words.append(rules[kind](value))
         else:
-            name, made = _LAYOUTS[kind]
+            form = _FORMS[_known(kind, kinds)]
             numbers[id(value)] = _OPEN
-            todo.append((value, name))
-            todo += [(getattr(value, field), None) for field in reversed(made)]
+            todo.append((value, form.mark))
+            todo += [(getattr(value, field), None) for field in reversed(form.made)]
     return words
 
 
@@ -115,7 +161,14 @@ def _parts(value: Any, kind: type) -> tuple[str, Sequence[Any]]:
     return f"{mark}{len(value)}", value
 
 
-def _plain(value: Any, kind: Any) -> Word:
+def _known(kind: type, kinds: Container[type] | None) -> type:
+    """A class that may be in a value."""
+    if kinds is not None and kind not in kinds:
+        raise NotPlainError(kind)
+    return kind
+
+
+def _plain(value: Any, kind: Any, kinds: Container[type] | None) -> Word:
     if kind is str:
         return f"'{value}"
     if kind is DType:
@@ -123,7 +176,7 @@ def _plain(value: Any, kind: Any) -> Word:
     if kind is float:
         return f"f{struct.pack('>d', value).hex()}"
     if issubclass(kind, Enum):
-        return f"={_name(kind)}.{value.name}"
+        return f"={_name(_known(kind, kinds))}.{value.name}"
     plain: Word = value
     return plain
 
@@ -158,8 +211,8 @@ def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
         elif mark == "#":
             stack.append(made[int(rest)])
         elif mark == "@" and rest in known:
-            _, names = _LAYOUTS[known[rest]]
-            made.append(known[rest](**dict(zip(names, take(len(names)), strict=True))))
+            form = _FORMS[known[rest]]
+            made.append(form.object(known[rest], take(len(form.made))))
             stack.append(made[-1])
         else:
             stack.append(_value(mark, rest, known))

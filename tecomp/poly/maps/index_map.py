@@ -44,7 +44,7 @@ class IndexMap(PlainIndexMap):
     """
 
     _answers: dict[tuple[int, ...], Analysis] = field(default_factory=dict, init=False)
-    _parts: tuple[IndexMap, ...] = field(default=(), init=False)
+    _parts: tuple[IndexMap, ...] = field(default=(), init=False, metadata={"is_kept": True})
 
     def __post_init__(self) -> None:
         check_list(self.initial_indices, Var, "index map: initial_indices", _CURE, LayoutError)
