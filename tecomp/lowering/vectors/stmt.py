@@ -150,14 +150,16 @@ def _statement(loop: _Loop, stmt: Stmt, at: _At) -> Task:
 def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     """Whether the expressions of a statement itself have no vector form."""
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
-    if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt):
-        return True
     nodes = [node for part in parts for node in walk(part)]
+    guarded = at.where.guarded or any(_chooses_by_lane(loop, node) for node in nodes)
+    if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=guarded):
+        return True
     # The vectors that `dot` takes, or that are read as one number, are but numbers of 32 bits.
     taken = {id(arg) for node in nodes if isinstance(node, Call)
              and (node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1))
              for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
-    if any(_is_unwieldy(loop, node, is_taken=id(node) in taken) for node in nodes):
+    if any(_is_unwieldy(loop, node, guarded=guarded, is_taken=id(node) in taken)
+           for node in nodes):
         return True
     return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
 
@@ -166,15 +168,27 @@ def _is_one_word(node: Expr) -> bool:
     return isinstance(node, Call) and node.name == "reinterpret" and node.args[0].dtype.lanes == 1
 
 
-def _is_unwieldy(loop: _Loop, node: Any, *, is_taken: bool = False) -> bool:
-    """A vector already (but for what is taken), or an access with one in not the last axis."""
+def _chooses_by_lane(loop: _Loop, node: Expr) -> bool:
+    """Whether only some lanes need a part of `node`."""
+    return isinstance(node, Call) and node.name == "if_then_else" and (
+        loop.lanes.varies(node.args[0]))
+
+
+def _is_unwieldy(
+    loop: _Loop, node: Any, *, guarded: bool, is_taken: bool = False
+) -> bool:
+    """A vector already (but for what is taken), or an access with one in not the last axis.
+
+    What all lanes read is a vector too where only some of them may read it.
+    """
     if isinstance(node, Expr) and node.dtype.lanes > 1 and not is_taken:
         return True
     if not isinstance(node, BufferLoad | BufferStore):
         return False
     if node.buffer.dtype.lanes > 1 and not is_taken:
         return True
-    return any(loop.lanes.varies(index) for index in node.indices[:-1])
+    return any(loop.lanes.varies(index) or (guarded and _reads(index))
+               for index in node.indices[:-1])
 
 
 def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:

@@ -254,6 +254,28 @@ def f(A: Buffer("float32", (8, 4), axis_separators=(0,)), B: Buffer("float32", (
 """)
 
 
+def test_a_row_that_some_lanes_may_read_is_chosen_lane_by_lane(check: Check) -> None:
+    """The row is the same in all lanes, but only in those where it is wanted is it there."""
+    check(vectorize_loops, """
+def f(P: Buffer("float32", (3, 3), axis_separators=(0,)), I: Buffer("int64", (8,)), B: Buffer("float32", (8,))):
+    for j in vectorized(8):
+        B[j] = P[I[0] & 1, 2]
+    for j in vectorized(8):
+        B[j] = if_then_else(I[j] > 5, P[I[0] & 1, 2], float32(0.0))
+    for j in vectorized(8):
+        if I[j] > 5:
+            B[j] = P[I[0] & 1, 2]
+""", """
+def f(P: Buffer("float32", (3, 3), axis_separators=(0,)), I: Buffer("int64", (8,)), B: Buffer("float32", (8,))):
+    B[ramp(0, 1, 8)] = broadcast(P[I[0] & 1, 2], 8)
+    for j in range(8):
+        B[j] = if_then_else(I[j] > 5, P[I[0] & 1, 2], float32(0.0))
+    for j in range(8):
+        if I[j] > 5:
+            B[j] = P[I[0] & 1, 2]
+""")
+
+
 def test_vector_types_run_lane_by_lane(check: Check) -> None:
     check(vectorize_loops, """
 def f(A: Buffer("float32x4", (8,)), B: Buffer("float32x4", (8,))):
