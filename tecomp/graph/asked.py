@@ -62,7 +62,7 @@ class Asked:
     @property
     def is_laid_out(self) -> bool:
         """Whether the machine or the caller cares where values lie."""
-        if has_layouts(self.target) or self.layouts:
+        if has_layouts(self.target) or self.layouts or self.stick_hints:
             return True
         every = post_order([x.op for x in self.outputs])
         return any(isinstance(asked_of(op), Layout) for op in every)

@@ -55,13 +55,12 @@ def choose_layouts(
             or two wishes clash.
     """
     machine = Machine(target)
-    if not has_layouts(target):
-        hints = ()  # Nothing there has lanes.
     demands = demands_of(graph, target, given, hints)
-    problem = problem_of(graph, machine, demands, hints)
+    # Where nothing has lanes, nothing is worth anything, and orders are about memory alone.
+    problem = problem_of(graph, machine, demands, hints if has_layouts(target) else ())
     choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
-        return _layouts(problem, choice)
+        return _layouts(problem, choice, hints)
     # What inputs come in is no wish: what cannot be then, is the fault of an operation.
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
     least = problem_of(graph, machine, facts, ())
@@ -114,7 +113,7 @@ def _refusal(problem: Problem, *, relayouts: bool) -> str:
     return refusal(op, problem.machine.target, seats, outs, can_mend=not relayouts)
 
 
-def _layouts(problem: Problem, choice: Choice) -> Layouts:
+def _layouts(problem: Problem, choice: Choice, hints: Sequence[Hint]) -> Layouts:
     exact = "variable elimination along a tree decomposition, exact"
     bounded = "variables changed one at a time, against a bound of tables minimised apart"
     found, values = choice.found, problem.values
@@ -132,14 +131,17 @@ def _layouts(problem: Problem, choice: Choice) -> Layouts:
     return Layouts(
         of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
         reads, asked, frozenset(x.op for x in problem.wanted),
-        tuple(_wish(problem, each, seats) for own in problem.soft.values() for each in own),
+        tuple(_wish(problem, each, seats) for each in hints),
         problem.graph,
     )
 
 
 def _wish(problem: Problem, hint: Hint, seats: Mapping[Tensor, Seat]) -> Wish:
-    tensor = problem.graph.of(hint.tensor)
-    return Wish(hint, keeps(seats[tensor], tensor, hint))
+    tensor, target = problem.graph.of(hint.tensor), problem.machine.target
+    reason = f"for {hint.cost:,.0f} elements" if has_layouts(target) else (
+        f"as nothing on {target.name} has lanes; only a hard one says how it is to lie in memory"
+    )
+    return Wish(hint, "" if keeps(seats[tensor], tensor, hint) else reason)
 
 
 def _reads(

@@ -74,16 +74,21 @@ class Wish:
 
     Attributes:
         hint: what was wished.
-        is_kept: whether it is so.
+        reason: why it is not so; empty if it is.
         inside: the kernels that compute the value for themselves, if it is in no memory.
     """
 
     hint: Hint
-    is_kept: bool
+    reason: str
     inside: tuple[str, ...] = ()
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is so."""
+        return not self.reason
+
     def __str__(self) -> str:
-        kept = "is kept" if self.is_kept else f"is not kept, for {self.hint.cost:,.0f} elements"
+        kept = "is kept" if self.is_kept else f"is not kept, {self.reason}"
         return f"{self.hint} {kept}{_where(self.hint.tensor, self.inside)}"
 
 

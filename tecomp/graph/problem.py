@@ -11,7 +11,7 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
-from tecomp.graph.candidates import candidates, is_one_to_a_row, layouts_in
+from tecomp.graph.candidates import along, candidates, is_one_to_a_row, layouts_in
 from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.demands import Demand
 from tecomp.graph.paddings import asked_paddings, is_padded_anyway, with_paddings
@@ -272,7 +272,8 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
     """The layouts that are asked for."""
     tensor, asked = demand.tensor, demand.wanted
     if demand.axis is not None:
-        known = _known(tensor, machine)
+        order = along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
+        known = dict.fromkeys((*_known(tensor, machine), order))
         return tuple(each for each in known if runs_along(each, tensor, demand.axis))
     found = tuple(
         _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)

@@ -102,6 +102,34 @@ def test_a_copy_to_sticks_is_none_on_a_processor() -> None:
     np.testing.assert_allclose(tecomp.compile(C, [A])(a), np.exp(a) * a, rtol=1e-2)
 
 
+def test_a_hard_hint_is_a_layout_on_a_processor() -> None:
+    A, B, C = chain()
+    program = tecomp.compile(C, [A], hints=[tecomp.hint(B, stick=0, hard=True)])
+    a = random.standard_normal((SIZE, SIZE)).astype(HALF)
+
+    assert program.layouts[B].device_layout == tecomp.Layout.row_major((SIZE, SIZE), HALF, [1, 0])
+    assert [call.group.result.name for call in program.kernels] == ["B", "C"]
+    assert [str(wish) for wish in program.layouts.wishes] == [
+        "the hint that B has axis 0 along its lanes is kept"
+    ]
+    np.testing.assert_allclose(program(a), np.exp(a) + a, rtol=1e-2)
+
+
+def test_a_soft_hint_is_worth_nothing_on_a_processor() -> None:
+    A, B, C = chain()
+    hints = [tecomp.hint(B, stick=0), tecomp.hint(C, stick=0), tecomp.hint(C, stick=1)]
+    program = tecomp.compile(C, [A], hints=hints)
+
+    assert len(program.kernels) == 1
+    why = "as nothing on cpu has lanes; only a hard one says how it is to lie in memory"
+    assert [str(wish) for wish in program.layouts.wishes] == [
+        f"the hint that B has axis 0 along its lanes is not kept, {why}; B is in no memory, but "
+        "inside of C",
+        f"the hint that C has axis 0 along its lanes is not kept, {why}",
+        "the hint that C has axis 1 along its lanes is kept",
+    ]
+
+
 CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
     (lambda A, B, C: chosen(C, A, [], given={A: ACROSS, C: ROWS}, relayouts=False),
      "layouts: the layout of A and the layout of C clash: no layouts of the program keep them "
@@ -118,6 +146,14 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
      "layouts: Tensor(C, shape=(128, 128), dtype=float16) has a hint, and is no value of the "
      "program"),
+    (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, stick=0)]),
+     "layouts: Tensor(C, shape=(128, 128), dtype=float16) has a hint, and is no value of the "
+     "program"),
+    (lambda A, B, C: tecomp.compile(C, [A], hints=[
+        tecomp.hint(B, stick=0, hard=True), tecomp.hint(B, stick=1, hard=True)]),
+     "layouts: the hint that B has axis 0 along its lanes and the hint that B has axis 1 along its "
+     "lanes clash: no layouts of the program keep them together; leave one of them out, or make it "
+     "a soft hint"),
     (lambda A, B, C: tecomp.hint(A, stick=2),
      "hint: A has 2 axes, and none is 2; give a number from 0 to 1"),
     (lambda A, B, C: tecomp.hint(C, stick=B.op.axis[0]),
