@@ -29,7 +29,13 @@ from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
 from tecomp.schedules.structure.reductions import Reduction, reduction_of
-from tecomp.schedules.structure.stages import is_pointwise, is_scan, is_untouched, unconverted
+from tecomp.schedules.structure.stages import (
+    by_loops,
+    is_pointwise,
+    is_scan,
+    is_untouched,
+    unconverted,
+)
 from tecomp.schedules.structure.trials import Walk, first_taken
 from tecomp.schedules.structure.windows import Windows, windows_of
 from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
@@ -74,7 +80,7 @@ def auto(
     >>> s[total].leaf_iter_vars != total.op.axis
     True
     """
-    s = te.create_schedule(outputs)
+    s = by_loops(outputs)
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = Target.of(target)
     if not isinstance(division, Mapping) or not all(

@@ -68,6 +68,7 @@ from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import ScanOp, scan
 from tecomp.compute.tags import tag_scope
 from tecomp.compute.tensor import Tensor, TensorSlice
+from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import (
     TensorIntrin,
     check_tensor_intrin,
@@ -94,6 +95,7 @@ __all__ = [
     "Select",
     "Stage",
     "Tensor",
+    "TensorComputeOp",
     "TensorIntrin",
     "TensorSlice",
     "Var",

@@ -22,7 +22,7 @@ from tecomp.schedules.structure.contraction import of_images
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.products import Product, product_of
 from tecomp.schedules.structure.sizes import same_shape
-from tecomp.schedules.structure.stages import is_same, unconverted
+from tecomp.schedules.structure.stages import by_loops, is_same, unconverted
 from tecomp.schedules.structure.trials import Walk, first_taken
 
 
@@ -34,7 +34,7 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
         TargetError: an extent is not known before the call, or a result cannot be cut as asked.
         ScheduleError: what is to be cut has no loops of its own.
     """
-    s = te.create_schedule(results)
+    s: te.Schedule = by_loops(results)
     p = program_of(s)
     groups = _groups(p, where)
     _check_cuts(groups, where)

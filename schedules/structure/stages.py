@@ -21,9 +21,21 @@ def begin(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
     >>> begin(C, [B]).trace.to_json().count("compute_inline")
     1
     """
-    s = te.create_schedule(output)
+    s = by_loops(output)
     for x in between:
         s[x].compute_inline()
+    return s
+
+
+def by_loops(outputs: te.Tensor | Sequence[te.Tensor]) -> te.Schedule:
+    """A schedule of results in which loops compute all, also what the program calls intrinsics for.
+
+    Which operation of a machine is the best for a loop, its description says.
+    """
+    s = te.create_schedule(outputs)
+    for stage in s.stages:
+        if isinstance(stage.op, te.TensorComputeOp):
+            stage.expand()
     return s
 
 

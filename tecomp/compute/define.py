@@ -8,12 +8,14 @@ from typing import Any, TypeAlias, overload
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.intrinsic import TensorIntrinCall
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import attributes_of, dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_compute import tensor_compute
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.given import check_kind, check_list
@@ -53,7 +55,7 @@ def placeholder(
 @overload
 def compute(
     shape: Shape,
-    fcompute: Callable[..., Value],
+    fcompute: Callable[..., Value | TensorIntrinCall],
     name: str = "compute",
     tag: str = "",
     attrs: Mapping[str, object] | None = None,
@@ -86,7 +88,8 @@ def compute(
         shape: extents, in elements: ints, or integer expressions of `te.var` sizes.
         fcompute: called once, with a variable for each axis; gives the element, or a tuple of
             elements for several tensors of this shape. Its parameters name the axes; one with a
-            default is not an axis.
+            default is not an axis. A function of the first axes gives a call of an intrinsic, which
+            computes tiles of the others.
         name: what printed text calls the tensor.
         tag: free text, kept with the operation; that of a `te.tag_scope` around if empty.
         attrs: free values, kept with the operation.
@@ -110,18 +113,47 @@ def compute(
     name = name_of(name, "te.compute")
     where = f"te.compute {name}"
     extents = shape_of(shape, where)
+    tag, values = tag_of(tag, where), attributes_of(attrs, where)
+    call = _tile(fcompute, extents, where)
+    if call is not None:
+        axis, made = call
+        inside = extents[len(axis) :]
+        return tensor_compute(name, tag, values, axis, inside, made).outputs[0]
     names = _axis_names(fcompute, len(extents), varargs_names, where)
-    axis = tuple(
-        make_axis(n, 0, extent, IterKind.DATA) for n, extent in zip(names, extents, strict=True)
-    )
+    axis = _axes(names, extents)
     body = _body(fcompute(*axis), where)
     _check_size(body, where)
     _check_reductions(body, where)
     _check_axes(body, axis, where)
     _check_literals(body, where)
-    values = attributes_of(attrs, where)
-    outputs = ComputeOp(name, axis, body, tag_of(tag, where), values, user_location()).outputs
+    outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _axes(names: Sequence[str], extents: Sequence[Extent]) -> tuple[IterVar, ...]:
+    return tuple(
+        make_axis(n, 0, extent, IterKind.DATA) for n, extent in zip(names, extents, strict=True)
+    )
+
+
+def _tile(
+    fcompute: Callable[..., object], extents: Sequence[Extent], where: str
+) -> tuple[tuple[IterVar, ...], TensorIntrinCall] | None:
+    """The axes around tiles and the call that computes one, if a function of few indices gives it.
+
+    None where it has an index for each axis, or gives something else.
+    """
+    try:
+        parameters = list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in parameters if p.kind in plain and p.default is p.empty]
+    if len(names) >= len(extents) or any(p.kind not in plain for p in parameters):
+        return None
+    axis = _axes(names, extents[: len(names)])
+    made = fcompute(*axis)
+    return (axis, made) if isinstance(made, TensorIntrinCall) else None
 
 
 def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
@@ -255,6 +287,12 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
 
 
 def _body(result: object, where: str) -> tuple[Expr, ...]:
+    if isinstance(result, TensorIntrinCall):
+        raise DefinitionError(
+            f"{where}: the index function gives a call of {result.intrin.name}, and an index for "
+            "each axis; take one index for each axis around its tiles, whose axes are the last of "
+            "the shape"
+        )
     given: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
     if not given:
         raise DefinitionError(f"{where}: the index function gives no element; give one at least")

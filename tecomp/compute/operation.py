@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -138,6 +138,10 @@ class ComputeOp(Operation):
         """The axes that the body reduces over."""
         first = self.body[0]
         return first.axis if isinstance(first, Reduce) else ()
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> ComputeOp:
+        """The operation with changed expressions."""
+        return replace(self, body=tuple(map(change, self.body)))
 
     @property
     def loops(self) -> tuple[IterVar, ...]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.traversal.rewrite import bottom_up
@@ -48,10 +46,7 @@ def rebuilt(
 def _rebuilt(op: ComputeOp, known: Mapping[Tensor, Tensor]) -> ComputeOp:
     if not any(x in known for x in op.input_tensors):
         return op
-    body = tuple(_moved(value, known) for value in op.body)
-    if isinstance(op, ScanOp):
-        return replace(op, body=body, start=tuple(_moved(value, known) for value in op.start))
-    return replace(op, body=body)
+    return op.rewritten(lambda value: _moved(value, known))
 
 
 def _moved(value: Expr, known: Mapping[Tensor, Tensor]) -> Expr:

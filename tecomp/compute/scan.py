@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
@@ -39,6 +39,11 @@ class ScanOp(ComputeOp):
         nodes = walk(*self.start, *self.body)
         reads = (node.tensor for node in nodes if isinstance(node, TensorLoad))
         object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> ScanOp:
+        """The operation with changed expressions, of the first steps too."""
+        return replace(
+            self, body=tuple(map(change, self.body)), start=tuple(map(change, self.start)))
 
     @property
     def shape(self) -> tuple[Extent, ...]:

@@ -14,7 +14,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.broadcasting import NAMES
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Expr, as_expr
+from tecomp.ir.language.expr import Const, Expr, as_expr
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import Name, Pieces, operands, render
 from tecomp.ir.traversal.rewrite import walk
@@ -187,8 +187,9 @@ class Tensor(Arithmetic):
         """The element at `indices`, as `A[i, j]`."""
         element = self[indices]
         if isinstance(element, TensorSlice):
-            _refuse_count(self, len(indices))
-        return element
+            element.as_expr()
+        made: Expr = element
+        return made
 
     def __iter__(self) -> Iterator[NoReturn]:
         raise TypeMismatchError(
@@ -215,16 +216,38 @@ class Tensor(Arithmetic):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorSlice(Arithmetic):
-    """A tensor with the first of its indices given; `A[i][j]` is `A[i, j]`."""
+    """A tensor with the first of its indices given, or with ranges for some: `A[i, 0:16]`.
+
+    `A[i][j]` is `A[i, j]`. Parts of tensors are what intrinsics are called on.
+
+    Attributes:
+        tensor: of which it is a part.
+        indices: expressions, and slices of expressions.
+    """
 
     tensor: Tensor
-    indices: tuple[Expr, ...]
+    indices: tuple[Expr | slice, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.tensor.dtype
 
     def as_expr(self) -> Expr:
         """Refused: it stands for many elements."""
+        self._refuse_ranges()
         _refuse_count(self.tensor, len(self.indices))
 
+    def _refuse_ranges(self) -> None:
+        if any(isinstance(index, slice) for index in self.indices):
+            raise TypeMismatchError(
+                f"{self.tensor.name}[{', '.join(map(range_text, self.indices))}] is a part of "
+                f"{self.tensor.name}, not a number; call an intrinsic on it, or index an element: "
+                f"{example(self.tensor)}"
+            )
+
     def __getitem__(self, indices: object) -> Any:
+        self._refuse_ranges()
         given = indices if isinstance(indices, tuple) else (indices,)
         first = len(self.indices)
         more = tuple(_index(self.tensor, first + k, index) for k, index in enumerate(given))
@@ -234,7 +257,7 @@ class TensorSlice(Arithmetic):
         return iter(self.tensor)
 
     def __repr__(self) -> str:
-        indices = ", ".join(map(str, self.indices))
+        indices = ", ".join(map(range_text, self.indices))
         return f"TensorSlice({self.tensor.name}[{indices}] of shape {shape_text(self.tensor)})"
 
 
@@ -281,16 +304,27 @@ def example(tensor: Tensor) -> str:
 
 def _has_axes(operand: object) -> bool:
     """Whether an operand beside a tensor is the value at one index of something."""
-    expr = operand.as_expr() if isinstance(operand, TensorSlice) else operand
-    return isinstance(expr, Expr) and any(isinstance(node, IterVar) for node in walk(expr))
+    if isinstance(operand, TensorSlice):
+        operand.as_expr()
+    return isinstance(operand, Expr) and any(isinstance(node, IterVar) for node in walk(operand))
 
 
-def _element(tensor: Tensor, indices: tuple[Expr, ...]) -> TensorLoad | TensorSlice:
+def _element(
+    tensor: Tensor, indices: tuple[Expr | slice, ...]
+) -> TensorLoad | TensorSlice:
     if len(indices) > tensor.ndim or (tensor.ndim and not indices):
         _refuse_count(tensor, len(indices))
-    if len(indices) < tensor.ndim:
+    places = tuple(index for index in indices if not isinstance(index, slice))
+    if len(places) < tensor.ndim:
         return TensorSlice(tensor, indices)
-    return TensorLoad(tensor, indices, user_location())
+    return TensorLoad(tensor, places, user_location())
+
+
+def range_text(index: Expr | slice) -> str:
+    """An index, or a range of them, as it is written."""
+    if isinstance(index, slice):
+        return ":".join("" if end is None else range_text(end) for end in (index.start, index.stop))
+    return str(index.value if isinstance(index, Const) else index)
 
 
 def _refuse_count(tensor: Tensor, count: int) -> NoReturn:
@@ -301,7 +335,26 @@ def _refuse_count(tensor: Tensor, count: int) -> NoReturn:
     )
 
 
-def _index(tensor: Tensor, axis: int, index: Any) -> Expr:
+def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
+    """`index` as an expression, or a range with ends that are expressions.
+
+    Raises:
+        TypeMismatchError: it is no integer, or a range of steps other than 1.
+    """
+    if not isinstance(index, slice):
+        return _place(tensor, axis, index)
+    if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
+        raise TypeMismatchError(
+            f"{tensor.name}[...]: index {axis} is {index!r}, and a range has no step; write "
+            "first:end"
+        )
+    first, last = (
+        None if end is None else _place(tensor, axis, end) for end in (index.start, index.stop)
+    )
+    return slice(first, last)
+
+
+def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
     """`index` as an expression.
 
     Raises:

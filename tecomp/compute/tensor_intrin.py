@@ -1,14 +1,12 @@
-"""Operations of a machine: what each computes, and the statements that do it on views of memory."""
+"""Declarations of operations of a machine: what each computes, and the statements that do it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
-from tecomp.compute.axis import IterVar
-from tecomp.compute.body_check import difference
 from tecomp.compute.builder import Operand, check_scope, check_statement
+from tecomp.compute.intrinsic import Check, TensorIntrin, check_statements, length
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.shape import dtype_of, name_of, shape_of
@@ -22,63 +20,20 @@ from tecomp.ir.language.given import (
     check_list,
     dictionary_of,
     is_one_of,
+    whole_number,
 )
 from tecomp.ir.language.stmt import Buffer, Extent, Stmt
 from tecomp.ir.traversal.rewrite import walk
 
-Check: TypeAlias = Literal["now", "later", "never"]
+__all__ = [
+    "Check", "TensorIntrin", "check_tensor_intrin", "decl_buffer", "decl_tensor_intrin", "length",
+]  # fmt: skip
+
 Statements: TypeAlias = "Stmt | tuple[Stmt | None, Stmt | None, Stmt | None]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorIntrin:
-    """An operation of a machine; made by `decl_tensor_intrin`.
-
-    Attributes:
-        name: what messages and traces call it.
-        op: what it computes.
-        buffers: stand for the operands in the statements: inputs in order, then the output.
-        scalar_params: numbers in `op` that take a value from the schedule.
-        body: computes the tile from nothing.
-        reset: stores what a reduction starts from.
-        update: combines the reduction over the tile into what is there.
-        scopes: for each operand the memory that it has to be in; empty if any will do.
-        unit: of the machine's engine that does it, or its link; empty if none is said to.
-        mode: of that unit; empty for the usual one of the operands' type.
-        check: when the statements were or will be compared with the operation.
-    """
-
-    name: str
-    op: ComputeOp
-    buffers: tuple[Buffer, ...]
-    scalar_params: tuple[Var, ...]
-    body: Stmt | None
-    reset: Stmt | None
-    update: Stmt | None
-    scopes: tuple[str, ...] = field(default=())
-    unit: str = ""
-    mode: str = ""
-    check: Check = "now"
-
-    @property
-    def tile(self) -> tuple[int, ...]:
-        """Extents of its data axes, and then of its reduction axes."""
-        return tuple(map(length, (*self.op.axis, *self.op.reduce_axis)))
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the definition reads."""
-        return self.op.input_tensors
-
-    def __repr__(self) -> str:
-        return f"TensorIntrin({self.name}: {self.op})"
-
-
-def length(axis: IterVar) -> int:
-    """The extent of an axis of an intrinsic, which is a number."""
-    extent = axis.extent
-    assert isinstance(extent, int)
-    return extent
+# What TVM asks of buffers for the sake of instructions; the schedule says where operands are.
+_ALIGNMENT = ("offset_factor", "data_alignment")
 
 
 def decl_buffer(
@@ -110,7 +65,8 @@ def decl_tensor_intrin(
     """Declare an operation that `s[T].tensorize` can put in the place of loops.
 
     Args:
-        op: what it computes: a `te.compute` of placeholders, with extents that are numbers.
+        op: what it computes: a `te.compute` of placeholders. Extents that are `te.var`s become
+            numbers where the intrinsic is used; its statements are checked then.
         fcompute: called once with a list of input operands, a list of output operands and, if there
             are any, the scalar parameters. Gives the statement that computes the tile; or
             `(body, reset, update)` for a reduction whose loops are split: what computes it from
@@ -120,6 +76,8 @@ def decl_tensor_intrin(
         binds: for tensors of `op` a `te.decl_buffer` with the memory that they have to be in.
         scalar_params: variables in `op` that stand for numbers of the program.
         default_buffer_params: `{"scope": name}` for the operands that `binds` does not name.
+            `offset_factor` and `data_alignment` are taken, and change nothing: offsets and
+            alignment come from the schedule.
         unit: which unit of a target's engine does it, such as `matmul`: what `kernel.report()`
             takes cycles from. For a copy the link that makes it.
         mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
@@ -129,7 +87,7 @@ def decl_tensor_intrin(
             whose tests call that; or `never`: only the machine computes what `op` says.
 
     Raises:
-        DefinitionError: `op` is no computation of placeholders with constant extents, `fcompute`
+        DefinitionError: `op` is no computation of placeholders, `fcompute`
             uses something else than its operands, or its statements compute something else.
         TypeMismatchError: `fcompute` gives something else than statements.
 
@@ -164,11 +122,12 @@ def decl_tensor_intrin(
     )
     given = fcompute(operands[:count], operands[count:], *([list(scalars)] if scalars else []))
     body, reset, update = _statements(given, where)
-    for statement in filter(None, (body, reset, update)):
-        check_statement(statement, buffers, scalars, where, "name it in scalar_params")
     intrin = TensorIntrin(
         name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
-    if check == "now":
+    for statement in filter(None, (body, reset, update)):
+        check_statement(
+            statement, buffers, (*scalars, *intrin.sizes), where, "name it in scalar_params")
+    if check == "now" and not intrin.sizes:
         check_tensor_intrin(intrin)
     return intrin
 
@@ -183,10 +142,10 @@ def _scopes(
         TypeMismatchError: what asks is no dictionary of such.
     """
     params = dictionary_of(
-        default, str, str, f"{where}: default_buffer_params",
+        default, str, str | int, f"{where}: default_buffer_params",
         'give {"scope": name}', TypeMismatchError,
     )
-    if unknown := sorted(set(params) - {"scope"}):
+    if unknown := sorted(set(params) - {"scope", *_ALIGNMENT}):
         raise DefinitionError(
             f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
             "from the schedule, so that only scope can be asked for"
@@ -198,7 +157,16 @@ def _scopes(
     if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
         owner = tensors[-1].op.name
         raise DefinitionError(f"{where}: binds has {strange[0]}, which {owner} has not")
-    return tuple(asked[t].scope if t in asked else params.get("scope", "") for t in tensors)
+    for name in _ALIGNMENT:
+        number = whole_number(params.get(name, 1))
+        if number is None or number < 1:
+            raise DefinitionError(
+                f"{where}: default_buffer_params: {name} is {params[name]!r}; give a number from "
+                "1 on"
+            )
+    scope = params.get("scope", "")
+    check_scope(scope, f"{where}: default_buffer_params")
+    return tuple(asked[t].scope if t in asked else scope for t in tensors)
 
 
 def check_tensor_intrin(intrin: TensorIntrin) -> None:
@@ -218,13 +186,12 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
         intrin, TensorIntrin, "te.check_tensor_intrin: the intrinsic",
         "give what te.decl_tensor_intrin made", TypeMismatchError,
     )
-    parts = {"body": intrin.body, "reset": intrin.reset, "update": intrin.update}
-    found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
-    if found is not None:
+    if intrin.sizes:
         raise DefinitionError(
-            f"te.decl_tensor_intrin {intrin.name}: {found}; mend one of them, or say "
-            'check="never" if only the machine can run the statements'
+            f"te.check_tensor_intrin: the extents of {intrin.name} are variables; it is checked "
+            "where it is used, with the numbers that they have there"
         )
+    check_statements(intrin)
 
 
 def _scalars(given: object, where: str) -> tuple[Var, ...]:
@@ -252,10 +219,10 @@ def _checked(op: object, where: str) -> ComputeOp:
             )
     extents = [axis.extent for axis in (*compute.axis, *compute.reduce_axis)]
     sizes = [n for tensor in compute.input_tensors for n in tensor.shape]
-    if not all(isinstance(n, int) and n > 0 for n in (*extents, *sizes)):
+    if not extents or any(isinstance(n, int) and n < 1 for n in (*extents, *sizes)):
         raise DefinitionError(
             f"{where}: the extents of {compute.name} are {list(extents)}; those of an intrinsic "
-            "are positive numbers"
+            "are positive numbers, or variables that become such"
         )
     _check_reads(compute, where)
     first = compute.body[0]

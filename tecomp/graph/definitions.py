@@ -8,7 +8,16 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from tecomp.compute import axis, extern, operation, reduce, scan, tensor
+from tecomp.compute import (
+    axis,
+    extern,
+    intrinsic,
+    operation,
+    reduce,
+    scan,
+    tensor,
+    tensor_compute,
+)
 from tecomp.constraints import divisions, wishes
 from tecomp.errors import Location
 from tecomp.ir.language import (
@@ -31,9 +40,9 @@ from tecomp.poly.maps import index_map
 
 _MODULES: tuple[ModuleType, ...] = (
     axis, block_float, buffer, cuts, descriptor, divisions, engine, expr, extern, format, forms,
-    index_map, intrinsics, layout, memory, nodes, operation, operators, packed_int, place, reduce,
-    rules, scan, shard, small_float, statements, stick, stmt, tensor, tensor_op, ttnn, types,
-    virtual_grid, wishes,
+    index_map, intrinsic, intrinsics, layout, memory, nodes, operation, operators, packed_int,
+    place, reduce, rules, scan, shard, small_float, statements, stick, stmt, tensor,
+    tensor_compute, tensor_op, ttnn, types, virtual_grid, wishes,
 )  # fmt: skip
 _KINDS = frozenset(
     kind for module in _MODULES for kind in vars(module).values()

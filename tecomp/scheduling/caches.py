@@ -19,7 +19,7 @@ from tecomp.ir.language.given import whole_number
 from tecomp.ir.language.stmt import Range
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.scheduling.iterations import Iterations, iterations
-from tecomp.scheduling.place import check_scope, direct_consumers
+from tecomp.scheduling.place import check_loops, check_scope, direct_consumers
 from tecomp.scheduling.state import (
     At,
     Fuse,
@@ -149,6 +149,7 @@ def _check_cached(
             f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
             "te.compute that copies the result"
         )
+    check_loops(stage, where)
     if isinstance(compute, ExternOp):
         raise ScheduleError(
             f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
@@ -262,6 +263,7 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     """The reduction of `stage`, and where the new axis goes, counted from the front."""
     where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
     reduce = stage.compute.body[0]
+    check_loops(stage, where)
     if not isinstance(reduce, Reduce):
         raise ScheduleError(f"{where}: {stage.name} is no reduction")
     if reduce.init:
@@ -364,11 +366,7 @@ def redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 
 def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> ComputeOp:
     """`op` reading `cached` instead of `tensor`."""
-    body = tuple(_read_instead(value, state, tensor, cached) for value in op.body)
-    if not isinstance(op, ScanOp):
-        return replace(op, body=body)
-    start = tuple(_read_instead(value, state, tensor, cached) for value in op.start)
-    return replace(op, body=body, start=start)
+    return op.rewritten(lambda value: _read_instead(value, state, tensor, cached))
 
 
 def read_as_defined(state: State, stage: StageState) -> State:

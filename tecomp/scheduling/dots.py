@@ -31,6 +31,7 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.intrinsics import dot_type
 from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.scheduling.caches import redefined
+from tecomp.scheduling.place import check_loops
 from tecomp.scheduling.state import (
     Inline,
     StageState,
@@ -192,6 +193,7 @@ def _read(
 
 def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
     """The sum that a stage is, before any of its loops over it was changed."""
+    check_loops(stage, where)
     reduce = stage.compute.body[0]
     if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
         raise ScheduleError(

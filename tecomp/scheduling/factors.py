@@ -23,7 +23,7 @@ from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Binary, Expr, as_expr, cast, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.scheduling.caches import read_as_defined, redefined
-from tecomp.scheduling.place import check_scope
+from tecomp.scheduling.place import check_loops, check_scope
 from tecomp.scheduling.state import StageState, State, initial_stage
 
 
@@ -146,6 +146,7 @@ class _Sum:
 
 def _checked(stage: StageState, where: str) -> Reduce:
     """The reduction that a stage is."""
+    check_loops(stage, where)
     reduce = stage.compute.body[0]
     if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
         not is_const(reduce.condition, True)

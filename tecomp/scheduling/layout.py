@@ -15,6 +15,7 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
 from tecomp.ir.language.dtype import DType, promote
 from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
@@ -119,7 +120,7 @@ def transform_layout(
         return state.update(changed), ()
     before = stage.layout_axes
     after = _axes(index_map, before, new_shape)
-    if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp):
+    if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp | TensorComputeOp):
         return state.update(replace(changed, layout_axes=after)), before
     changed = _reloop(changed, Transform(before, after, index_map), where)
     return state.update(changed), after

@@ -8,6 +8,7 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.errors import ScheduleError
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, leaf_position
@@ -161,9 +162,46 @@ def _why_memory(op: ComputeOp) -> str:
         return "is a scan"
     if isinstance(op, ExternOp):
         return "is a te.extern"
+    if isinstance(op, TensorComputeOp):
+        return f"is computed by {op.intrin.name}"
     if op.reduce_axis:
         return "is a reduction"
     return "has several outputs" if op.num_outputs > 1 else ""
+
+
+def expand(state: State, key: Operation) -> tuple[State, None]:
+    """Compute a stage by loops, as its definition says, and not by the intrinsic that it calls.
+
+        for i in range(I):        ->    for i in range(I):
+            vadd(C[i, :], ...)              for ax0 in range(16):
+                                                C[i, ax0] = A[i, ax0] + B[i, ax0]
+
+    Raises:
+        ScheduleError: no intrinsic computes the stage.
+    """
+    stage = state.stage(key)
+    op = stage.op
+    if not isinstance(op, TensorComputeOp):
+        raise ScheduleError(
+            f"s[{stage.name}].expand: no intrinsic computes {stage.name}, its loops are there; "
+            "use it for a te.compute that calls one"
+        )
+    plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
+    expanded = replace(stage, leaves=(*stage.leaves, *op.inner_loops))
+    return state.redefine(expanded, plain), None
+
+
+def check_loops(stage: StageState, where: str) -> None:
+    """Refuse a stage whose elements an intrinsic computes.
+
+    Raises:
+        ScheduleError: one does.
+    """
+    if isinstance(stage.op, TensorComputeOp):
+        raise ScheduleError(
+            f"{where}: {stage.op.intrin.name} computes {stage.name}; use s[{stage.name}].expand() "
+            "before, which computes it by loops"
+        )
 
 
 def check_scope(scope: object, where: str) -> None:

@@ -113,7 +113,7 @@ CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
     "cache_read", "cache_write", "cache_factor", "rfactor", "into_dots", "prefetch", "pragma",
-    "double_buffer", "rolling_buffer", "tensorize",
+    "double_buffer", "rolling_buffer", "tensorize", "expand",
 })
 
 

@@ -391,6 +391,10 @@ class Stage:
         """Write this stage's expression where it is read; see `place.compute_inline`."""
         self._apply(place.compute_inline, "compute_inline")
 
+    def expand(self) -> None:
+        """Compute this stage by loops, not by the intrinsic that it calls; see `place.expand`."""
+        self._apply(place.expand, "expand")
+
     def compute_root(self) -> None:
         """Compute this stage once, before its first consumer."""
         self._apply(place.compute_root, "compute_root")

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Var
@@ -252,6 +253,11 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
 
 def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
     loops = f"its loops are now {_names(stage.leaves)}"
+    if isinstance(stage.op, TensorComputeOp) and axis in stage.op.inner_loops:
+        return (
+            f"{stage.op.intrin.name} takes the place of loop {axis.name}; {loops}, and "
+            f"s[{stage.name}].expand() gives it the others"
+        )
     for relation in stage.relations:
         match relation:
             case Split(parent, outer, inner) if parent is axis:

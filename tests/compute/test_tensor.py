@@ -230,9 +230,12 @@ def test_numpy_scalars_keep_their_type_on_either_side() -> None:
             "A[...]: index 0 is 'i' (str), and an index is an integer; write A[i, j]",
         ),
         (
-            lambda: A[1:3, 1],
-            "A[...]: index 0 is slice(1, 3, None) (slice), and an index is an integer; "
-            "write A[i, j]",
+            lambda: A["i":3, 1],
+            "A[...]: index 0 is 'i' (str), and an index is an integer; write A[i, j]",
+        ),
+        (
+            lambda: A[1:3:2, 1],
+            "A[...]: index 0 is slice(1, 3, 2), and a range has no step; write first:end",
         ),
         (
             lambda: A[i][...],

@@ -83,10 +83,11 @@ def test_what_is_no_definition() -> None:
         "te.decl_tensor_intrin x: c reads b, which is computed too; write the intrinsic as one "
         "te.compute of placeholders"
     )
-    assert refused(lambda: te.decl_tensor_intrin(doubled((n,))[1], store, "x")) == (
-        "te.decl_tensor_intrin x: the extents of b are [n]; those of an intrinsic are positive "
-        "numbers"
+    assert refused(lambda: te.decl_tensor_intrin(doubled((0,))[1], store, "x")) == (
+        "te.decl_tensor_intrin x: the extents of b are [0]; those of an intrinsic are positive "
+        "numbers, or variables that become such"
     )
+    assert te.decl_tensor_intrin(doubled((n,))[1], store, "x").sizes == (n,)
     k = te.reduce_axis((0, 8), name="k")
     summed = te.compute((1,), lambda i: te.sum(a[k], axis=k, init=1.0), name="s")
     assert refused(lambda: te.decl_tensor_intrin(summed, store, "x")) == (
@@ -133,9 +134,9 @@ def test_what_cannot_be_asked_of_operands() -> None:
     a, b = doubled()
     strange = te.placeholder((8,), name="z")
     assert refused(
-        lambda: te.decl_tensor_intrin(b, store, "x", default_buffer_params={"offset_factor": "1"})
+        lambda: te.decl_tensor_intrin(b, store, "x", default_buffer_params={"strides": "1"})
     ) == (
-        "te.decl_tensor_intrin x: default_buffer_params has offset_factor; strides and offsets "
+        "te.decl_tensor_intrin x: default_buffer_params has strides; strides and offsets "
         "come from the schedule, so that only scope can be asked for"
     )
     assert refused(

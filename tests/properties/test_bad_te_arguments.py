@@ -259,7 +259,8 @@ def test_arguments_without_a_name(name: str) -> None:
      "te.decl_tensor_intrin t: binds is {Tensor(double, shape=(4,), dtype=float32): 3}; give a "
      "te.decl_buffer for each tensor"),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", default_buffer_params=NUMBERS),
-     "te.decl_tensor_intrin t: default_buffer_params is {'scope': 3}; give {\"scope\": name}"),
+     "te.decl_tensor_intrin t: default_buffer_params: scope is 3; name a memory, such as "
+     '"local"'),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", unit=THREE),
      "te.decl_tensor_intrin t: unit is 3; give a text"),
     (lambda s: te.check_tensor_intrin(NOTHING),

@@ -18,6 +18,7 @@ from tecomp.ir.language.stmt import Buffer, Extent
 from tecomp.ir.language.text import identifier, take_name
 from tecomp.ir.traversal.numbers import Numbers
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.lowering.stages.calls import with_tiles
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.size_variables import extents_of, sizes_of
@@ -118,7 +119,7 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
         LowerError: an argument is not in the schedule or given twice, or one is missing.
     """
     states = states_of(schedule.state)
-    state = in_steps(schedule.state, states)
+    state = with_tiles(in_steps(schedule.state, states))
     arguments = _check_arguments(state, states, args)
     _check_attachments(state)
     tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}

@@ -15,6 +15,8 @@ from math import prod
 from typing import TypeAlias
 
 from tecomp.compute.axis import IterVar
+from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin, length
 from tecomp.errors import LowerError
 from tecomp.ir.language.expr import (
@@ -23,6 +25,7 @@ from tecomp.ir.language.expr import (
     index_value,
 )
 from tecomp.ir.language.stmt import IfThenElse, Stmt, seq
+from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
@@ -178,6 +181,9 @@ class Tensorizer:
                     ) from None
 
     def _pairings(self) -> list[Pairing]:
+        op = self.definition.stage.op
+        if isinstance(op, TensorComputeOp):
+            return [self._called(op)]
         reduce = self.definition.reduce
         name = self.intrin.name
         if (axis := uses_axes(self.definition.body[0])) is not None:
@@ -199,6 +205,15 @@ class Tensorizer:
             )
         self._check_indices(found[0])
         return found
+
+    def _called(self, op: TensorComputeOp) -> Pairing:
+        """The operands that the intrinsic was called on."""
+        sizes = dict(self.program.sizes)
+        operands = (substitute(value, sizes) for value in op.operands)
+        loads = tuple(value for value in operands if isinstance(value, TensorLoad))
+        pairing = Pairing(loads, tuple(substitute(value, sizes) for value in op.scalars))
+        self._check_indices(pairing)
+        return pairing
 
     def _tiles(
         self, points: Points, axes: Sequence[IterVar], scope: Scope

@@ -1,0 +1,140 @@
+"""Tensors that intrinsics compute: `te.compute` of `lambda i: vadd(A[i, 0:16], B[i, 0:16])`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.intrinsic import TensorIntrin, TensorIntrinCall, fits, length, with_sizes
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import DefinitionError, user_location
+from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.stmt import Extent
+from tecomp.ir.language.text import Pieces
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorComputeOp(ComputeOp):
+    """Tiles of the last axes, each computed by an intrinsic; the body says what that computes.
+
+    Attributes:
+        intrin: the intrinsic, with numbers for all extents.
+        operands: the element of each of its inputs, in terms of the axes of this operation.
+        scalars: values of its scalar parameters.
+        outer: the axes of a reduction around the tiles.
+    """
+
+    intrin: TensorIntrin = field(kw_only=True)
+    operands: tuple[Expr, ...] = field(kw_only=True)
+    scalars: tuple[Expr, ...] = field(kw_only=True)
+    outer: tuple[IterVar, ...] = field(kw_only=True)
+
+    @property
+    def loops(self) -> tuple[IterVar, ...]:
+        """The loops around tiles: a schedule changes these only."""
+        return (*self.axis[: len(self.axis) - len(self.intrin.op.axis)], *self.outer)
+
+    @property
+    def inner_loops(self) -> tuple[IterVar, ...]:
+        """The loops that the intrinsic takes the place of."""
+        return tuple(axis for axis in (*self.axis, *self.reduce_axis) if axis not in self.loops)
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> TensorComputeOp:
+        """The operation with changed expressions, of operands too."""
+        return replace(
+            self, body=tuple(map(change, self.body)), operands=tuple(map(change, self.operands)))
+
+    def pieces(self) -> Pieces:
+        """The text, piece by piece: `C[i, ax0] = A[i, ax0] + B[i, ax0] by vadd`."""
+        yield from ComputeOp.pieces(self)
+        yield f" by {self.intrin.name}"
+
+
+def tensor_compute(
+    name: str,
+    tag: str,
+    attrs: Mapping[str, object],
+    around: Sequence[IterVar],
+    inside: Sequence[Extent],
+    call: TensorIntrinCall,
+) -> TensorComputeOp:
+    """The tensor whose last axes are tiles that a call computes.
+
+    Args:
+        name: of the tensor.
+        tag: of the operation.
+        attrs: of the operation.
+        around: its first axes.
+        inside: the extents of the others.
+        call: what computes a tile, in terms of the first axes.
+
+    Raises:
+        DefinitionError: the intrinsic computes tiles of another shape.
+    """
+    where = f"te.compute {name}"
+    own = _known(call, inside, where)
+    data = tuple(
+        make_axis(f"ax{k}", 0, length(axis), IterKind.DATA) for k, axis in enumerate(own.op.axis)
+    )
+    rest = tuple(
+        make_axis(axis.name, axis.low, length(axis), IterKind.REDUCE)
+        for axis in own.op.reduce_axis
+    )
+    axes: dict[Var, Expr] = dict(
+        zip((*own.op.axis, *own.op.reduce_axis), (*data, *rest), strict=True))
+    axes |= dict(zip(own.scalar_params, call.scalars, strict=True))
+    parts = dict(zip(own.inputs, call.parts, strict=True))
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        part = parts[node.tensor]
+        return part.element(part.axes_as(node.tensor.ndim), node.indices)
+
+    def moved(value: Expr) -> Expr:
+        # The axes of the program are no axes of the intrinsic, whose values take their place first.
+        return bottom_up(substitute(value, axes), rule)
+
+    body = tuple(_around(value, (*call.reduce_axis, *rest), moved) for value in own.op.body)
+    read = {node.tensor: node for value in own.op.body for node in _loads(value)}
+    return TensorComputeOp(
+        name, (*around, *data), body, tag, attrs, user_location(), intrin=own,
+        operands=tuple(moved(read[tensor]) for tensor in own.inputs), scalars=call.scalars,
+        outer=call.reduce_axis,
+    )
+
+
+def _known(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> TensorIntrin:
+    """The intrinsic with numbers for the sizes that operands and the result say."""
+    sizes = dict(call.sizes)
+    extents = [axis.extent for axis in call.intrin.op.axis]
+    if len(extents) != len(inside) or not all(
+        isinstance(n, int) and fits(extent, n, sizes)
+        for extent, n in zip(extents, inside, strict=True)
+    ):
+        raise DefinitionError(
+            f"{where}: the index function leaves axes of extents {list(inside)} to "
+            f"{call.intrin.name}, which computes tiles of {list(map(str, extents))}; make the last "
+            "axes of the shape those of a tile, and take one index for each of the others"
+        )
+    if unknown := [var.name for var in call.intrin.sizes if var not in sizes]:
+        raise DefinitionError(
+            f"{where}: neither the operands nor the result say what {unknown[0]} of "
+            f"{call.intrin.name} is; make it an extent of one of them"
+        )
+    return with_sizes(call.intrin, sizes)
+
+
+def _around(value: Expr, axes: tuple[IterVar, ...], moved: Callable[[Expr], Expr]) -> Expr:
+    if not isinstance(value, Reduce):
+        return moved(value)
+    return replace(
+        value, axis=axes, source=tuple(map(moved, value.source)), condition=moved(value.condition))
+
+
+def _loads(value: Expr) -> list[TensorLoad]:
+    return [node for node in walk(value) if isinstance(node, TensorLoad)]

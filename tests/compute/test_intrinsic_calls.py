@@ -1,0 +1,312 @@
+"""Calls of intrinsics on parts of tensors: what they make, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import DefinitionError, LowerError, ScheduleError, TypeMismatchError
+from tests.strategies.intrinsics import tile_product
+
+A = te.placeholder((8, 32), name="A")
+B = te.placeholder((8, 32), name="B")
+n = te.var("n")
+
+
+def vadd(count: Any = 16, dtype: str = "float32", **asked: Any) -> te.TensorIntrin:
+    x, y = (te.placeholder((count,), dtype, name=name) for name in "xy")
+    z = te.compute((count,), lambda i: x[i] + y[i], name="z")
+
+    def statements(ins: Any, outs: Any) -> Any:
+        return te.for_range(0, count, lambda i: outs[0].store(i, ins[0][i] + ins[1][i]))
+
+    return te.decl_tensor_intrin(z.op, statements, "vadd", **asked)
+
+
+def scaled(count: Any = 16) -> te.TensorIntrin:
+    x, f = te.placeholder((count,), name="x"), te.var("f", "float32")
+    z = te.compute((count,), lambda i: x[i] * f, name="z")
+
+    def statements(ins: Any, outs: Any, numbers: Any) -> Any:
+        return te.for_range(0, count, lambda i: outs[0].store(i, ins[0][i] * numbers[0]))
+
+    return te.decl_tensor_intrin(z.op, statements, "scaled", scalar_params=[f])
+
+
+def added(intrin: te.TensorIntrin | None = None) -> te.Tensor:
+    add = vadd() if intrin is None else intrin
+    return te.compute((8, 16), lambda i: add(A[i, 0:16], B[i, 16:32]), name="C")
+
+
+def test_what_a_call_makes() -> None:
+    C = added()
+    s = te.create_schedule(C.op)
+
+    assert isinstance(C.op, te.TensorComputeOp)
+    assert (C.shape, C.dtype, C.op.input_tensors) == ((8, 16), "float32", (A, B))
+    assert str(C.op) == "C[i, ax0] = A[i, ax0] + B[i, int32(16) + ax0] by vadd"
+    assert [axis.name for axis in C.op.axis] == ["i", "ax0"]
+    assert s[C].leaf_iter_vars == C.op.axis[:1]
+    assert s[C].all_iter_vars == C.op.axis[:1]
+
+
+def test_a_reduction_around() -> None:
+    product = tile_product(4, 8, 2, transposed=True, name="gemm")
+    X, Y = te.placeholder((3, 5, 4, 2), name="X"), te.placeholder((2, 5, 8, 2), name="Y")
+    k = te.reduce_axis((0, 5), name="k")
+    C = te.compute((3, 2, 4, 8), lambda i, j: product(
+        X[i, k, 0:4, 0:2], Y[j, k, 0:8, 0:2], reduce_axis=k), name="C")
+    s = te.create_schedule(C.op)
+
+    assert str(C.op) == (
+        "C[i, j, ax0, ax1] = sum(X[i, k, ax0, k_1] * Y[j, k, ax1, k_1], axis=[k, k_1]) "
+        "by gemm"
+    )
+    assert C.op.reduce_axis[0] is k
+    assert s[C].leaf_iter_vars == (*C.op.axis[:2], k)
+
+
+def test_the_operation_takes_the_place_of_a_tile() -> None:
+    C = added()
+
+    text = str(tecomp.lower(te.create_schedule(C.op), [A, B, C], stop_after="nest").body)
+
+    assert text.splitlines()[0:2] == ["for i in range(8):", '    with TensorOp("vadd", tile=(16,)):']
+
+
+DATA = np.random.default_rng(3).random((2, 8, 32)).astype("float32")
+
+
+@pytest.mark.parametrize("count", [16, n, n + 1])
+def test_numbers(agrees: Any, count: Any) -> None:
+    C = added(vadd(count) if not isinstance(count, te.Expr) or count is n else vadd(n))
+
+    agrees(te.create_schedule(C.op), [A, B, C], {
+        A: DATA[0], B: DATA[1], C: DATA[0][:, :16] + DATA[1][:, 16:]})
+
+
+def test_scheduled(agrees: Any) -> None:
+    """Loops around are split, fused and bound; operands and results lie where they are put."""
+    C = added()
+    D = te.compute((8, 16), lambda i, j: C[i, j] * 2.0, name="D")
+    s = te.create_schedule(D.op)
+    local = s.cache_read(A, "local", C)
+    i, _ = D.op.axis
+    outer, _ = s[D].split(i, factor=3)
+    s[C].compute_at(s[D], outer)
+    s[local].compute_at(s[C], s[C].op.axis[0])
+    s[C].transform_layout(lambda i, j: [j, i])
+    s[B].transform_layout(lambda i, j: [j // 8, i, j % 8])
+    s[D].parallel(outer)
+
+    agrees(s, [A, B, D], {A: DATA[0], B: DATA[1], D: 2 * (DATA[0][:, :16] + DATA[1][:, 16:])})
+
+
+def test_numbers_that_an_intrinsic_takes(agrees: Any) -> None:
+    scale = scaled()
+    C = te.compute((8, 16), lambda i: scale(A[i, 8:24], 2), name="C")
+
+    assert str(C.op) == "C[i, ax0] = A[i, int32(8) + ax0] * float32(2.0) by scaled"
+    agrees(te.create_schedule(C.op), [A, C], {A: DATA[0], C: DATA[0][:, 8:24] * 2})
+
+
+def test_one_part_twice(agrees: Any) -> None:
+    add = vadd(n)
+    C = te.compute((4, 16), lambda i: add(A[2 * i, i * 4:i * 4 + 16], A[2 * i, i * 4:i * 4 + 16]),
+                   name="C")
+    wanted = np.stack([2 * DATA[0][2 * i, 4 * i:4 * i + 16] for i in range(4)])
+
+    agrees(te.create_schedule(C.op), [A, C], {A: DATA[0], C: wanted})
+
+
+def test_a_row_is_a_part(agrees: Any) -> None:
+    add = vadd(32)
+    C = te.compute((8, 32), lambda i: add(A[i], B[7 - i]), name="C")
+
+    agrees(te.create_schedule(C.op), [A, B, C],
+           {A: DATA[0], B: DATA[1], C: DATA[0] + DATA[1][::-1]})
+
+
+def test_by_loops(agrees: Any) -> None:
+    C = added()
+    s = te.create_schedule(C.op)
+    s[C].expand()
+    i, j = C.op.axis
+    s[C].reorder(j, i)
+    s[C].vectorize(i)
+    again = tecomp.replay(s.trace.to_json(), C)
+
+    assert again.trace.to_json() == s.trace.to_json()
+    assert "TensorOp" not in str(tecomp.lower(s, [A, B, C], stop_after="nest"))
+    agrees(s, [A, B, C], {A: DATA[0], B: DATA[1], C: DATA[0][:, :16] + DATA[1][:, 16:]})
+
+
+@pytest.mark.parametrize("target", tecomp.list_targets())
+def test_programs_of_calls(target: str) -> None:
+    C = added()
+    D = te.compute((8, 16), lambda i, j: C[i, j] * 2.0, name="D")
+
+    program = tecomp.compile([D], [A, B], target=target)
+
+    wanted = 2 * (DATA[0][:, :16] + DATA[1][:, 16:])
+    np.testing.assert_allclose(program(*DATA), wanted, rtol=1e-2 if target != "cpu" else 1e-6)
+
+
+def test_open_sizes_at_a_loop(agrees: Any) -> None:
+    add = vadd(n)
+    D = te.compute((8, 32), lambda i, j: A[i, j] + B[i, j], name="D")
+    s = te.create_schedule(D.op)
+    _, inner = s[D].split(D.op.axis[1], factor=8)
+    s[D].tensorize(inner, add)
+    again = tecomp.replay(s.trace.to_json(), D, {"vadd": add})
+
+    assert again.trace.to_json() == s.trace.to_json()
+    agrees(s, [A, B, D], {A: DATA[0], B: DATA[1], D: DATA[0] + DATA[1]})
+
+
+def refused(action: Callable[[], object], kind: type = DefinitionError) -> str:
+    with pytest.raises(kind) as error:
+        action()
+    message: str = error.value.message  # type: ignore[attr-defined]
+    return message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda i: vadd()(A[i, 0:16]),
+         "vadd(...): it is given 1 parts of tensors for 2 inputs (x, y); give one for each, such "
+         "as A[i, 0:16]"),
+        (lambda i: vadd()(A[i, 0:16], B[i, 0:16], 3),
+         "vadd(...): it is given 1 numbers, and its scalar_params are none; give one for each"),
+        (lambda i: scaled()(A[i, 0:16]),
+         "scaled(...): it is given 0 numbers, and its scalar_params are f; give one for each"),
+        (lambda i: vadd()(A[i, 0:8], B[i, 0:16]),
+         "vadd(...): x has shape (16,), and A[i, 0:8] has shape (8,); give ranges first:end of "
+         "that many elements"),
+        (lambda i: vadd(n)(A[i, 0:8], B[i, 0:16]),
+         "vadd(...): y has shape (n,), and B[i, 0:16] has shape (16,); give ranges first:end of "
+         "that many elements"),
+        (lambda i: vadd()(A[0:16, i], B[i, 0:16]),
+         "vadd(...): A[0:16, i]: axis 0 ends at 16, and the tensor has 8 there"),
+        (lambda i: vadd()(A[i, 16:0], B[i, 0:16]),
+         "vadd(...): A[i, 16:0]: axis 1 runs from 16 to 0; write first:end, of one element at "
+         "least"),
+        (lambda i: vadd()(A[i, -16:0], B[i, 0:16]),
+         "vadd(...): A[i, -16:0]: axis 1 begins at -16; indices count from 0"),
+        (lambda i: vadd(dtype="int32")(A[i, 0:16], B[i, 0:16]),
+         "vadd(...): x is int32, and A[i, 0:16] is float32; convert it in a te.compute before"),
+        (lambda i: vadd()(A[i, 0:16], B[i, 0:16], reduce_axis=te.reduce_axis((0, 3))),
+         "vadd(...): reduce_axis= adds tiles up, and vadd has no update and reset; give (body, "
+         "reset, update) to te.decl_tensor_intrin"),
+        (lambda i: vadd()(A[i, 0:16], B[i, 0:16], reduce_axis=i),
+         "vadd(...): reduce_axis= is i; give an axis made by te.reduce_axis"),
+        (lambda i: vadd()(A[i, 0:32:2], B[i, 0:16]),
+         "A[...]: index 1 is slice(0, 32, 2), and a range has no step; write first:end"),
+        (lambda i: vadd(8)(A[i, 0:8], B[i, 0:8]),
+         "te.compute C: the index function leaves axes of extents [16] to vadd, which computes "
+         "tiles of ['8']; make the last axes of the shape those of a tile, and take one index for "
+         "each of the others"),
+        (lambda i: A[i, 0],
+         "te.compute C: the shape has 2 axes, and the index function takes 1 (i); give it one "
+         "parameter for each axis, or *indices"),
+        (lambda i, j: vadd()(A[i, 0:16], B[i, 0:16]),
+         "te.compute C: the index function gives a call of vadd, and an index for each axis; take "
+         "one index for each axis around its tiles, whose axes are the last of the shape"),
+    ],
+)
+def test_calls_that_do_not_fit(call: Callable[..., object], message: str) -> None:
+    assert refused(lambda: te.compute((8, 16), call, name="C")) == message  # type: ignore[arg-type]
+
+
+def test_a_part_is_no_number() -> None:
+    assert refused(lambda: A[0, 0:16] + 1, TypeMismatchError) == (
+        "A[0, 0:16] is a part of A, not a number; call an intrinsic on it, or index an element: "
+        "A[i, j]"
+    )
+    assert repr(A[n, n:16]) == "TensorSlice(A[n, n:16] of shape (8, 32))"
+    assert isinstance(A[n, :], te.TensorSlice)
+    assert A[n, :].dtype == "float32"
+
+
+def test_the_loops_of_a_tile_are_the_intrinsic_s() -> None:
+    C = added()
+    s = te.create_schedule(C.op)
+    i, inner = C.op.axis
+
+    assert refused(lambda: s[C].split(inner, 4), ScheduleError) == (
+        "s[C].split: vadd takes the place of loop ax0; its loops are now i, and s[C].expand() "
+        "gives it the others"
+    )
+    assert refused(lambda: s[C].tensorize(i, vadd()), ScheduleError) == (
+        "s[C].tensorize(i): vadd computes C; use s[C].expand() before, which computes it by loops"
+    )
+    assert refused(lambda: s.cache_write(C, "local"), ScheduleError) == (
+        "s.cache_write(C, 'local'): vadd computes C; use s[C].expand() before, which computes it "
+        "by loops"
+    )
+    D = te.compute((8,), lambda i: A[i, 0])
+    t = te.create_schedule(D.op)
+    assert refused(lambda: t[D].expand(), ScheduleError) == (
+        "s[compute].expand: no intrinsic computes compute, its loops are there; use it for a "
+        "te.compute that calls one"
+    )
+
+
+def test_what_an_intrinsic_reads_is_in_memory() -> None:
+    P = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="P")
+    add = vadd()
+    C = te.compute((8, 16), lambda i: add(P[i, 0:16], B[i, 0:16]), name="C")
+    s = te.create_schedule(C.op)
+    s[P].compute_inline()
+
+    assert refused(lambda: tecomp.lower(s, [A, B, C]), LowerError) == (
+        "s[P].compute_inline: C is computed by vadd, which reads P from memory; do not inline it, "
+        "or compute C by loops with s[C].expand()"
+    )
+    s = te.create_schedule(te.compute((8, 16), lambda i, j: C[i, j] + 1.0).op)
+    assert refused(lambda: s[C].compute_inline(), ScheduleError) == (
+        "s[C].compute_inline: C is computed by vadd and needs memory for its results; use "
+        "compute_at with an inner loop of its consumer instead"
+    )
+
+
+def test_sizes_that_loops_do_not_say() -> None:
+    D = te.compute((8, 32), lambda i, j: A[i, j] + B[i, j], name="D")
+    s = te.create_schedule(D.op)
+
+    assert refused(lambda: s[D].tensorize(D.op.axis[0], vadd(n)), ScheduleError) == (
+        "s[D].tensorize(i): vadd runs through i: n, where variables become numbers, and these "
+        "loops through i: 8, j: 32; split and reorder so that there is one loop inside for each "
+        "axis, of a number of iterations"
+    )
+
+
+def test_statements_of_open_sizes_are_checked_where_they_are_used() -> None:
+    x = te.placeholder((n,), name="x")
+    z = te.compute((n,), lambda i: x[i] * 2.0, name="z")
+    half = te.decl_tensor_intrin(z.op, lambda ins, outs: te.for_range(
+        0, n // 2, lambda i: outs[0].store(i, ins[0][i] * 2.0)), "half")
+
+    assert refused(lambda: te.check_tensor_intrin(half)) == (
+        "te.check_tensor_intrin: the extents of half are variables; it is checked where it is "
+        "used, with the numbers that they have there"
+    )
+    assert refused(lambda: te.compute((8, 4), lambda i: half(A[i, 0:4]))).startswith(
+        "te.decl_tensor_intrin half: the body stores "
+    )
+
+
+def test_what_is_asked_of_addresses_is_taken() -> None:
+    add = vadd(default_buffer_params={"offset_factor": 16, "data_alignment": 64, "scope": "global"})
+
+    assert add.scopes == ("global",) * 3
+    assert refused(lambda: vadd(default_buffer_params={"offset_factor": 0})) == (
+        "te.decl_tensor_intrin vadd: default_buffer_params: offset_factor is 0; give a number from "
+        "1 on"
+    )
