@@ -26,6 +26,13 @@ from tecomp.errors import (
     TypeMismatchError,
 )
 from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.outside.c_function import CFunction
+from tecomp.ir.outside.functions import (
+    get_global_func,
+    list_global_func_names,
+    register_func,
+    remove_global_func,
+)
 from tecomp.ir.parsing.parser import parse
 from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
@@ -46,7 +53,7 @@ from tecomp.lowering.pipeline import lower, lower_all
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.flatten import flatten_buffer
 from tecomp.machine.descriptor import Target
-from tecomp.machine.engine import Core
+from tecomp.machine.engine import Core, MatmulUnit, VectorUnit
 from tecomp.machine.registry import list_targets
 from tecomp.plugin.conformance import check_target
 from tecomp.plugin.intrinsics import intrinsics
@@ -63,6 +70,7 @@ __all__ = [
     "Access",
     "Accesses",
     "Affine",
+    "CFunction",
     "CacheError",
     "CallError",
     "CapacityError",
@@ -79,6 +87,7 @@ __all__ = [
     "Layout",
     "LayoutError",
     "LowerError",
+    "MatmulUnit",
     "ParseError",
     "Relayout",
     "Runs",
@@ -92,6 +101,7 @@ __all__ = [
     "TecompError",
     "TtnnLayout",
     "TypeMismatchError",
+    "VectorUnit",
     "Violation",
     "__version__",
     "accesses",
@@ -106,16 +116,20 @@ __all__ = [
     "cute_text",
     "evaluate",
     "flatten_buffer",
+    "get_global_func",
     "hint",
     "intrinsics",
+    "list_global_func_names",
     "list_targets",
     "load",
     "lower",
     "lower_all",
     "moves",
     "parse",
+    "register_func",
     "relayout",
     "relayout_to",
+    "remove_global_func",
     "replay",
     "restickify",
     "storage_format",

@@ -64,6 +64,7 @@ from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.operators import add, multiply, subtract
+from tecomp.compute.outside import call_extern, call_packed
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import ScanOp, scan
 from tecomp.compute.tags import tag_scope
@@ -76,6 +77,7 @@ from tecomp.compute.tensor_intrin import (
     decl_tensor_intrin,
 )
 from tecomp.ir.language.expr import Expr, Var, const
+from tecomp.ir.language.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
@@ -94,6 +96,7 @@ __all__ = [
     "Schedule",
     "Select",
     "Stage",
+    "Stmt",
     "Tensor",
     "TensorComputeOp",
     "TensorIntrin",
@@ -111,6 +114,8 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "call_extern",
+    "call_packed",
     "cast",
     "ceil",
     "check_tensor_intrin",

@@ -41,7 +41,7 @@ HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 INSIDE = {
     "ir": [
         {"language"},
-        {"traversal"},
+        {"outside", "traversal"},
         {"algebra", "interpreter", "parsing"},
         {"__init__"},
     ],

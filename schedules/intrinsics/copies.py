@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from tecomp import Target, TargetError, te
 
@@ -45,10 +44,10 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
     a = te.placeholder(shape, dtype, name="a")
     c = te.compute(shape, lambda *i: a[i], name="c")
 
-    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> Any:
+    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> te.Stmt:
         (x,), (z,) = ins, outs
 
-        def along(index: tuple[Any, ...]) -> Any:
+        def along(index: tuple[te.Expr, ...]) -> te.Stmt:
             if len(index) == len(shape):
                 return z.store(index, x[index])
             kind = "vectorized" if len(index) == len(shape) - 1 else "serial"

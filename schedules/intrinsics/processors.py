@@ -6,8 +6,7 @@ others of ARM) multiply neighbouring numbers of two vectors and add the products
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import tecomp
 from tecomp import te
@@ -58,13 +57,13 @@ def _dots(
 
     def statements(
         ins: Sequence[te.Operand], outs: Sequence[te.Operand]
-    ) -> tuple[Any, Any, Any]:
+    ) -> tuple[te.Stmt, te.Stmt, te.Stmt]:
         (a, b), (c,) = ins, outs
 
-        def each(value: Any) -> Any:
+        def each(value: Callable[[te.Expr], te.Expr | int]) -> te.Stmt:
             return te.for_range(0, lanes, lambda j: c.store(j, value(j)), "j", "vectorized")
 
-        def products(j: Any) -> Any:
+        def products(j: te.Expr) -> te.Expr:
             return te.dot(a.vload(0, f"{a_dtype}x{group}"), b.vload((j, 0), f"{b_dtype}x{group}"))
 
         return each(products), each(lambda j: 0), each(lambda j: c[j] + products(j))

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tecomp import Target, te
+from tecomp import MatmulUnit, Target, VectorUnit, te
 from tecomp.schedules.intrinsics.copies import copied_links, copy_intrinsic
 from tecomp.schedules.intrinsics.vectors import vector_intrinsics
 
@@ -73,16 +72,16 @@ def _types(target: Target) -> list[str]:
     """What the units of a target take or give."""
     found: dict[str, None] = {}
     for unit in target.engine.values():
-        every = unit.types if unit.kind == "vector" else (*unit.inputs, unit.accumulator)
+        every = unit.types if isinstance(unit, VectorUnit) else (*unit.inputs, unit.accumulator)
         found |= dict.fromkeys(every)
     return list(found)
 
 
-def _units(target: Target) -> list[Any]:
-    return [unit for unit in target.engine.values() if unit.kind == "matmul"]
+def _units(target: Target) -> list[MatmulUnit]:
+    return [unit for unit in target.engine.values() if isinstance(unit, MatmulUnit)]
 
 
-def _product(target: Target, unit: Any, dtype: str) -> TileProduct:
+def _product(target: Target, unit: MatmulUnit, dtype: str) -> TileProduct:
     # Values lie side by side in a row of a face, or in a stick.
     width = unit.n
     if target.tile is not None:
@@ -93,7 +92,7 @@ def _product(target: Target, unit: Any, dtype: str) -> TileProduct:
     return TileProduct(unit.m, unit.n, unit.k, (unit.a, unit.b, unit.c), intrinsic)
 
 
-def _intrinsic(unit: Any, dtype: str, width: int) -> te.TensorIntrin:
+def _intrinsic(unit: MatmulUnit, dtype: str, width: int) -> te.TensorIntrin:
     """What the unit computes, and the loops that do it here.
 
     Args:
@@ -109,11 +108,13 @@ def _intrinsic(unit: Any, dtype: str, width: int) -> te.TensorIntrin:
         (m, n), lambda i, j: te.sum(a[i, d].astype(sums) * b[d, j].astype(sums), axis=d), name="c"
     )
 
-    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> tuple[Any, Any, Any]:
+    def statements(
+        ins: Sequence[te.Operand], outs: Sequence[te.Operand]
+    ) -> tuple[te.Stmt, te.Stmt, te.Stmt]:
         (x, y), (z,) = ins, outs
 
-        def each(value: Callable[[Any, Any], Any]) -> Any:
-            def vector(i: Any, j: Any) -> Any:
+        def each(value: Callable[[te.Expr, te.Expr], te.Expr | int]) -> te.Stmt:
+            def vector(i: te.Expr, j: te.Expr) -> te.Stmt:
                 return te.for_range(
                     0, width, lambda lane: z.store((i, j + lane), value(i, j + lane)),
                     "j", "vectorized",
@@ -122,7 +123,7 @@ def _intrinsic(unit: Any, dtype: str, width: int) -> te.TensorIntrin:
             return te.for_range(0, m, lambda i: te.for_range(
                 0, n // width, lambda j: vector(i, j * width), "jo"), "i")
 
-        def added(step: Any) -> Any:
+        def added(step: te.Expr) -> te.Stmt:
             return each(lambda i, j: (
                 z[i, j] + x[i, step].astype(sums) * y[step, j].astype(sums)))
 

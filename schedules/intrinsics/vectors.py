@@ -6,11 +6,10 @@ Sizes, types and functions are those of the target's description.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from tecomp import Target, TargetError, te
+from tecomp import Target, TargetError, VectorUnit, te
 
-Function = Callable[..., Any]
+Function = Callable[..., te.Expr]
 
 _ARITHMETIC: dict[str, Function] = {
     "add": lambda a, b: a + b,
@@ -53,8 +52,8 @@ def vector_intrinsic(
     TensorIntrin(sfu_exp_float16: c[i] = exp(a[i]))
     """
     known = target.engine.get(unit)
-    if known is None or known.kind != "vector":
-        units = [name for name, each in target.engine.items() if each.kind == "vector"]
+    if not isinstance(known, VectorUnit):
+        units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
         raise TargetError(
             f"target {target.name} has no vector unit `{unit}`; its vector units are "
             f"{', '.join(units) or 'none'}"
@@ -79,7 +78,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
     """All operations of all vector units, on all of their types."""
     found = []
     for unit in target.engine.values():
-        if unit.kind != "vector":
+        if not isinstance(unit, VectorUnit):
             continue
         for dtype in unit.types:
             table = _table(unit, dtype)
@@ -89,7 +88,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
     return found
 
 
-def _table(unit: Any, dtype: str) -> dict[str, Function]:
+def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
     """What a unit computes with a type, by name."""
     if not te.const(0, dtype).dtype.is_float:
         return _ARITHMETIC
@@ -98,21 +97,23 @@ def _table(unit: Any, dtype: str) -> dict[str, Function]:
 
 
 def _declared(
-    unit: Any, operation: str, function: Function, dtype: str, *, with_number: bool
+    unit: VectorUnit, operation: str, function: Function, dtype: str, *, with_number: bool
 ) -> te.TensorIntrin:
     lanes = unit.lanes(dtype)
     number = [te.var("number", dtype)] if with_number else []
     count = 2 if operation in (*_ARITHMETIC, "div") else 1
     ins = [te.placeholder((lanes,), dtype, name=name) for name in "ab"[: count - len(number)]]
 
-    def value(places: Sequence[Any], lane: Any, numbers: Sequence[Any]) -> Any:
+    def value(
+        places: Sequence[te.Tensor | te.Operand], lane: te.Expr, numbers: Sequence[te.Expr]
+    ) -> te.Expr:
         return function(*(place[lane] for place in places), *numbers)
 
     c = te.compute((lanes,), lambda i: value(ins, i, number), name="c")
 
     def statements(
-        places: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[Any] = ()
-    ) -> Any:
+        places: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[te.Var] = ()
+    ) -> te.Stmt:
         return te.for_range(
             0, lanes, lambda i: outs[0].store(i, value(places, i, numbers)), "i", "vectorized")
 

@@ -11,8 +11,19 @@ from tecomp.compute.intrinsics import joined
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
-from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, as_expr, cast, const, index_value
+from tecomp.ir.language.expr import (
+    BufferLoad,
+    Const,
+    Expr,
+    Var,
+    as_expr,
+    cast,
+    const,
+    index_value,
+    is_const,
+)
 from tecomp.ir.language.given import check_function, check_kind, is_one_of, whole_number
+from tecomp.ir.language.outside_call import ArrayArgument, array_argument
 from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
@@ -39,9 +50,11 @@ class Operand:
 
     Attributes:
         buffer: stands for the memory.
+        is_input: whether the statements only read it.
     """
 
     buffer: Buffer
+    is_input: bool = False
 
     @property
     def name(self) -> str:
@@ -93,6 +106,47 @@ class Operand:
             stored = const(stored.value, self.dtype)
         return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
 
+    def array(self, *, is_written: bool) -> ArrayArgument:
+        """All of it, as a call takes it."""
+        variables = tuple(Var(f"i{k}", INT64) for k in range(len(self.shape)))
+        shape = tuple(map(index_value, self.shape))
+        return array_argument(self.buffer, variables, shape, variables, is_written=is_written)
+
+    def access_ptr(
+        self,
+        access_mask: str | int,
+        ptr_type: str = "handle",
+        content_lanes: int = 1,
+        offset: Value = 0,
+        extent: Value | None = None,
+    ) -> ArrayArgument:
+        """The address of elements in row-major order, for a call: all, if nothing else is said.
+
+        Args:
+            access_mask: what the function does there: `"r"`, `"w"` or `"rw"`, or 1, 2 or 3.
+            ptr_type: the type of the address, which the function declares.
+            content_lanes: as `ptr_type`.
+            offset: of the first element, counted in row-major order.
+            extent: how many elements there are; those to the end if None.
+
+        Raises:
+            DefinitionError: there is no such access.
+            TypeMismatchError: an offset or an extent is no integer.
+        """
+        where = f"operand {self.name}.access_ptr"
+        named = {"r": False, "w": True, "rw": True, 1: False, 2: True, 3: True}
+        if not isinstance(access_mask, str | int) or access_mask not in named:
+            raise DefinitionError(f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'")
+        is_written = named[access_mask]
+        start = _integer(offset, f"{where}: offset")
+        if is_const(start, 0) and extent is None:
+            return self.array(is_written=is_written)
+        size = _product([index_value(n) for n in self.shape])
+        count = size - start if extent is None else _integer(extent, f"{where}: extent")
+        var = Var("k", INT64)
+        indices = _row_major(start + var, self.shape)
+        return array_argument(self.buffer, (var,), (count,), indices, is_written=is_written)
+
     def _place(self, indices: object) -> tuple[Expr, ...]:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != len(self.shape):
@@ -104,6 +158,23 @@ class Operand:
         return tuple(
             _integer(index, f"{where}: index {k}") for k, index in enumerate(given)
         )
+
+
+def _product(factors: Sequence[Expr]) -> Expr:
+    total: Expr = index_value(1)
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+def _row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
+    """The indices of an element, by its place in row-major order."""
+    found: list[Expr] = []
+    rest = place
+    for extent in reversed(shape[1:]):
+        found.append(rest % index_value(extent))
+        rest = rest // index_value(extent)
+    return (rest, *reversed(found)) if shape else ()
 
 
 def for_range(

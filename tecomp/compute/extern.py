@@ -192,7 +192,7 @@ def _statement(
         fcompute, 2, f"{where}: fcompute", "give a function of the inputs and the outputs",
         TypeMismatchError,
     )
-    operands = [Operand(buffer) for buffer in buffers]
+    operands = [Operand(buffer, k < n_inputs) for k, buffer in enumerate(buffers)]
     statement = fcompute(operands[:n_inputs], operands[n_inputs:])
     _check(statement, buffers, n_inputs, where)
     return statement

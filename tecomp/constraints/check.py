@@ -126,23 +126,8 @@ def check_constraints(
     return tuple(found)
 
 
-def allows(op: ComputeOp, target: Target, layouts: Mapping[Tensor, Layout]) -> bool:
-    """Whether the lanes of an operation's operands go together as a target's rules ask.
-
-    Args:
-        op: the operation.
-        target: the machine.
-        layouts: of its operands.
-
-    Raises:
-        LayoutError: a layout is for another shape, or cannot be decided about.
-    """
-    with isl_work("check_constraints", LayoutError):
-        return keeps_rules(computation(op, op.body[0], layouts), target)
-
-
 def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) -> bool:
-    """Whether nothing is wrong with where the operands of an operation lie; see `allows`.
+    """Whether nothing is wrong with where the operands of an operation lie.
 
     Args:
         each: the operation, with all of its operands, or with one of its inputs alone.

@@ -302,7 +302,7 @@ def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
     return "reduction"
 
 
-def _axes(load: Any, reduce: Reduce) -> set[Var]:
+def _axes(load: TensorLoad, reduce: Reduce) -> set[Var]:
     """The axes of the result that a factor depends on."""
     used = {var for index in load.indices for var in free_variables(index)}
     return used - set(reduce.axis)
@@ -316,7 +316,7 @@ def _value(expr: Expr) -> Any:
     return value
 
 
-def _reads(load: Any, reduce: Reduce) -> bool:
+def _reads(load: TensorLoad, reduce: Reduce) -> bool:
     used = {var for index in load.indices for var in free_variables(index)}
     return any(axis in used for axis in reduce.axis)
 

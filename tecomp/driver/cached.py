@@ -33,7 +33,10 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
+from tecomp.ir.language.outside_call import Convention
 from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc, SeqStmt
+from tecomp.ir.outside.bind import bind
+from tecomp.ir.outside.callee import ArrayType, Callee, NumberType
 from tecomp.ir.traversal.codec import NotPlainError, Word, decode, encode
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.machine.descriptor import Target
@@ -42,7 +45,7 @@ from tecomp.scheduling.schedule import Schedule
 
 FACES = (
     PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
-    Interface,
+    Interface, Callee, ArrayType, NumberType, Convention,
 )  # fmt: skip
 """What functions without statements, parameters and their extents are made of."""
 
@@ -114,7 +117,7 @@ def make(build: Build) -> tuple[Made, Lowered | None]:
     for key in keys:
         found = MADE.get(key)
         if found is None and store is not None and (loaded := _load(store, key, build)):
-            found = MADE.put(key, loaded)
+            found = _kept(key, loaded)
         if found is not None:
             return found, None
     lowered = build.lowered()
@@ -124,8 +127,13 @@ def make(build: Build) -> tuple[Made, Lowered | None]:
         # The second key has the places in the user's files in it.
         key = keys[-1 if lowered.final.sites else 0]
         store.put(key, _saved(made))
-        MADE.put(key, made)
+        _kept(key, made)
     return made, lowered
+
+
+def _kept(key: str, made: Made) -> Made:
+    """The same, which is found again if it cannot call other functions the next time."""
+    return made if made.compiled.interface.calls else MADE.put(key, made)
 
 
 def program_keys(build: Build) -> Iterator[str]:
@@ -177,8 +185,8 @@ def _saved(made: Made) -> bytes:
     face = made.compiled.interface
     code = code_key(made.compiled.source, face.entry)
     words = encode((
-        face.head, face.written, face.entry, face.sites, face.is_parallel, made.signature,
-        made.logical, code,
+        face.head, face.written, face.entry, face.sites, face.is_parallel, face.calls,
+        made.signature, made.logical, code,
     ))  # fmt: skip
     return json.dumps(words).encode()
 
@@ -188,11 +196,11 @@ def _load(store: Store, key: str, build: Build) -> Made | None:
     if content is None:
         return None
     with contextlib.suppress(ValueError, LookupError, TypeError):
-        head, written, entry, sites, is_parallel, signature, logical, code = _values(content)
-        linked = cached_code(code, entry)
+        head, written, entry, sites, is_parallel, calls, signature, logical, code = _values(content)
+        linked = cached_code(code, entry, bind(calls))
         if linked is None:
             return None
-        face = Interface(head, written, entry, sites, is_parallel)
+        face = Interface(head, written, entry, sites, is_parallel, calls)
         return Made(
             Compiled(face, linked, build.options, lambda: build.lowered().final), signature,
             logical,

@@ -23,6 +23,7 @@ from tecomp.driver.reporting import report_of
 from tecomp.driver.scheduler import scheduled
 from tecomp.driver.sequence import Code
 from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.outside.bind import bind
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.flatten import flattened
 from tecomp.machine.descriptor import Target
@@ -78,7 +79,7 @@ class Part:
     def measured(self) -> float:
         """Seconds of a call on arrays of ones, the least of many."""
         image = cached_object(self.module.source)
-        linked = link([image], self.module.entry)
+        linked = link([image], self.module.entry, bind(self.module.calls))
         face = interface_of(self.lowered.final, self.module)
         kernel = Kernel(Compiled(face, linked, self.build.options, lambda: self.lowered.final))
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
@@ -135,5 +136,6 @@ def sequence_of(
     images = (*(codes.image(part.module) for part in parts), cached_object(text.source))
     head = PrimFunc(name, tuple(map(flattened, params)), SeqStmt(()), ())
     written = tuple(buffer.data for buffer in params if buffer in outputs)
-    face = Interface(head, written, text.entry, text.sites, is_parallel)
+    outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))
+    face = Interface(head, written, text.entry, text.sites, is_parallel, outside)
     return Code(face, tuple(params), images, any(part.has_places for part in parts))

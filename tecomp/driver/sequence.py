@@ -9,6 +9,7 @@ from tecomp.codegen.functions.compile import Compiled, Interface
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.outside.bind import bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +31,5 @@ class Code:
     def linked(self) -> Kernel:
         """It, ready to be called."""
         head = self.face.head
-        code = link(self.images, self.face.entry)
+        code = link(self.images, self.face.entry, bind(self.face.calls))
         return Kernel(Compiled(self.face, code, Options(), lambda: head), self.params)

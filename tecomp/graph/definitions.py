@@ -26,6 +26,7 @@ from tecomp.ir.language import (
     intrinsics,
     nodes,
     operators,
+    outside_call,
     statements,
     stmt,
     tensor_op,
@@ -40,8 +41,8 @@ from tecomp.poly.maps import index_map
 
 _MODULES: tuple[ModuleType, ...] = (
     axis, block_float, buffer, cuts, descriptor, divisions, engine, expr, extern, format, forms,
-    index_map, intrinsic, intrinsics, layout, memory, nodes, operation, operators, packed_int,
-    place, reduce, rules, scan, shard, small_float, statements, stick, stmt, tensor,
+    index_map, intrinsic, intrinsics, layout, memory, nodes, operation, operators, outside_call,
+    packed_int, place, reduce, rules, scan, shard, small_float, statements, stick, stmt, tensor,
     tensor_compute, tensor_op, ttnn, types, virtual_grid, wishes,
 )  # fmt: skip
 _KINDS = frozenset(

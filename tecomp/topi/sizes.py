@@ -83,6 +83,33 @@ def equal(a: Size, b: Size) -> bool:
     return bool(same(as_expr(a), as_expr(b)))
 
 
+def is_product(one: Sequence[Size], other: Sequence[Size]) -> bool:
+    """Whether two shapes are known to have as many elements.
+
+    >>> n = te.var("n")
+    >>> is_product((n, 6), (2, n, 3)), is_product((n,), (te.var("m"),)), is_product((0, n), (0,))
+    (True, False, True)
+    """
+    counts: list[int] = []
+    symbols: list[list[Size]] = []
+    for shape in (one, other):
+        factors = [factor for extent in shape for factor in _factors(extent)]
+        count = 1
+        for factor in factors:
+            count *= factor if isinstance(factor, int) else 1
+        counts.append(count)
+        symbols.append([factor for factor in factors if not isinstance(factor, int)])
+    if counts[0] != counts[1] or not counts[0]:
+        return counts[0] == counts[1]
+    rest = symbols[1]
+    for factor in symbols[0]:
+        same_one = next((k for k, x in enumerate(rest) if equal(x, factor)), None)
+        if same_one is None:
+            return False
+        rest = rest[:same_one] + rest[same_one + 1 :]
+    return not rest
+
+
 def differ(a: Size, b: Size) -> bool:
     """Whether two extents are known to differ."""
     return isinstance(a, int) and isinstance(b, int) and a != b
@@ -131,13 +158,14 @@ def place(x: te.Tensor, axes: Sequence[Any]) -> list[Any]:
 
 def ravel(index: Sequence[Any], shape: Sequence[Size]) -> Any:
     """The number of an element, counted in the order of memory."""
-    place: Any = 0
+    number: Any = 0
     for axis, extent in zip(index, shape, strict=True):
-        place = axis if isinstance(place, int) and place == 0 else place * extent + axis
-    return place
+        if not equal(extent, 1):
+            number = axis if isinstance(number, int) else number * extent + axis
+    return number
 
 
-def unravel(place: Any, shape: Sequence[Size]) -> list[Any]:
+def unravel(number: Any, shape: Sequence[Size]) -> list[Any]:
     """The index of an element, from its number."""
     index: list[Any] = []
     inner: Size = 1
@@ -145,10 +173,16 @@ def unravel(place: Any, shape: Sequence[Size]) -> list[Any]:
         if isinstance(extent, int) and extent == 1:
             index.append(0)
             continue
-        part = place if isinstance(inner, int) and inner == 1 else place // inner
-        index.append(part if k == _outermost(shape) else part % extent)
-        inner = times(inner, extent)
+        part = number if isinstance(inner, int) and inner == 1 else number // inner
+        index.append(part if k == _outermost(shape) else modulo(part, extent))
+        # Without elements there is no place to find, and nothing to divide by.
+        inner = inner if equal(extent, 0) else times(inner, extent)
     return index[::-1]
+
+
+def modulo(index: Any, extent: Size) -> Any:
+    """`index % extent`; where there is no element, there is no index to find a place for."""
+    return index if equal(extent, 0) else index % extent
 
 
 def _outermost(shape: Sequence[Size]) -> int:

@@ -12,12 +12,14 @@ import pytest
 
 from tecomp import StickLayout, Target, te
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.constraints.check import allows
+from tecomp.constraints.check import keeps_rules
+from tecomp.constraints.operation import computation
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
 from tecomp.graph.forward import forward_relayouts
 from tecomp.graph.layouts import choose_layouts
 from tecomp.graph.outcome import Layouts
+from tecomp.poly.sets.context import isl_work
 
 STICK = Target.load("stick128")
 SIZE = 128
@@ -165,5 +167,7 @@ def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout
             (source,) = reads.values()
             FITS[key] = source.dim_map == [1 - dim for dim in out.dim_map]
         else:
-            FITS[key] = allows(op, STICK, {**reads, op.output(0): out})
+            with isl_work("layouts"):
+                every = computation(op, op.body[0], {**reads, op.output(0): out})
+                FITS[key] = keeps_rules(every, STICK)
     return FITS[key]

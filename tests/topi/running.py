@@ -30,11 +30,11 @@ def values(shape: Sequence[int], dtype: str, *, seed: int = 0, low: int = -9, hi
     """Small whole numbers; for floats quarters, which are exact in all types."""
     draw = np.random.default_rng(seed)
     if dtype == "bool":
-        return draw.integers(0, 2, shape).astype(bool)
+        low, high = 0, 2
     if dtype.startswith("uint"):
-        return draw.integers(max(low, 0), high, shape).astype(dtype)
-    if dtype.startswith("int"):
-        return draw.integers(low, high, shape).astype(dtype)
+        low = max(low, 0)
+    if dtype not in FLOATS:
+        return np.asarray(draw.integers(low, high, shape)).astype(dtype)
     return np.asarray(draw.integers(4 * low, 4 * high, shape) / 4).astype(numpy_type(dtype))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.topi.refusals import refused
 from tests.topi.running import (
     FLOATS,
     INTEGERS,
@@ -189,14 +190,6 @@ def test_repetition_is_no_copy() -> None:
 
     np.testing.assert_array_equal(program(a, b), operator.add(a, b))
     assert len(program.kernels) == 1
-
-
-def refused(call: Callable[[], Any]) -> str:
-    with pytest.raises(tecomp.TecompError) as caught:
-        call()
-    assert caught.value.location is not None
-    assert caught.value.location.file == __file__
-    return caught.value.message
 
 
 def test_refusals() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import erf
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.topi.refusals import refused
 from tests.topi.running import (
     FLOATS,
     INTEGERS,
@@ -171,14 +171,6 @@ def test_products_of_fixed_point(shift: int) -> None:
     wanted = np.array([(int(x) + 2 ** (right - 1)) >> right for x in exact], "int32")
 
     assert_results({topi.fixed_point_multiply(A, factor, shift): wanted}, {A: a})
-
-
-def refused(call: Callable[[], Any]) -> str:
-    with pytest.raises(tecomp.TecompError) as caught:
-        call()
-    assert caught.value.location is not None
-    assert caught.value.location.file == __file__
-    return caught.value.message
 
 
 def test_refusals() -> None:

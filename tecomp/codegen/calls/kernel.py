@@ -37,10 +37,11 @@ from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.codegen.functions.compile import Compiled, compile_function
 from tecomp.codegen.llvm.types import float_bits
 from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
-from tecomp.codegen.values.check import OUT_OF_BOUNDS
+from tecomp.codegen.values.check import OUT_OF_BOUNDS, RAISED
 from tecomp.errors import CallError
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import Buffer, PrimFunc
+from tecomp.ir.outside.bind import RAISED as EXCEPTIONS
 
 Signature: TypeAlias = "Sequence[Buffer | Var]"
 
@@ -332,9 +333,11 @@ class Kernel:
             f"{self.name}: expected {len(self.signature)} arguments ({names}), got {count}{note}"
         )
 
-    def _failure(self, record: bytes) -> CallError:
+    def _failure(self, record: bytes) -> BaseException:
         kind, site, value, _ = unpack("4q", record)
         text = self.compiled.interface.sites[site]
+        if kind == RAISED:
+            return EXCEPTIONS.take(value) or CallError(f"{self.name}: {text} failed")
         if kind == OUT_OF_BOUNDS:
             return CallError(f"index {value} is out of bounds for {text}")
         size = f"{value} bytes{' or more' if value == 2**63 - 1 else ''}"

@@ -51,6 +51,7 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
     record(code, OUT_OF_MEMORY, str(code.module.site(buffer.name)), needed, "0")
     code.jump(after)
     code.label(there)
+    code.on_heap.append(address)
     return Place(address, after)
 
 
@@ -74,6 +75,7 @@ def close_allocation(code: Code, place: Place) -> None:
     if place.after is None:
         code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
         return
+    code.on_heap.pop()
     call_runtime(code, "release", [f"ptr {place.address}"])
     code.jump(place.after)
     code.label(place.after)

@@ -12,6 +12,7 @@ from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
 from tecomp.codegen.llvm.source import Source
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import PrimFunc, SeqStmt
+from tecomp.ir.outside.bind import Calls, bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Interface:
         entry: name of the native function that takes the block of arguments.
         sites: what the site number in the record of a failure stands for.
         is_parallel: whether it can use more than one thread.
+        calls: the functions outside of the program that it calls.
     """
 
     head: PrimFunc
@@ -31,6 +33,7 @@ class Interface:
     entry: str
     sites: tuple[str, ...]
     is_parallel: bool
+    calls: Calls = ()
 
 
 class Compiled:
@@ -108,11 +111,12 @@ def compile_function(
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
 
     Raises:
+        DefinitionError: a function that it calls is not registered, or takes something else.
         InternalError: `func` has something that should have been lowered.
     """
     options = Options(check_bounds, fast_math, fp_contract)
     module = module_text(func, options)
-    linked = machine_code(module.source, module.entry)
+    linked = machine_code(module.source, module.entry, outside=bind(module.calls))
     return Compiled(interface_of(func, module), linked, options, lambda: func, module)
 
 
@@ -120,7 +124,8 @@ def interface_of(func: PrimFunc, module: ModuleText) -> Interface:
     """What a caller has to know of `func`, of which `module` was made."""
     head = PrimFunc(func.name, func.params, SeqStmt(()), func.sizes, sites=func.sites)
     written = tuple(written_params(func))
-    return Interface(head, written, module.entry, module.sites, module.is_parallel)
+    return Interface(
+        head, written, module.entry, module.sites, module.is_parallel, module.calls)
 
 
 def emit_assembly(

@@ -24,6 +24,7 @@ from tecomp.codegen.values.whole_vectors import whole_vectors
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
+from tecomp.ir.outside.bind import Calls
 from tecomp.ir.traversal.rewrite import walk
 
 _INLINED_LINES = 500
@@ -38,12 +39,14 @@ class ModuleText:
         entry: name of the function that takes the block of arguments.
         sites: what the site number in the record of a failure stands for.
         is_parallel: whether it can use more than one thread.
+        calls: the functions outside of the program that it calls.
     """
 
     source: Source
     entry: str
     sites: tuple[str, ...]
     is_parallel: bool
+    calls: Calls = ()
 
     @property
     def text(self) -> str:
@@ -62,7 +65,8 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
                     lambda: has_masks(wanted))
     body = _body(module, func)
     source = _source(module, [_entry(module, func), body])
-    return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0)
+    calls = tuple((symbol, signature) for signature, symbol in module.called.items())
+    return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0, calls)
 
 
 def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:

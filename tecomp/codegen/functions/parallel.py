@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tecomp.codegen.functions.outside import has_outside_calls, stop_if_failed
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.passes import passes_for
 from tecomp.codegen.llvm.source import Passes
@@ -39,6 +40,8 @@ def outline(
     count = cast(code, extent, stmt.extent.dtype, INT64)
     given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}"]
     call_runtime(code, "parallel", given)
+    if has_outside_calls(stmt.body):
+        stop_if_failed(code)
 
 
 def _define_body(
@@ -62,6 +65,8 @@ def _define_body(
         parameters.append(parameter(var, inner.env[var]))
     start, stop = Var("begin"), Var("end")
     inner.env[start], inner.env[stop] = "%begin", "%end"
+    if has_outside_calls(stmt.body):
+        stop_if_failed(inner)
     emit_stmt(inner, For(stmt.loop_var, start, stop - start, ForKind.SERIAL, stmt.body))
     end_function(inner)
     head = ", ".join([*parameters, "i64 %begin", "i64 %end"])

@@ -24,6 +24,7 @@ from tecomp.ir.language.expr import (
     index_value,
     is_const,
 )
+from tecomp.ir.language.outside_call import ArrayArgument
 from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
@@ -154,7 +155,7 @@ def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
     stores = list(_always(body))
     if not stores:
         return {}
-    memory = {store.buffer.data for store in stores}
+    memory = {store.buffer.data for store in stores} - _passed(node)
     bound: set[Var] = set()
     spans: dict[Var, dict[_Row, dict[_Span, bool]]] = {}
     for inner in walk(node):
@@ -185,6 +186,11 @@ def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
             whole = (Ramp(index_value(0), index_value(1), lanes),)
             found[where] = _Place(store, own, whole)
     return found
+
+
+def _passed(node: Stmt) -> set[Var]:
+    """The memory that calls of functions take, of which they access any element."""
+    return {n.place.buffer.data for n in walk(node) if isinstance(n, ArrayArgument)}
 
 
 def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from tecomp.codegen.functions.allocate import close_allocation, open_allocation
 from tecomp.codegen.functions.expr import emit, run_rule
+from tecomp.codegen.functions.outside import emit_outside_call
 from tecomp.codegen.functions.parallel import outline
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.loop_work import staying_conditions
@@ -24,6 +25,7 @@ from tecomp.codegen.values.convert import cast
 from tecomp.errors import InternalError
 from tecomp.ir.language.expr import BufferLoad, Call, Const, Expr, Var
 from tecomp.ir.language.expr import cast as cast_expr
+from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import (
     Allocate,
     BufferStore,
@@ -142,6 +144,11 @@ def _prefetch(code: Code, stmt: Prefetch) -> Rule:
     yield from ()
 
 
+def _outside(code: Code, stmt: OutsideCall) -> Rule:
+    emit_outside_call(code, stmt)
+    yield from ()
+
+
 def _allocate(code: Code, stmt: Allocate) -> Rule:
     code.memo = [{}]
     place = open_allocation(code, stmt.buffer)
@@ -239,6 +246,7 @@ _RULES: dict[type, Callable[[Code, Any], Rule]] = {
     IfThenElse: _if,
     BufferStore: _store,
     Prefetch: _prefetch,
+    OutsideCall: _outside,
     Allocate: _allocate,
     For: _for,
 }

@@ -14,6 +14,7 @@ from tecomp.codegen.llvm import jit
 from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.llvm.store import Store, current_store
+from tecomp.ir.outside.bind import NOTHING, Outside
 
 T = TypeVar("T")
 _IN_MEMORY = 256
@@ -73,15 +74,21 @@ def made_by() -> list[str]:
     return [machine.triple, machine.cpu, machine.features, llvm_version(), passes]
 
 
-def cached_code(key: str, entry: str) -> Linked | None:
+def cached_code(key: str, entry: str, outside: Outside = NOTHING) -> Linked | None:
     """The code that was made under this key, ready to be called, or None."""
     store = current_store()
     if store is None:
         return None
     found = LINKED.get(key)
     if found is None and (image := store.get(key)) is not None:
-        found = LINKED.put(key, link([image], entry))
+        found = _linked(key, image, entry, outside)
     return found
+
+
+def _linked(key: str, image: bytes, entry: str, outside: Outside) -> Linked:
+    """Code in memory; what calls functions outside of the program may call others next time."""
+    made = link([image], entry, outside)
+    return made if outside.addresses else LINKED.put(key, made)
 
 
 def cached_object(source: Source) -> bytes:
@@ -96,7 +103,13 @@ def cached_object(source: Source) -> bytes:
     return _kept(store, code_key(source, ""), source)
 
 
-def machine_code(source: Source, entry: str, key: str | None = None, effort: int = 2) -> Linked:
+def machine_code(
+    source: Source,
+    entry: str,
+    key: str | None = None,
+    effort: int = 2,
+    outside: Outside = NOTHING,
+) -> Linked:
     """Machine code of a module for the machine at hand, ready to be called.
 
     Args:
@@ -104,15 +117,17 @@ def machine_code(source: Source, entry: str, key: str | None = None, effort: int
         entry: name of the function that is called.
         key: `code_key` of these, if it is known.
         effort: of LLVM's code generator; the same for one text at any time.
+        outside: functions outside of the program that it calls.
 
     Raises:
         InternalError: LLVM refuses the module, or it calls a function that does not exist.
     """
     store = current_store()
     if store is None:
-        return link([object_code(source, effort)], entry)
+        return link([object_code(source, effort)], entry, outside)
     key = key or code_key(source, entry)
-    return LINKED.get(key) or LINKED.put(key, link([_kept(store, key, source, effort)], entry))
+    found = LINKED.get(key)
+    return found or _linked(key, _kept(store, key, source, effort), entry, outside)
 
 
 def _kept(store: Store, key: str, source: Source, effort: int = 2) -> bytes:

@@ -14,6 +14,7 @@ from tecomp.codegen.llvm.source import Passes
 from tecomp.codegen.llvm.types import vector_of
 from tecomp.errors import InternalError
 from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.outside.callee import Callee
 
 # Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
 # library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what
@@ -100,6 +101,7 @@ class Module:
         constants: tables in memory, by name.
         calls: how often helpers are called, by name.
         outlined: how many parallel loops have become functions.
+        called: the functions outside of the program that are called, and their symbols.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Module:
     calls: Counter[str] = field(default_factory=Counter)
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0
+    called: dict[Callee, str] = field(default_factory=dict)
 
     def add(self, function: Function) -> None:
         """Put a function into the module."""
@@ -125,6 +128,10 @@ class Module:
         kinds = ", ".join(kind.partition(" align ")[0] for kind in arguments)
         self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
         return f"@{name}"
+
+    def outside(self, callee: Callee) -> str:
+        """The symbol of a function outside of the program."""
+        return self.called.setdefault(callee, f"{self.name}.outside.{len(self.called)}")
 
     def site(self, text: str) -> int:
         """The number under which `text` is recorded."""
@@ -157,6 +164,7 @@ class Code:
         loaded: variables whose values depend on what was read from memory.
         columns: loads and stores, by id, that are parts of a square; see `transposes`.
         on_stack: bytes of the memory that this function has on its stack, by address.
+        on_heap: addresses of memory that is to be given back, the last one first.
         aligned: what the addresses of memory that was made for this call are multiples of.
         computed: operands of the pure instructions of the block at hand, by their text.
         held: operands of what that block has loaded, by memory and text; see `read`.
@@ -176,6 +184,7 @@ class Code:
     loaded: set[Var] = field(default_factory=set)
     columns: dict[int, Any] = field(default_factory=dict)
     on_stack: dict[str, int] = field(default_factory=dict)
+    on_heap: list[str] = field(default_factory=list)
     aligned: dict[Var, int] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
     held: dict[Var, dict[str, str]] = field(default_factory=dict)

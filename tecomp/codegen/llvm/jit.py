@@ -13,6 +13,7 @@ from typing import Any
 
 from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError
+from tecomp.ir.outside.bind import NOTHING, Outside
 
 Entry = Callable[[Any], int]
 
@@ -243,8 +244,13 @@ class _Linkers:
 _LINKERS = _Linkers()
 
 
-def link(images: Sequence[bytes], entry: str) -> Linked:
+def link(images: Sequence[bytes], entry: str, outside: Outside = NOTHING) -> Linked:
     """Object code in memory, ready to be called; the files may refer to each other.
+
+    Args:
+        images: the files.
+        entry: name of the function that is called.
+        outside: functions outside of the program that the code calls.
 
     Raises:
         InternalError: a function that it calls does not exist.
@@ -253,9 +259,11 @@ def link(images: Sequence[bytes], entry: str) -> Linked:
     builder = _llvm().JITLibraryBuilder().add_current_process()
     for image in images:
         builder.add_object_img(image)
+    for symbol, address in outside.addresses.items():
+        builder.import_symbol(symbol, address)
     try:
         tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{number}")
     except RuntimeError as error:
         raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
-    return Linked(function, (tracker, compiler))
+    return Linked(function, (tracker, compiler, outside))

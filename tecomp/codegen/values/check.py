@@ -1,7 +1,7 @@
 """Run-time checks of indices: the first that fails is recorded, and the caller raises for it.
 
 A record has the kind of failure (0 while there is none), the number of the site, and two values:
-the index and the extent it left, or the bytes that could not be had.
+the index and the extent it left, the bytes that could not be had, or the number of an exception.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Broadcast, Call, Const, Expr, index_value
 from tecomp.ir.language.stmt import Buffer
 
-OUT_OF_BOUNDS, OUT_OF_MEMORY = 1, 2
+OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
 
 
 def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:

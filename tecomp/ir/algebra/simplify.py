@@ -12,6 +12,7 @@ from tecomp.ir.algebra.facts import Facts
 from tecomp.ir.algebra.intervals import Interval
 from tecomp.ir.algebra.quasi_affine import QuasiAffine
 from tecomp.ir.algebra.simplify_expr import expression, guarded_indices, is_pure, truth
+from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import (
     BinOp,
     BufferLoad,
@@ -23,6 +24,12 @@ from tecomp.ir.language.expr import (
     Var,
     index_value,
     is_const,
+)
+from tecomp.ir.language.outside_call import (
+    ArrayArgument,
+    OutsideCall,
+    Passed,
+    array_argument,
 )
 from tecomp.ir.language.stmt import (
     Allocate,
@@ -177,6 +184,39 @@ def _place(facts: Facts, stmt: Prefetch | Touch) -> Task:
     if simple is stmt.place:
         return stmt
     return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
+
+
+def _outside(facts: Facts, stmt: OutsideCall) -> Task:
+    passed: list[Passed] = []
+    for each in stmt.arguments:
+        if isinstance(each, ArrayArgument):
+            passed.append((yield _array(facts, each)))
+        elif isinstance(each, Expr):
+            passed.append((yield expression(facts, each)))
+        else:
+            passed.append(each)
+    return stmt if all(map(is_, passed, stmt.arguments)) else replace(
+        stmt, arguments=tuple(passed))
+
+
+def _array(facts: Facts, stmt: ArrayArgument) -> Task:
+    """An array, whose indices are within its shape: it may have no element."""
+    shape: list[Expr] = []
+    for extent in stmt.shape:
+        shape.append((yield expression(facts, extent)))
+    state = facts.enter()
+    for var, extent in zip(stmt.variables, shape, strict=True):
+        enter_loop(facts, var, Const(0, INT64), extent)
+    place, indices = stmt.place, list[Expr]()
+    for index in place.indices:
+        indices.append((yield expression(facts, index)))
+    buffer = facts.buffer(place.buffer)
+    facts.leave(state)
+    same = (*shape, *indices), (*stmt.shape, *place.indices)
+    if buffer is place.buffer and all(map(is_, *same)):
+        return stmt
+    return array_argument(
+        buffer, stmt.variables, tuple(shape), tuple(indices), is_written=stmt.is_written)
 
 
 def _operation(facts: Facts, stmt: TensorOp) -> Task:
@@ -335,6 +375,7 @@ _STATEMENTS: dict[type, Callable[[Facts, Any], Task]] = {
     Prefetch: _place,
     Touch: _place,
     TensorOp: _operation,
+    OutsideCall: _outside,
     SeqStmt: _sequence,
 }
 

@@ -18,8 +18,10 @@ from tecomp.ir.interpreter.arguments import bind, extents_of, parameters_of, str
 from tecomp.ir.interpreter.expr import ACTIVE, Closure, Environment, Scope, compile_expr
 from tecomp.ir.interpreter.load import Seen, Watch, store_function
 from tecomp.ir.interpreter.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
+from tecomp.ir.interpreter.outside import outside_call
 from tecomp.ir.language.expr import BufferLoad
 from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
@@ -308,4 +310,5 @@ _RULES: dict[type[Stmt], Callable[[Scope, Any], Action]] = {
     SeqStmt: _sequence,
     Touch: _touch,
     TensorOp: _operation,
+    OutsideCall: outside_call,
 }

@@ -8,6 +8,13 @@ from typing import NoReturn
 from tecomp.errors import ParseError
 from tecomp.ir.language.dtype import HANDLE, INT64
 from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.language.outside_call import (
+    ArrayArgument,
+    Convention,
+    OutsideCall,
+    Passed,
+    array_argument,
+)
 from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
@@ -30,6 +37,7 @@ from tecomp.ir.language.tensor_op import TensorOp, Touch
 from tecomp.ir.parsing.parse_expr import Source, entries, parse_buffer, parse_expr
 
 _LOOPS = {kind.value: kind for kind in ForKind}
+_CALLS = ("store", "prefetch", "reads", "writes", *(each.value for each in Convention))
 
 
 def parse(text: str) -> PrimFunc:
@@ -253,17 +261,50 @@ class _Body:
                 return self.operation(node, call)
             case ast.Assign(targets=[ast.Subscript() as place], value=value):
                 return self.store(place, value)
-            case ast.Expr(ast.Call(func=ast.Name(id="store")) as call):
-                mask = self.source.arguments(call, 2, None, ("where",)).get("where")
-                return self.store(call.args[0], call.args[1], mask)
-            case ast.Expr(ast.Call(func=ast.Name(id="prefetch")) as call):
-                self.source.arguments(call, 1, None, ())
-                return Prefetch(self.place(call.args[0]))
-            case ast.Expr(ast.Call(func=ast.Name(id="reads" | "writes" as word)) as call):
-                self.source.arguments(call, 1, None, ())
-                return Touch(self.place(call.args[0]), word == "writes")
+            case ast.Expr(ast.Call(func=ast.Name(id=word)) as call) if word in _CALLS:
+                return self.call(call, word)
             case _:
                 self.source.refuse(node, "this is no statement of the language")
+
+    def call(self, call: ast.Call, word: str) -> Stmt:
+        match word:
+            case "store":
+                mask = self.source.arguments(call, 2, None, ("where",)).get("where")
+                return self.store(call.args[0], call.args[1], mask)
+            case "prefetch":
+                self.source.arguments(call, 1, None, ())
+                return Prefetch(self.place(call.args[0]))
+            case "reads" | "writes":
+                self.source.arguments(call, 1, None, ())
+                return Touch(self.place(call.args[0]), word == "writes")
+        return self.outside_call(call, Convention(word))
+
+    def outside_call(self, call: ast.Call, convention: Convention) -> Stmt:
+        self.source.arguments(call, 1, len(call.args) or 1)
+        name, *given = call.args
+        return OutsideCall(self.source.string(name), convention, tuple(map(self.passed, given)))
+
+    def passed(self, node: ast.expr) -> Passed:
+        self.source.parts = {}
+        match node:
+            case ast.Call(func=ast.Name(id="reads" | "writes" as word)) as call:
+                self.source.arguments(call, 2)
+                return self.array(call, is_written=word == "writes")
+            case ast.Constant(str(text)):
+                return text
+        return parse_expr(self.source, node)
+
+    def array(self, call: ast.Call, *, is_written: bool) -> ArrayArgument:
+        element, extents = call.args
+        if not isinstance(element, ast.Lambda):
+            self.source.refuse(element, "expected a function of indices")
+        shape = tuple(parse_expr(self.source, n) for n in entries(self.source, extents))
+        variables = {each.arg: Var(each.arg) for each in element.args.args}
+        with self.source.bound(dict(variables)):
+            self.source.parts = {}
+            place = self.place(element.body)
+        return array_argument(
+            place.buffer, tuple(variables.values()), shape, place.indices, is_written=is_written)
 
     def operation(self, node: ast.With, call: ast.Call) -> Stmt:
         more = self.source.arguments(call, 1, None, ("tile", "unit", "mode"))

@@ -24,6 +24,7 @@ from tecomp.ir.language.expr import (
     Var,
 )
 from tecomp.ir.language.intrinsics import INTRINSICS, result_type
+from tecomp.ir.language.outside_call import ArrayArgument, OutsideCall, Passed
 from tecomp.ir.language.stmt import (
     Allocate,
     Buffer,
@@ -137,18 +138,21 @@ class _Checker:
                     yield self.statement(stmt)
             case IfThenElse():
                 yield self.branches(node)
-            case For() | Let():
-                yield self.binding(node)
+            case For() | Let() | TensorOp():
+                yield self.around(node)
             case BufferStore():
                 self.store(node)
             case Prefetch() | Touch():
                 self.place(node)
-            case TensorOp():
-                yield self.operation(node)
+            case OutsideCall():
+                self.call(node)
             case Allocate() | BufferRealize() | DeclBuffer():
                 yield self.scope(node)
             case _:
                 self.refuse(node, f"a {type(node).__name__} is no statement of the language")
+
+    def around(self, node: For | Let | TensorOp) -> Task:
+        return self.operation(node) if isinstance(node, TensorOp) else self.binding(node)
 
     def branches(self, node: IfThenElse) -> Task:
         self.scalar(node, node.condition, "bool")
@@ -170,6 +174,37 @@ class _Checker:
                 self.refuse(node, "its operands are loops of reads() and writes()")
         yield self.statement(node.operands)
         yield self.statement(node.body)
+
+    def call(self, node: OutsideCall) -> None:
+        for argument in node.arguments:
+            self.passed(node, argument)
+
+    def passed(self, node: OutsideCall, argument: Passed) -> None:
+        if isinstance(argument, ArrayArgument):
+            self.array(argument)
+        elif isinstance(argument, Expr):
+            self.expression(argument)
+            if argument.dtype.lanes > 1 or argument.dtype == HANDLE:
+                self.refuse(node, f"{argument.dtype} is no number that a function takes")
+        elif isinstance(argument, Stmt):
+            self.refuse(node, f"a {type(argument).__name__} is nothing that a function takes")
+
+    def array(self, node: ArrayArgument) -> None:
+        if len(node.variables) != len(node.shape):
+            self.refuse(node, "an array has one variable for each axis")
+        for extent in node.shape:
+            self.scalar(node, extent, "int64")
+        for var in node.variables:
+            if var.dtype != INT64:
+                self.refuse(node, f"indices are int64, but {var.name} is {var.dtype}")
+            self.bind(var)
+        place = node.place
+        self.expression(place)
+        if place.dtype != place.buffer.dtype or place.predicate is not None:
+            self.refuse(node, "what is passed is the place of one element")
+        if isinstance(node.access, BufferStore):
+            self.store(node.access)
+        self.variables.difference_update(node.variables)
 
     def binding(self, node: For | Let) -> Task:
         var = node.bound()[0]

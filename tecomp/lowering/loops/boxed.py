@@ -65,8 +65,8 @@ class BoxedLoops:
     body: StageBody
     region: Elements
     start: Elements
-    kinds: Mapping[IterVar, ForKind]
-    threads: Mapping[IterVar, str]
+    kinds: Mapping[Var, ForKind]
+    threads: Mapping[Var, str]
     producers: Producers
 
     def build(self, scope: Scope, first_reduction: int | None) -> Stmt:

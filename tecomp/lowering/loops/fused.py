@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.expr import Const, Expr, Var
@@ -49,7 +48,7 @@ class FusedLoops:
 
 
 def parts_of(
-    program: Program, work: StageWork, point: Mapping[Any, Expr], copy: Points, scope: Scope
+    program: Program, work: StageWork, point: Mapping[Var, Expr], copy: Points, scope: Scope
 ) -> FusedLoops | None:
     """What the outermost loop was fused from, if stages are computed inside that.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.stmt import Stmt
 from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
@@ -32,7 +31,7 @@ def initialise(
         return _reset(work, position, values, data, scope)
     dims = tuple(leaf for leaf in work.leaves[position:] if is_data(leaf))
 
-    def store(point: Mapping[Any, Expr], copy: Points) -> Stmt:
+    def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         del copy
         now = {**values, **{dim: point[dim] for dim in dims}}
         return work.body.initial(work.frame.root_values(now))
@@ -59,7 +58,7 @@ def _reset(
     dims = tuple(leaf for leaf in work.leaves[position:end] if is_data(leaf))
     axes = work.definition.axis
 
-    def start(point: Mapping[Any, Expr], copy: Points) -> Stmt:
+    def start(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         inside = scope.enter([point[dim] for dim in dims], copy)
         now = {**values, **{dim: point[dim] for dim in dims}}
         pairs = [(value, now[leaf]) for leaf, value in work.frame.values_of_data(tuple(now))]
@@ -95,7 +94,7 @@ def _by_roots(
     ]
     points = where_equal(work.region, space, pairs)
 
-    def store(point: Mapping[Any, Expr], copy: Points) -> Stmt:
+    def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         del copy
         return work.body.initial({axis: point[axis] for axis in axes})
 

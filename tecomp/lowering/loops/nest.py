@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.expr import Const, Expr, Var
@@ -340,7 +339,7 @@ class _Nests:
         walked = data if before_reduction else points
         band = first_dims(walked, len(dims))
 
-        def inner(point: Mapping[Any, Expr], copy: Points) -> Stmt:
+        def inner(point: Mapping[Var, Expr], copy: Points) -> Stmt:
             chosen = [point[dim] for dim in dims]
             if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
                 return parts.closed(self._at_cut(work, stop, *parts.open))
@@ -429,5 +428,5 @@ class _Nests:
             statement = producer.realized(seq(nest, statement), ahead)
         return statement
 
-    def _kinds(self, work: StageWork) -> dict[IterVar, ForKind]:
+    def _kinds(self, work: StageWork) -> dict[Var, ForKind]:
         return loop_kinds(work.definition.stage)

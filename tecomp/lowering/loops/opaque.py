@@ -1,19 +1,25 @@
-"""Stages that are statements of the user's: on the buffers that the schedule gives them."""
+"""Stages that are statements of the user's: on the buffers that the schedule gives them.
+
+A call of a function takes memory as it is, in row-major order. An operand of one that is in a
+layout is copied to such memory before the statements, or from it after them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.extern import ExternOp
 from tecomp.errors import LowerError
-from tecomp.ir.language.expr import BufferLoad, Expr, Var
-from tecomp.ir.language.stmt import BufferStore, For, Stmt
-from tecomp.ir.traversal.rewrite import bottom_up, substitute
+from tecomp.ir.language.expr import BufferLoad, Expr, Var, index_value
+from tecomp.ir.language.outside_call import ArrayArgument, Convention, OutsideCall
+from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, For, ForKind, Stmt, seq
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
-from tecomp.scheduling.state import Inline
+from tecomp.scheduling.state import Inline, StageState
 
 
 def check_inputs(program: Program) -> None:
@@ -38,8 +44,63 @@ def opaque(program: Program, definition: Definition) -> Stmt | None:
     op = definition.stage.op
     if not isinstance(op, ExternOp):
         return None
+    plain = list(_plain(program, definition, op))
+    places = {
+        own.data: real if copy is None else copy
+        for own, (real, copy) in zip(op.buffers, plain, strict=True)
+    }
+    sizes: dict[Var, Expr] = dict(program.sizes)
+    made = _moved(substitute(op.statement, sizes), places)
+    count = len(op.inputs)
+    before = [_copied(real, copy) for real, copy in plain[:count] if copy is not None]
+    after = [_copied(copy, real) for real, copy in plain[count:] if copy is not None]
+    made = seq(*before, made, *after)
+    for _, copy in plain:
+        if copy is not None:
+            made = Allocate(copy, made)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The operands that calls take, by what stands for them: all, and those of C functions."""
+
+    any: frozenset[Var]
+    by_address: frozenset[Var]
+
+    def needs_copy(self, own: Buffer, stage: StageState) -> bool:
+        """Whether an operand does not lie as a call takes it."""
+        if stage.layout.maps or stage.layout.axis_separators:
+            return own.data in self.any
+        return bool(stage.aligns) and own.data in self.by_address
+
+
+def _plain(
+    program: Program, definition: Definition, op: ExternOp
+) -> Iterator[tuple[Buffer, Buffer | None]]:
+    """The memory of each operand, and the memory for a copy of it if calls need one."""
+    taken = _taken(op.statement)
+    stages = [*(program.state.stage(t.op) for t in op.inputs),
+              *(definition.stage for _ in definition.buffers)]  # fmt: skip
     actual = [*(program.buffer_of(tensor) for tensor in op.inputs), *definition.buffers]
-    places = {own.data: real for own, real in zip(op.buffers, actual, strict=True)}
+    for own, stage, real in zip(op.buffers, stages, actual, strict=True):
+        copy = Buffer(f"{real.name}.plain", real.shape, real.dtype)
+        yield real, copy if taken.needs_copy(own, stage) else None
+
+
+def _taken(statement: Stmt) -> _Taken:
+    every: set[Var] = set()
+    by_address: set[Var] = set()
+    for node in walk(statement):
+        if isinstance(node, OutsideCall):
+            data = {array.place.buffer.data for array in node.arrays}
+            every |= data
+            by_address |= data if node.convention is Convention.C else set()
+    return _Taken(frozenset(every), frozenset(by_address))
+
+
+def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
+    """The statements on other memory, with indices of the function."""
 
     def rule(node: Any) -> Any:
         match node:
@@ -50,10 +111,24 @@ def opaque(program: Program, definition: Definition) -> Stmt | None:
                 return BufferStore(real, value, tuple(map(_index, indices)))
             case For():
                 return replace(node, min=_index(node.min), extent=_index(node.extent))
+            case ArrayArgument():
+                return replace(node, shape=tuple(map(_index, node.shape)))
         return None
 
-    sizes: dict[Var, Expr] = dict(program.sizes)
-    return bottom_up(substitute(op.statement, sizes), rule)
+    return bottom_up(statement, rule)
+
+
+def _copied(source: Buffer, target: Buffer) -> Stmt:
+    """Loops that copy every element."""
+    variables = tuple(Var(f"i{k}") for k in range(len(source.shape)))
+    copy = BufferStore(target, BufferLoad(source, variables), variables)
+    return _over(variables, source.shape, copy)
+
+
+def _over(variables: Sequence[Var], shape: Sequence[Any], body: Stmt) -> Stmt:
+    for var, extent in zip(reversed(variables), reversed(shape), strict=True):
+        body = For(var, index_value(0), index_value(extent), ForKind.SERIAL, body)
+    return body
 
 
 def _index(expr: Expr) -> Expr:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
@@ -287,12 +287,12 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
     cut = around_tiles(group.leaves, {group.leaves[k] for k, _ in tiles})
     outer, inner = group.leaves[:cut], group.leaves[cut:]
 
-    def chunk(around: Mapping[Any, Expr], copy: Points) -> Stmt:
+    def chunk(around: Mapping[Var, Expr], copy: Points) -> Stmt:
         chosen = [around[leaf] for leaf in outer]
         inside = scope.enter(chosen, copy)
         rest = fix(points, chosen, inside)
 
-        def element(point: Mapping[Any, Expr], copy: Points) -> Stmt:
+        def element(point: Mapping[Var, Expr], copy: Points) -> Stmt:
             del copy
             loops = {leaf: point[leaf] if leaf in point else around[leaf] for leaf in group.leaves}
             return body(recover(group.splits, frames, loops, _of_layout)[group.fused])

@@ -13,15 +13,15 @@ from tecomp.scheduling.threads import is_grid_axis, is_parallel
 _CALLS = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorize"}
 
 
-def loop_kinds(stage: StageState) -> dict[IterVar, ForKind]:
+def loop_kinds(stage: StageState) -> dict[Var, ForKind]:
     """The kind of every loop that is not an ordinary one."""
-    kinds = dict(stage.marks)
+    kinds: dict[Var, ForKind] = {leaf: kind for leaf, kind in stage.marks.items()}
     for leaf, tag in stage.threads.items():
         kinds.setdefault(leaf, ForKind.PARALLEL if is_parallel(tag) else ForKind.SERIAL)
     return kinds
 
 
-def grid_axes(stage: StageState) -> dict[IterVar, str]:
+def grid_axes(stage: StageState) -> dict[Var, str]:
     """The axis of the grid of cores of every loop that is bound to one."""
     return {leaf: tag for leaf, tag in stage.threads.items() if is_grid_axis(tag)}
 

@@ -27,6 +27,7 @@ from tecomp.ir.language.expr import (
     index_value,
     logical_and,
 )
+from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import (
     Allocate,
     BufferStore,
@@ -81,7 +82,7 @@ class _At:
 
 
 def is_vectorizable(loop: For) -> bool:
-    """Whether memory allocated inside has a size that is known outside, and only one form."""
+    """Whether all in it has a vector form: no calls, and memory of one form and known size."""
     inside: dict[Var, None] = {loop.loop_var: None}
     own: set[Var] = set()
     for node in walk(loop.body):
@@ -91,6 +92,8 @@ def is_vectorizable(loop: For) -> bool:
             if any(var in inside for var in extent_variables(node.buffer)):
                 return False
         if isinstance(node, DeclBuffer) and node.buffer.data in own:
+            return False
+        if isinstance(node, OutsideCall):
             return False
     return True
 

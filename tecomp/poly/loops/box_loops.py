@@ -6,7 +6,7 @@ isl's AST generator makes the same loops, but takes milliseconds for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -30,8 +30,8 @@ def box_loops(
     points: isl.Set,
     space: Space,
     body: Body,
-    kinds: Mapping[Any, ForKind],
-    threads: Mapping[Any, str],
+    kinds: Mapping[Var, ForKind],
+    threads: Mapping[Var, str],
 ) -> Stmt:
     """The loops over a box; a dimension of extent 1 has none.
 

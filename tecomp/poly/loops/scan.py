@@ -32,8 +32,8 @@ def scan(
     space: Space,
     body: Body,
     *,
-    kinds: Mapping[Any, ForKind] | None = None,
-    threads: Mapping[Any, str] | None = None,
+    kinds: Mapping[Var, ForKind] | None = None,
+    threads: Mapping[Var, str] | None = None,
     isolated: isl.Set | None = None,
     context: isl.Set | None = None,
 ) -> Stmt:
@@ -115,8 +115,8 @@ def _tested(
     hull: isl.Set,
     space: Space,
     body: Body,
-    kinds: Mapping[Any, ForKind] | None,
-    threads: Mapping[Any, str] | None,
+    kinds: Mapping[Var, ForKind] | None,
+    threads: Mapping[Var, str] | None,
     context: isl.Set | None,
 ) -> Stmt:
     """Loops over a hull, and a condition inside for those in `points`."""
@@ -193,8 +193,8 @@ def _chosen(
     points: isl.Set,
     space: Space,
     body: Body,
-    kinds: Mapping[Any, ForKind] | None,
-    threads: Mapping[Any, str] | None,
+    kinds: Mapping[Var, ForKind] | None,
+    threads: Mapping[Var, str] | None,
     isolated: isl.Set,
     context: isl.Set | None,
 ) -> Stmt:
@@ -234,8 +234,8 @@ class _Emitter:
         self,
         space: Space,
         body: Body,
-        kinds: Mapping[Any, ForKind],
-        threads: Mapping[Any, str],
+        kinds: Mapping[Var, ForKind],
+        threads: Mapping[Var, str],
         copies: list[isl.Set],
     ) -> None:
         self.space = space

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -203,8 +203,8 @@ def tile_loops(
     tiles: Tiles,
     space: Space,
     body: Body,
-    kinds: Mapping[Any, ForKind],
-    threads: Mapping[Any, str],
+    kinds: Mapping[Var, ForKind],
+    threads: Mapping[Var, str],
     context: isl.Set | None,
 ) -> Stmt:
     """The loops over `tiles`.
@@ -235,8 +235,8 @@ class _Loops:
     tiles: Tiles
     space: Space
     body: Body
-    kinds: Mapping[Any, ForKind]
-    threads: Mapping[Any, str]
+    kinds: Mapping[Var, ForKind]
+    threads: Mapping[Var, str]
     context: isl.Set | None
 
     def loops(

@@ -1,0 +1,1 @@
+"""Functions outside of programs: their names, what they take, and how they are called."""

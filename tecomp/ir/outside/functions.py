@@ -1,0 +1,157 @@
+"""Names of functions that programs call: Python's, and those of shared libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any, TypeVar, overload
+
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.outside.c_function import CFunction
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_REGISTERED: dict[str, Any] = {}
+
+
+@overload
+def register_func(func_name: str, f: F, override: bool = False) -> F: ...
+@overload
+def register_func(
+    func_name: str, f: None = None, override: bool = False
+) -> Callable[[F], F]: ...
+@overload
+def register_func(func_name: F, f: None = None, override: bool = False) -> F: ...
+def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
+    """Give a function a name, by which `te.call_packed` and `te.call_extern` call it.
+
+    Kernels ask for the name when they are built or loaded: they go on with the function that had
+    it then, and another process needs one of this name too.
+
+    Args:
+        func_name: the name; or a Python function, which gets its own name.
+        f: a Python function, which takes arrays and numbers; or a `tecomp.CFunction`. Without it
+            this is a decorator.
+        override: whether another function may have had the name.
+
+    Returns:
+        The function; a decorator if there is none yet.
+
+    Raises:
+        DefinitionError: the name is taken.
+        TypeMismatchError: something is of another kind.
+
+    Example:
+        >>> @register_func("example.twice", override=True)
+        ... def twice(x, y):
+        ...     y[...] = 2 * x
+        >>> get_global_func("example.twice") is twice
+        True
+    """
+    if callable(func_name) and f is None:
+        return register_func(str(getattr(func_name, "__name__", "")), func_name, override)
+    if not isinstance(func_name, str) or not func_name:
+        raise TypeMismatchError(f"register_func: the name is {func_name!r}; give a text")
+    if f is None:
+        name = func_name
+        return lambda function: register_func(name, function, override)
+    if not callable(f):
+        raise TypeMismatchError(
+            f"register_func {func_name}: the function is {f!r}; give a Python function or a "
+            "tecomp.CFunction"
+        )
+    if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
+        raise DefinitionError(
+            f"register_func: {func_name} is registered already; take another name, or say "
+            "override=True"
+        )
+    _REGISTERED[func_name] = f
+    return f
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> Any:
+    """The function that was registered under `name`; None if there is none and that is allowed.
+
+    Raises:
+        DefinitionError: there is none.
+    """
+    if name not in _REGISTERED and not allow_missing:
+        raise DefinitionError(f"get_global_func: {missing(name)}")
+    return _REGISTERED.get(name)
+
+
+def remove_global_func(name: str) -> None:
+    """Forget a name; kernels that call the function keep it.
+
+    Raises:
+        DefinitionError: nothing has this name.
+    """
+    if _REGISTERED.pop(name, None) is None:
+        raise DefinitionError(f"remove_global_func: {missing(name)}")
+
+
+def list_global_func_names() -> list[str]:
+    """The names of all functions that were registered, sorted."""
+    return sorted(_REGISTERED)
+
+
+def missing(name: str) -> str:
+    """What is said of a name that nobody registered: the nearest one, and what to do."""
+    near = get_close_matches(str(name), list(_REGISTERED), n=1)
+    meant = f"write {near[0]!r} if that is meant, or " if near else ""
+    return (
+        f"no function is registered as {name!r}; {meant}call tecomp.register_func({name!r}, f) "
+        "first"
+    )
+
+
+def python_function(name: str, where: str, count: int | None = None) -> Callable[..., Any]:
+    """The Python function of this name, which takes `count` arguments if that is given.
+
+    Raises:
+        DefinitionError: there is none, or it takes another number of them.
+    """
+    found = _REGISTERED.get(name)
+    if found is None:
+        raise DefinitionError(f"{where}: {missing(name)}")
+    if isinstance(found, CFunction):
+        raise DefinitionError(
+            f"{where}: {name} is a C function; call it with te.call_extern"
+        )
+    if count is not None:
+        _check_count(found, name, where, count)
+    function: Callable[..., Any] = found
+    return function
+
+
+def _check_count(function: Any, name: str, where: str, count: int) -> None:
+    try:
+        taken = signature(function)
+    except (TypeError, ValueError):
+        return  # a built-in function that does not say
+    try:
+        taken.bind(*range(count))
+    except TypeError:
+        named = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
+        plain = taken.replace(parameters=named, return_annotation=taken.empty)
+        raise DefinitionError(
+            f"{where}: {name}{plain} is called with {count} argument{'s' * (count != 1)}; pass as "
+            "many as it takes"
+        ) from None
+
+
+def c_function(name: str, where: str) -> CFunction:
+    """The C function of this name.
+
+    Raises:
+        DefinitionError: there is none.
+    """
+    found = _REGISTERED.get(name)
+    if found is None:
+        raise DefinitionError(f"{where}: {missing(name)}")
+    if not isinstance(found, CFunction):
+        raise DefinitionError(
+            f"{where}: {name} is a Python function; call it with te.call_packed"
+        )
+    return found

@@ -1,0 +1,291 @@
+"""Parts of tensors: from a place to another, with steps, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from tecomp import DefinitionError, te
+from tecomp.topi import tag
+from tecomp.topi.given import (
+    axes_of,
+    axis_of,
+    check_integer,
+    check_rank,
+    one_of,
+    shape_of,
+    tensor_of,
+)
+from tecomp.topi.sizes import Size, differ, equal, minus, plus, quotient, shape_text
+
+Bound: TypeAlias = "Size | None"
+
+
+def part_of(a: te.Tensor, axis: int, begin: Size, count: Size, name: str) -> te.Tensor:
+    """`count` elements along an axis, from `begin`."""
+    shape = (*a.shape[:axis], count, *a.shape[axis + 1 :])
+
+    def value(*i: te.Expr) -> te.Expr:
+        place = i[axis] if equal(begin, 0) else i[axis] + begin
+        return a(*i[:axis], place, *i[axis + 1 :])
+
+    return te.compute(shape, value, name=name, tag=tag.INJECTIVE)
+
+
+def strided_slice(
+    a: te.Tensor,
+    begin: Sequence[Bound],
+    end: Sequence[Bound],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    slice_mode: str = "end",
+    assume_inbound: bool = True,
+) -> te.Tensor:
+    """`a[begin:end:strides]`, as NumPy's.
+
+    Args:
+        a: the tensor.
+        begin: where each axis begins, counted from the end if negative; None for where it begins.
+        end: before where it ends, as `begin`; how many elements for `slice_mode="size"`, where -1
+            are all that are left.
+        strides: steps, which may be negative; 1 if None.
+        axes: the axes that are meant; the first ones if None.
+        slice_mode: `end` or `size`, for which there are no strides.
+        assume_inbound: not used: what is outside is left out, as in NumPy.
+
+    Raises:
+        DefinitionError: there are more numbers than axes, or a stride is 0.
+
+    >>> strided_slice(te.placeholder((9, 8), name="A"), [1, -3], [7, 8], [2, 1]).shape
+    (3, 3)
+    """
+    where = "topi.strided_slice"
+    a = tensor_of(a, where, "a")
+    one_of(slice_mode, ("end", "size"), where, "slice_mode")
+    own = list(range(len(begin))) if axes is None else [
+        axis_of(axis, a.ndim, where, "an axis") for axis in axes]
+    if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
+        raise DefinitionError(
+            f"{where}: there are {len(begin)} begin and {len(end)} end for axes {tuple(own)} of "
+            f"{a.name}, shape {shape_text(a.shape)}; give one of each for each axis"
+        )
+    steps = [1] * len(own)
+    if strides is not None and slice_mode == "end":
+        steps = [*strides, *steps[len(strides) :]]
+    ranges: list[tuple[Size, Size, int]] = [(0, n, 1) for n in a.shape]
+    for k, low, high, step in zip(own, begin, end, steps, strict=True):
+        extent, last = a.shape[k], high
+        if slice_mode == "size":
+            start = _place(low, extent, 0)
+            last = extent if equal_bound(high, -1) else _sum(start, high)
+        if not step:
+            raise DefinitionError(f"{where}: the stride of axis {k} is 0; it is 1, -1 or another")
+        ranges[k] = (*_range(low, last, step, extent), step)
+    return _strided(a, ranges, "T_strided_slice")
+
+
+def _sum(a: Size, b: Bound) -> Size:
+    return plus(a, 0 if b is None else b)
+
+
+def equal_bound(bound: Bound, number: int) -> bool:
+    """Whether a bound is this number."""
+    return bound is not None and equal(bound, number)
+
+
+def _strided(
+    a: te.Tensor, ranges: Sequence[tuple[Size, Size, int]], name: str
+) -> te.Tensor:
+    """The elements `begin + stride * i`, so many of each axis."""
+
+    def value(*i: te.Expr) -> te.Expr:
+        places: list[Any] = []
+        for index, (begin, _, step) in zip(i, ranges, strict=True):
+            moved = index if step == 1 else index * step
+            places.append(moved if equal(begin, 0) else moved + begin)
+        return a(*places)
+
+    return te.compute(tuple(count for _, count, _ in ranges), value, name=name, tag=tag.INJECTIVE)
+
+
+def _range(begin: Bound, end: Bound, step: int, extent: Size) -> tuple[Size, Size]:
+    """Where a slice begins, and how many elements it has, as Python's slices."""
+    if all(isinstance(x, int | None) for x in (begin, end)) and isinstance(extent, int):
+        numbers = range(extent)[begin : end : step]
+        return (numbers.start if len(numbers) else 0), len(numbers)
+    if step > 0:
+        first, last = _place(begin, extent, 0), _place(end, extent, extent)
+        return first, _count(minus(last, first), step)
+    # Downwards a slice begins at n - 1 at most, and ends before -1: all is one less.
+    first = minus(_place(begin, extent, extent, 1), 1)
+    last = minus(_place(end, extent, 0, 1), 1)
+    return first, _count(minus(first, last), -step)
+
+
+def _count(length: Size, step: int) -> Size:
+    """`max(ceil(length / step), 0)`."""
+    count = quotient(plus(length, step - 1), step)
+    return max(count, 0) if isinstance(count, int) else _most(count, 0)
+
+
+def _place(bound: Bound, extent: Size, default: Size, more: int = 0) -> Size:
+    """A bound, and some more, as a place from 0 to the extent; an expression is taken as it is."""
+    if bound is None:
+        return default
+    if not isinstance(bound, int):
+        return plus(bound, more)
+    if bound < 0:
+        return _most(plus(extent, bound + more), 0)
+    return 0 if bound + more == 0 else _least(bound + more, extent)
+
+
+def _most(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    # A size is never negative.
+    return a if equal(b, 0) and isinstance(a, te.Var) else te.max(a, b)
+
+
+def _least(a: Size, b: Size) -> Size:
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else te.min(a, b)
+
+
+def dynamic_strided_slice(
+    a: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: te.Tensor,
+    output_shape: Size | Sequence[Size],
+) -> te.Tensor:
+    """`a[begin:end:strides]`, where the numbers are data.
+
+    Args:
+        a: the tensor.
+        begin: integers, one for each axis; counted from the end if negative.
+        end: not read: `output_shape` says how many there are.
+        strides: integers, one for each axis.
+        output_shape: the shape of the result.
+
+    Raises:
+        DefinitionError: there are not as many numbers as axes.
+        TypeMismatchError: they are no integers.
+
+    >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((2,), "int64", name="i")
+    >>> dynamic_strided_slice(A, i, i, i, (3, 2)).shape
+    (3, 2)
+    """
+    where = "topi.dynamic_strided_slice"
+    a, shape = tensor_of(a, where, "a"), shape_of(output_shape)
+    for x, what in ((begin, "begin"), (end, "end"), (strides, "strides")):
+        check_integer(tensor_of(x, where, what), where, what)
+        check_rank(x, 1, where, what)
+    if len(shape) != a.ndim:
+        raise DefinitionError(
+            f"{where}: the result has shape {shape_text(shape)}, and {a.name} "
+            f"{shape_text(a.shape)}; both have as many axes"
+        )
+
+    def value(*i: te.Expr) -> te.Expr:
+        places = []
+        for k, (index, extent) in enumerate(zip(i, a.shape, strict=True)):
+            first = te.cast(begin(k), "int64")
+            first = te.Select(first < 0, first + extent, first)
+            first = te.max(te.min(first, te.const(0, "int64") + extent), 0)
+            places.append(first + index * te.cast(strides(k), "int64"))
+        return a(*places)
+
+    return te.compute(shape, value, name="T_dynamic_strided_slice", tag=tag.INJECTIVE)
+
+
+def strided_set(
+    a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: te.Tensor | None = None
+) -> te.Tensor:
+    """`a` with `a[begin:end:strides]` replaced by `v`, where the numbers are data.
+
+    Args:
+        a: the tensor.
+        v: the new elements, with as many axes.
+        begin: int32, for the first axes, or all; counted from the end if negative.
+        end: as `begin`.
+        strides: int32; 1 if None.
+
+    Raises:
+        DefinitionError: there are more numbers than axes.
+        TypeMismatchError: they are no int32.
+
+    >>> A, V = te.placeholder((9, 8), name="A"), te.placeholder((2, 8), name="V")
+    >>> b, e = te.placeholder((1,), "int32", name="b"), te.placeholder((1,), "int32", name="e")
+    >>> strided_set(A, V, b, e).shape
+    (9, 8)
+    """
+    where = "topi.strided_set"
+    a, v = tensor_of(a, where, "a"), tensor_of(v, where, "v")
+    check_rank(v, a.ndim, where, "v")
+    given = [(begin, "begin"), (end, "end"), *([] if strides is None else [(strides, "strides")])]
+    for x, what in given:
+        check_integer(tensor_of(x, where, what), where, what)
+        check_rank(x, 1, where, what)
+        if not isinstance(x.shape[0], int) or x.shape[0] > a.ndim:
+            raise DefinitionError(
+                f"{where}: {what} has {x.shape[0]} numbers, and {a.name} {a.ndim} axes; give one "
+                "for each at most"
+            )
+
+    def bounds(k: int) -> tuple[Any, Any, Any]:
+        extent = te.cast(a.shape[k], "int32")
+        step = _number(strides, k, te.const(1, "int32"))
+        is_up = step > 0
+        low = _number(begin, k, te.Select(is_up, te.const(0, "int32"), extent - 1))
+        high = _number(end, k, te.Select(is_up, extent, -extent - 1))
+        low, high = (te.Select(x < 0, x + extent, x) for x in (low, high))
+        return te.max(te.min(low, extent - te.cast(step < 0, "int32")), 0), high, step
+
+    def value(*i: te.Expr) -> te.Expr:
+        inside, places = [], []
+        for k, index in enumerate(i):
+            low, high, step = bounds(k)
+            away = te.Select(step > 0, index - low, low - index)
+            size = te.abs(step)
+            before_end = te.Select(step > 0, index < high, index > high)
+            inside += [away >= 0, before_end, away % size == 0, away // size < v.shape[k]]
+            places.append(away // size)
+        return te.if_then_else(te.all(*inside), v(*places), a(*i)) if i else v()
+
+    return te.compute(a.shape, value, name="T_strided_set", tag=tag.INJECTIVE)
+
+
+def _number(x: te.Tensor | None, k: int, default: te.Expr) -> te.Expr:
+    """Number k of a vector, or what stands for it where that is shorter."""
+    if x is None or not isinstance(x.shape[0], int) or x.shape[0] <= k:
+        return default
+    return te.cast(x(k), "int32")
+
+
+def slice_scatter(
+    input_tensor: te.Tensor, src: te.Tensor, start: int, end: int, step: int, axis: int
+) -> te.Tensor:
+    """`input_tensor` with `[start:end:step]` along an axis replaced by `src`.
+
+    Raises:
+        DefinitionError: `src` has not the shape of that slice, or there is no such axis.
+
+    >>> A, V = te.placeholder((9, 8), name="A"), te.placeholder((3, 8), name="V")
+    >>> slice_scatter(A, V, 1, 7, 2, 0).shape
+    (9, 8)
+    """
+    where = "topi.slice_scatter"
+    a, src = tensor_of(input_tensor, where, "input_tensor"), tensor_of(src, where, "src")
+    (along,) = axes_of(axis, a.ndim, where)
+    if not isinstance(step, int) or step < 1:
+        raise DefinitionError(f"{where}: step is {step}; it is at least 1")
+    first, count = _range(start, end, step, a.shape[along])
+    wanted = (*a.shape[:along], count, *a.shape[along + 1 :])
+    if src.ndim != a.ndim or any(map(differ, src.shape, wanted)):
+        raise DefinitionError(
+            f"{where}: src has shape {shape_text(src.shape)}, and the slice {shape_text(wanted)}; "
+            "give a src of that shape"
+        )
+
+    def value(*i: te.Expr) -> te.Expr:
+        away = i[along] - first
+        inside = te.all(away >= 0, away // step < count, away % step == 0)
+        return te.if_then_else(inside, src(*i[:along], away // step, *i[along + 1 :]), a(*i))
+
+    return te.compute(a.shape, value, name="T_slice_scatter", tag=tag.INJECTIVE)

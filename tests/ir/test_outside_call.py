@@ -1,0 +1,139 @@
+"""Calls of functions as statements: printed, read back, compared, simplified, verified, run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp.errors import InternalError
+from tecomp.ir.algebra.arrays import start_and_strides
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.dtype import INT32
+from tecomp.ir.language.expr import BufferLoad, Const, Var
+from tecomp.ir.language.outside_call import OutsideCall
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.rewrite import substitute, walk
+from tecomp.ir.traversal.verify import verify
+from tecomp.lowering.storage.flatten import flatten_buffer
+
+TEXT = """\
+def f(A: Buffer("float32", (4, 8)), B: Buffer("float32", (8, 4)), n: "int64", x: "float64"):
+    for i in range(2):
+        call_packed("test.turned", reads(lambda i_1, j: A[i_1, j], (4, 8)), \
+writes(lambda i_1, j: B[j, i_1], (4, 8)), n + i, x, "text", True)"""
+
+
+@pytest.fixture(autouse=True)
+def seen() -> Iterator[list[Any]]:
+    """A function that notes what it gets, and its notes."""
+    found: list[Any] = []
+
+    def turned(a: Any, b: Any, *rest: Any) -> None:
+        found.append((a.strides, b.strides, a.flags.writeable, b.flags.writeable, *rest))
+        b[...] = a * rest[0] + rest[1]
+
+    tecomp.register_func("test.turned", turned)
+    tecomp.register_func("len", len)
+    yield found
+    tecomp.remove_global_func("test.turned")
+    tecomp.remove_global_func("len")
+
+
+def call_of(func: PrimFunc) -> OutsideCall:
+    return next(node for node in walk(func.body) if isinstance(node, OutsideCall))
+
+
+def test_text_is_read_back() -> None:
+    func = parse(TEXT)
+
+    assert str(func) == TEXT
+    assert parse(str(func)) == func
+    assert parse(TEXT.replace('"text"', '"other"')) != func
+    assert parse(TEXT.replace("writes", "reads")) != func
+    assert parse(TEXT.replace("B[j, i_1]", "B[j, 0]")) != func
+    assert parse(TEXT.replace("call_packed", "call_extern")) != func
+
+
+def test_the_function_gets_views(seen: list[Any]) -> None:
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((8, 4), "float32")
+    evaluate(parse(TEXT), [a, b, 3, 0.5])
+
+    assert seen == [
+        ((32, 4), (4, 16), False, True, 3, 0.5, "text", True),
+        ((32, 4), (4, 16), False, True, 4, 0.5, "text", True),
+    ]
+    np.testing.assert_array_equal(b, (4 * a + 0.5).T)
+
+
+def test_flat_memory_has_strides(seen: list[Any]) -> None:
+    func = simplify(flatten_buffer(parse(TEXT)))
+    verify(func, flat=True)
+    a, b = np.arange(32, dtype="float32"), np.zeros(32, "float32")
+    evaluate(func, [a, b, 3, 0.5])
+
+    assert "writes(lambda i_1, j: B[j * 4 + i_1], (4, 8))" in str(func)
+    assert seen[-1][:2] == ((32, 4), (4, 16))
+    np.testing.assert_array_equal(b.reshape(8, 4), (4 * a.reshape(4, 8) + 0.5).T)
+    _, out = call_of(func).arrays
+    start, strides = start_and_strides(out)
+    assert (list(map(str, start)), list(map(str, strides))) == (["0"], ["1", "4"])
+
+
+def test_an_array_needs_strides() -> None:
+    func = parse('def f(A: Buffer("float32", (8,))):\n    call_packed('
+                 '"len", reads(lambda i: A[i // 4 + i % 4 * 2], (8,)))')  # fmt: skip
+    (array,) = call_of(func).arrays
+
+    with pytest.raises(InternalError, match="is no array: its elements have no strides"):
+        start_and_strides(array)
+    with pytest.raises(InternalError, match="is no array: its elements have no strides"):
+        evaluate(func, [np.zeros(8, "float32")])
+
+
+def test_an_array_may_reach_outside_of_nothing() -> None:
+    func = parse('def f(A: Buffer("float32", (8,))):\n    call_packed('
+                 '"len", reads(lambda i: A[i * 2], (5,)))')  # fmt: skip
+
+    with pytest.raises(InternalError) as error:
+        evaluate(func, [np.zeros(8, "float32")])
+    assert error.value.message == "A[8] is out of bounds: shape (8,)"
+
+
+def test_variables_of_an_array_are_its_own() -> None:
+    func = parse(TEXT)
+    call = call_of(func)
+    inside = call.arrays[0].variables[0]
+
+    assert substitute(call, {inside: Var("other")}).arrays[0].variables[0] is inside
+    assert sum(node is inside for node in walk(call)) == 1
+
+
+def broken(func: PrimFunc, **changes: Any) -> str:
+    call = call_of(func)
+    array = replace(call.arrays[0], **changes)
+    body = replace(call, arguments=(array, *call.arguments[1:]))
+    with pytest.raises(InternalError) as error:
+        verify(replace(func, body=body))
+    return error.value.message
+
+
+def test_what_is_malformed() -> None:
+    func = parse(TEXT)
+    array = call_of(func).arrays[0]
+    place = array.place
+
+    assert "an array has one variable for each axis" in broken(func, shape=array.shape[:1])
+    assert "int32 where int64 belongs" in broken(
+        func, shape=(Const(4, INT32), array.shape[1]))
+    assert "this variable is not bound where it is used" in broken(
+        func, access=BufferLoad(place.buffer, (Var("free"), place.indices[1])))
+    with pytest.raises(InternalError, match="is no element that an array could have"):
+        verify(replace(func, body=replace(
+            call_of(func), arguments=(replace(array, access=place.indices[0]),))))

@@ -1,0 +1,21 @@
+"""What a refused call says, and that it names the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tecomp
+
+
+def refused(call: Callable[[], Any], kind: type[Exception] = tecomp.DefinitionError) -> str:
+    """The message of an error whose place is in the function that calls."""
+    with pytest.raises(kind) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, tecomp.TecompError)
+    assert error.location is not None
+    assert error.location.file == call.__code__.co_filename
+    return error.message
