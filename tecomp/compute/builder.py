@@ -8,6 +8,7 @@ from typing import Any
 
 from tecomp.compute.arithmetic import Value, value_of
 from tecomp.compute.intrinsics import joined
+from tecomp.compute.known import known
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
@@ -63,8 +64,8 @@ class Operand:
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tile."""
-        return self.buffer.shape
+        """Extents of the tile, as those of a tensor."""
+        return known(self.buffer.shape)
 
     @property
     def dtype(self) -> DType:

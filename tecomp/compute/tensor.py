@@ -12,6 +12,7 @@ import numpy as np
 from tecomp.compute.arithmetic import Arithmetic
 from tecomp.compute.axis import IterVar
 from tecomp.compute.broadcasting import NAMES
+from tecomp.compute.known import known
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const, Expr, as_expr
@@ -122,8 +123,8 @@ class Tensor(Arithmetic):
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """Extents: ints where they are known."""
-        return self.op.shape
+        """Extents: ints where they are known, which have a `value` too."""
+        return known(self.op.shape)
 
     @property
     def ndim(self) -> int:

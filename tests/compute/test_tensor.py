@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
@@ -38,6 +41,22 @@ def test_attributes() -> None:
     assert (t.ndim, t.dtype, t.name) == (2, "float16", "T")
     assert t.op.output(0) is t
     assert t.value_index == 0
+
+
+def test_extents_that_are_known_are_ints_with_a_value() -> None:
+    B = te.compute(A.shape, lambda *i: A(*i) + 1.0, name="B")
+    extents: Any = B.shape
+
+    assert [n.value for n in extents] == [4, 5]
+    assert type(extents[0] * 2) is int
+    assert repr(extents) == json.dumps(extents).replace("[", "(").replace("]", ")") == "(4, 5)"
+    assert pickle.loads(pickle.dumps(extents)) == (4, 5)
+    a, b = np.ones((4, 5), "float32"), np.zeros([n.value for n in extents], "float32")
+    s = te.create_schedule(B)
+    s[B].split(B.op.axis[0], factor=B.shape[0])
+    tecomp.replay(s.trace.to_json(), B)
+    tecomp.build(s, [A, B])(a, b)
+    np.testing.assert_array_equal(b, a + 1)
 
 
 @pytest.mark.parametrize(

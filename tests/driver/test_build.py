@@ -159,7 +159,7 @@ class TestTargets:
         np.testing.assert_array_equal(stored[0, 1], 2 * counting(2, 14)[1, :4])
 
     @pytest.mark.parametrize(
-        ("target", "hint"), [("gpu", "did you mean `cpu`? "), ("llvm", "")]
+        ("target", "hint"), [("gpu", "did you mean `cpu`? "), ("cuda", "")]
     )
     def test_an_unknown_target_is_refused(self, target: str, hint: str) -> None:
         s, A, B = blocked()

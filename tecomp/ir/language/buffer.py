@@ -82,6 +82,8 @@ class Buffer(Printed):
 
 
 def _extent(value: Extent) -> Extent:
+    if isinstance(value, int):
+        return int(value)
     return int(value.value) if isinstance(value, Const) else value
 
 
