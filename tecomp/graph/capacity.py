@@ -2,45 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CapacityError
 from tecomp.graph.memory import Plan, Value, plan_memory
-from tecomp.graph.sizes import bytes_of
 from tecomp.ir.language.text import counted
-from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.memory import Memory
+
+_MOST = 16
+"""Values that are looked for and named together: each costs a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The values between kernels.
+
+    Attributes:
+        lifetimes: of each the first and the last kernel that needs it.
+        sizes: bytes of each.
+        over: what values are written over.
+    """
+
+    lifetimes: Mapping[Tensor, tuple[int, int]]
+    sizes: Mapping[Tensor, int]
+    over: Mapping[Tensor, Tensor]
+
+    @property
+    def plan(self) -> Plan:
+        """Where they are."""
+        return plan_memory(self.lifetimes, ALIGNMENT, self.sizes, self.over)
+
+    def without(self, gone: Collection[Tensor]) -> Needed:
+        """The others alone."""
+        out = set(gone)
+        left = {x: life for x, life in self.lifetimes.items() if x not in out}
+        kept = {x: old for x, old in self.over.items() if x in left and old in left}
+        return replace(self, lifetimes=left, over=kept)
+
+    def with_size(self, tensor: Tensor, size: int) -> Needed:
+        """The same values with another size of one, which has a place of its own then."""
+        kept = {x: old for x, old in self.over.items() if tensor not in (x, old)}
+        return replace(self, sizes={**self.sizes, tensor: size}, over=kept)
 
 
 def check_fits(
-    name: str,
-    memory: Memory,
-    arguments: Sequence[Tensor],
-    what: str,
-    lifetimes: Mapping[Tensor, tuple[int, int]],
-    plan: Plan,
-    stored: Mapping[Tensor, Layout],
-    over: Mapping[Tensor, Tensor],
+    name: str, memory: Memory, outside: int, what: str, needed: Needed, plan: Plan
 ) -> None:
     """Refuse a program whose values take more than there is.
 
     Args:
         name: of the program.
         memory: where all of them are.
-        arguments: what is there all the time.
+        outside: bytes of what is there all the time.
         what: what that is, such as inputs and outputs.
-        lifetimes: of each value between kernels the first and the last kernel that needs it.
+        needed: the values between kernels.
         plan: where these are.
-        stored: the layouts of those that are not in the order of NumPy.
-        over: what values are written over.
 
     Raises:
-        CapacityError: names what is needed where most is, and the least that has to go.
+        CapacityError: names what is needed where most is, and the least that has to change.
     """
     capacity = memory.usable_bytes
-    outside = sum(bytes_of(x, stored) for x in arguments)
     if capacity is None or outside + plan.bytes <= capacity:
         return
     message = (
@@ -50,17 +74,8 @@ def check_fits(
     live = _at_peak(plan)
     if live:
         named = ", ".join(f"{value.tensor.name} ({value.bytes})" for value in live)
-        message += f", where {named} are needed at one time"
-    room = capacity - outside
-
-    def fits(gone: Sequence[Value]) -> bool:
-        left = dict(lifetimes)
-        for value in gone:
-            del left[value.tensor]
-        kept = {x: old for x, old in over.items() if x in left and old in left}
-        return plan_memory(left, ALIGNMENT, stored, kept).bytes <= room
-
-    raise CapacityError(f"{message}; {_cure(live, room, fits)}")
+        message += f", where {named} {'is' if len(live) == 1 else 'are'} needed at one time"
+    raise CapacityError(f"{message}; {_cure(live, needed, capacity - outside)}")
 
 
 def _at_peak(plan: Plan) -> list[Value]:
@@ -70,20 +85,56 @@ def _at_peak(plan: Plan) -> list[Value]:
     return sorted(fullest, key=lambda v: -v.bytes)
 
 
-def _cure(
-    live: Sequence[Value], room: int, fits: Callable[[Sequence[Value]], bool]
-) -> str:
-    """The fewest bytes of the values at the peak without which the others fit."""
+def _cure(live: Sequence[Value], needed: Needed, room: int) -> str:
+    """The smallest change that makes the values fit into some bytes."""
     if room < 0:
         return f"make what is passed smaller by {counted(-room, 'byte')}"
-    smallest_first = sorted(live, key=lambda value: value.bytes)
-    for value in smallest_first:
-        if fits([value]):
-            return f"without {value.tensor.name} it fits: make it smaller, or compute it again"
-    gone: list[Value] = []
-    for value in reversed(smallest_first):
-        gone.append(value)
-        if fits(gone):
-            names = ", ".join(each.tensor.name for each in gone)
-            return f"without {names} it fits: make them smaller, or compute them again"
-    return "other values take more than there is, too: cut the program in several"
+    for value in reversed(live):
+        if _fits(needed.without([value.tensor]), room):
+            return (
+                f"without {value.tensor.name} it fits: {_smaller(value, needed, room)}compute it "
+                "again where it is read"
+            )
+    gone = _fewest(needed, room)
+    if len(gone) > _MOST:
+        return f"more than {_MOST} values would have to go: cut the program in several"
+    names, small = ", ".join(x.name for x in gone), needed
+    for x in gone:
+        small = small.with_size(x, 0)
+    how = "make them smaller, or " if _fits(small, room) else ""
+    return f"without {names} it fits: {how}compute them again where they are read"
+
+
+def _smaller(value: Value, needed: Needed, room: int) -> str:
+    """By how many bytes a value has to be smaller, if that is enough."""
+    size = needed.sizes[value.tensor]
+    least, most = 1, size
+    if not _fits(needed.with_size(value.tensor, 0), room):
+        return ""
+    while least < most:
+        middle = (least + most) // 2
+        if _fits(needed.with_size(value.tensor, size - middle), room):
+            most = middle
+        else:
+            least = middle + 1
+    return f"make it smaller by {counted(most, 'byte')}, or "
+
+
+def _fewest(needed: Needed, room: int) -> list[Tensor]:
+    """Values, none of which can stay, without which the others fit: the largest of each peak.
+
+    If there are too many to name, the first of them, one too many.
+    """
+    gone: list[Tensor] = []
+    while not _fits(left := needed.without(gone), room):
+        if len(gone) > _MOST:
+            return gone
+        gone.append(_at_peak(left.plan)[0].tensor)
+    for x in list(gone):
+        others = [each for each in gone if each is not x]
+        gone = others if _fits(needed.without(others), room) else gone
+    return gone
+
+
+def _fits(needed: Needed, room: int) -> bool:
+    return needed.plan.bytes <= room

@@ -9,9 +9,7 @@ from types import MappingProxyType
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
-from tecomp.graph.sizes import bytes_of
 from tecomp.ir.algebra.extents import round_up
-from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.storage.spans import Span, most_at_once, places_of
 
 
@@ -70,7 +68,7 @@ def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[in
 def plan_memory(
     lifetimes: Mapping[Tensor, tuple[int, int]],
     alignment: int,
-    stored: Mapping[Tensor, Layout] = MappingProxyType({}),
+    sizes: Mapping[Tensor, int],
     over: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> Plan:
     """Offsets of values, no two of which share a byte while both are needed.
@@ -78,7 +76,7 @@ def plan_memory(
     Args:
         lifetimes: of each value the first and the last kernel that needs it, as they are made.
         alignment: bytes that each offset is a multiple of.
-        stored: the layouts of those that are not in the order of NumPy.
+        sizes: bytes of each value.
         over: what values are written over, each of the same size and for the last time needed
             then.
     """
@@ -86,7 +84,7 @@ def plan_memory(
     spans: dict[Tensor, Span] = {}
     for tensor, (first, last) in lifetimes.items():
         home = homes[tensor] = homes[over[tensor]] if tensor in over else tensor
-        size = round_up(max(bytes_of(tensor, stored), 1), alignment)
+        size = round_up(max(sizes[tensor], 1), alignment)
         span = spans.get(home, Span(size, alignment, first, last))
         spans[home] = replace(span, last=max(span.last, last))
     places = dict(zip(spans, places_of([*spans.values()]), strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.divisions import DivisionHint
@@ -13,7 +12,7 @@ from tecomp.driver.codes import codes
 from tecomp.driver.progress import progress
 from tecomp.graph.asked import Asked
 from tecomp.graph.call import Call
-from tecomp.graph.capacity import check_fits
+from tecomp.graph.capacity import Needed, check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.details import Details
@@ -24,9 +23,10 @@ from tecomp.graph.kernels import GroupKernel, Kernels
 from tecomp.graph.laid import laid
 from tecomp.graph.layouts import choose_layouts
 from tecomp.graph.linking import native_of
-from tecomp.graph.memory import Plan, lifetimes_of, plan_memory
+from tecomp.graph.memory import Plan, lifetimes_of
 from tecomp.graph.native import Native
 from tecomp.graph.outcome import Layouts
+from tecomp.graph.sizes import bytes_of
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.schedules.scratchpads.placement import device_of
 
@@ -144,16 +144,17 @@ def _plan(asked: Asked, outline: _Outline, over: Mapping[Tensor, Tensor]) -> Pla
     Raises:
         CapacityError: the machine has too little memory.
     """
-    plan = plan_memory(outline.lifetimes, ALIGNMENT, outline.stored, over)
+    sizes = {x: bytes_of(x, outline.stored) for x in outline.lifetimes}
+    needed = Needed(outline.lifetimes, sizes, over)
+    plan = needed.plan
     memory, graph = asked.target.memories.get(device_of(asked.target)), outline.graph
     if memory is not None:
         resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
         if memory is not asked.target.memories.get("global"):
             # What callers pass is in another one.
             resident, what = tuple(outline.known.difference(graph.constants)), "constants"
-        check_fits(
-            asked.name, memory, resident, what, outline.lifetimes, plan, outline.stored, over
-        )
+        outside = sum(bytes_of(x, outline.stored) for x in resident)
+        check_fits(asked.name, memory, outside, what, needed, plan)
     return plan
 
 

@@ -210,5 +210,5 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
     assert error.value.message == (
         "compile: program takes 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 "
         "between kernels, where X (16384), first (16384) are needed at one time; without first it "
-        "fits: make it smaller, or compute it again"
+        "fits: make it smaller by 128 bytes, or compute it again where it is read"
     )

@@ -288,19 +288,21 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             6143,
             "program takes 6144 bytes of global, which has 6143: 3072 for inputs, outputs and "
             "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "without Q it fits: make it smaller, or compute it again",
+            "without Q it fits: make it smaller by 128 bytes, or compute it again where it is "
+            "read",
         ),
         (
             5119,
             "program takes 6144 bytes of global, which has 5119: 3072 for inputs, outputs and "
             "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "without P it fits: make it smaller, or compute it again",
+            "without P it fits: make it smaller by 1152 bytes, or compute it again where it is "
+            "read",
         ),
         (
             4095,
             "program takes 6144 bytes of global, which has 4095: 3072 for inputs, outputs and "
             "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "without P, Q it fits: make them smaller, or compute them again",
+            "without P, Q it fits: make them smaller, or compute them again where they are read",
         ),
         (
             3071,
@@ -316,6 +318,31 @@ def test_programs_that_do_not_fit(capacity: int, message: str) -> None:
         tecomp.compile(R, [X], with_memory(capacity))
 
     assert error.value.message == f"compile: {message}"
+
+
+def chain_of_products(count: int, size: int = 16) -> tuple[te.Tensor, te.Tensor]:
+    """Products of each other, all of one size."""
+    X = te.placeholder((size, size), name="X")
+    value = X
+    for number in range(count):
+        value = product_of(value, value, f"P{number}")
+    return X, value
+
+
+@pytest.mark.parametrize(
+    ("count", "cure"),
+    [
+        (4, "without P1 it fits: compute it again where it is read"),
+        (6, "without P1, P3 it fits: compute them again where they are read"),
+        (40, "more than 16 values would have to go: cut the program in several"),
+    ],
+)
+def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> None:
+    X, Y = chain_of_products(count)
+    with pytest.raises(tecomp.errors.CapacityError) as error:
+        tecomp.compile(Y, [X], with_memory(2048 + 1024))
+
+    assert error.value.message.split("; ")[1] == cure
 
 
 def test_a_program_that_just_fits() -> None:

@@ -14,8 +14,9 @@ from tecomp import te
 from tecomp.graph.in_place import written_over
 from tecomp.graph.memory import plan_memory
 from tecomp.graph.program import Program
+from tecomp.graph.sizes import bytes_of
 from tecomp.ir.interpreter.evaluate import evaluate
-from tests.graph.test_compile import SIZE, arrays, product_of
+from tests.graph.test_compile import SIZE, arrays, product_of, with_memory
 
 Formula = Callable[[te.Tensor, te.Tensor], te.Tensor]
 
@@ -74,6 +75,20 @@ def test_values_in_one_place_are_counted_once() -> None:
     assert held == [size, size, size, 0]
 
 
+def test_what_is_in_one_place_goes_together_where_it_does_not_fit() -> None:
+    X, V, S = residual()
+    size = 4 * SIZE * SIZE
+    with pytest.raises(tecomp.errors.CapacityError) as error:
+        tecomp.compile(S, [X, V], with_memory(4 * size - 1))
+
+    assert error.value.message == (
+        f"compile: program takes {4 * size} bytes of global, which has {4 * size - 1}: {3 * size} "
+        f"for inputs, outputs and constants, {size} between kernels, where P ({size}) is needed at "
+        "one time; without P, R it fits: make them smaller, or compute them again where they are "
+        "read"
+    )
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_most_that_is_held_is_the_least_of_any_plan(seed: int) -> None:
     """Values of many sizes, some of which are written over those that end when they begin."""
@@ -90,7 +105,7 @@ def test_the_most_that_is_held_is_the_least_of_any_plan(seed: int) -> None:
         ]
         if fit and rng.random() < 0.7:
             over[tensor] = fit[0]
-    plan = plan_memory(lives, 64, {}, over)
+    plan = plan_memory(lives, 64, {x: bytes_of(x) for x in lives}, over)
     held = [sum(value.bytes for value in plan.live(number)) for number in range(17)]
 
     assert max(held) == plan.lower_bound

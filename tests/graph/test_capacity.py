@@ -1,0 +1,67 @@
+"""What is said of programs that do not fit is so: values that have to go, and bytes that are too many."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import CapacityError
+from tecomp.graph.capacity import Needed, check_fits
+
+MEMORY = tecomp.Target.load("cpu").memories["global"]
+
+
+def drawn(seed: int) -> Needed:
+    """Values of many sizes, some of which are written over those that end when they begin."""
+    rng = np.random.default_rng(seed)
+    lives: dict[te.Tensor, tuple[int, int]] = {}
+    sizes: dict[te.Tensor, int] = {}
+    over: dict[te.Tensor, te.Tensor] = {}
+    for number in range(10):
+        tensor = te.placeholder((1,), name=f"V{number}")
+        fit = [
+            x for x, (first, last) in lives.items()
+            if first < number == last and x not in over.values()
+        ]
+        sizes[tensor] = int(rng.integers(1, 2000))
+        if fit and rng.random() < 0.5:
+            over[tensor] = fit[0]
+            sizes[tensor] = sizes[fit[0]]
+        lives[tensor] = number, number + int(rng.integers(0, 5))
+    return Needed(lives, sizes, over)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_has_to_go(seed: int) -> None:
+    needed = drawn(seed)
+    named = {x.name: x for x in needed.lifetimes}
+    rng = np.random.default_rng(seed)
+    room = int(rng.integers(needed.plan.bytes))
+    memory = replace(MEMORY, capacity_bytes=room)
+    with pytest.raises(CapacityError) as error:
+        check_fits("program", memory, 0, "nothing", needed, needed.plan)
+    found = re.search(r"; without ([V0-9, ]+) it fits: (?:make it smaller by (\d+))?",
+                      error.value.message)  # fmt: skip
+
+    assert found is not None
+    gone = [named[name] for name in found[1].split(", ")]
+    assert needed.without(gone).plan.bytes <= room
+    for x in gone:
+        left = [each for each in gone if each is not x]
+        assert needed.without(left).plan.bytes > room
+    if found[2]:
+        (x,) = gone
+        # Places are good, not the best there are: fewer bytes may be enough.
+        assert needed.with_size(x, needed.sizes[x] - int(found[2])).plan.bytes <= room
+
+
+def test_what_fits_is_not_refused() -> None:
+    needed = drawn(0)
+    memory = replace(MEMORY, capacity_bytes=needed.plan.bytes)
+
+    check_fits("program", memory, 0, "nothing", needed, needed.plan)
