@@ -1,0 +1,291 @@
+"""Products added up along shared axes: matrices, tensors, Einstein's sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.schedules import matmul as library
+from tecomp.schedules.tiling.types import wide_type
+from tecomp.topi.given import axis_of, integer_of, tensor_of
+from tecomp.topi.sizes import Size, broadcast, equal, shape_text
+
+
+def matmul(
+    a: te.Tensor, b: te.Tensor, transp_a: bool = False, transp_b: bool = False
+) -> te.Tensor:
+    """The product of matrices, in the type of `a`; narrow floats are added up in float32.
+
+    Args:
+        a: shape (..., m, k), or (..., k, m) if transposed.
+        b: shape (..., k, n), or (..., n, k) if transposed; leading axes are broadcast.
+        transp_a: whether the last two axes of `a` are exchanged.
+        transp_b: whether those of `b` are.
+
+    Raises:
+        DefinitionError: the shapes do not fit.
+
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((6, 8), name="B")
+    >>> matmul(A, B, transp_b=True).shape
+    (4, 6)
+    """
+    return multiplied(a, b, transp_a, transp_b, None, "topi.matmul", "T_matmul")
+
+
+def multiplied(
+    a: te.Tensor, b: te.Tensor, transpose_a: bool, transpose_b: bool, dtype: str | None,
+    where: str, name: str, bias: te.Tensor | None = None,
+) -> te.Tensor:
+    """A product of matrices, by the library's definition, which multiplies batches of one shape."""
+    a, b = tensor_of(a, where, "a"), tensor_of(b, where, "b")
+    if a.ndim < 2 or b.ndim < 2:
+        raise DefinitionError(
+            f"{where}: the shapes are {shape_text(a.shape)} and {shape_text(b.shape)}; give "
+            "matrices, of two axes or more"
+        )
+    depth = a.shape[-2 if transpose_a else -1]
+    other = b.shape[-1 if transpose_b else -2]
+    if not equal(depth, other):
+        raise DefinitionError(
+            f"{where}: {a.name} has shape {shape_text(a.shape)}"
+            f"{', transposed,' if transpose_a else ''} and {b.name} {shape_text(b.shape)}"
+            f"{', transposed' if transpose_b else ''}, which are to be added up along {depth} and "
+            f"{other} elements; make these equal"
+        )
+    outer = broadcast([a.shape[:-2], b.shape[:-2]], where)
+    kind = dtype or _sum_type(a.dtype)
+    a, b = (_batches(x, outer) for x in (a, b))
+    a, b = (_counted(x, kind) for x in (a, b))
+    result: te.Tensor = library.define(
+        a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b), bias=bias,
+        out_dtype=kind, name=name)
+    return result
+
+
+def _sum_type(dtype: str) -> str:
+    return "int32" if dtype == "bool" else dtype
+
+
+def _batches(x: te.Tensor, outer: Sequence[Size]) -> te.Tensor:
+    """`x` with all leading axes."""
+    if x.ndim - 2 == len(outer) and all(map(equal, x.shape, outer)):
+        return x
+    shape = (*outer, *x.shape[-2:])
+
+    def value(*i: te.Expr) -> te.Expr:
+        own = i[len(outer) + 2 - x.ndim : len(outer)]
+        places: list[Any] = [
+            0 if equal(n, 1) else axis for n, axis in zip(x.shape, own, strict=False)]
+        return x(*places, *i[-2:])
+
+    return te.compute(shape, value, name=f"{x.name}_batches")
+
+
+def _counted(x: te.Tensor, dtype: str) -> te.Tensor:
+    """Truth as numbers; the library converts all others."""
+    if not x.dtype.is_bool:
+        return x
+    return te.compute(x.shape, lambda *i: te.cast(x(*i), dtype), name=f"{x.name}_counted")
+
+
+def tensordot(
+    a: te.Tensor, b: te.Tensor, axes: int | Sequence[int] | Sequence[Sequence[int]]
+) -> te.Tensor:
+    """Products added up along axes of both tensors, as NumPy's.
+
+    Args:
+        a: a tensor.
+        b: another.
+        axes: so many of the last axes of `a` and the first of `b`; or the axes of each, in pairs.
+
+    Raises:
+        DefinitionError: there are no such axes, or their extents differ.
+
+    >>> A, B = te.placeholder((3, 4, 5), name="A"), te.placeholder((5, 4, 6), name="B")
+    >>> tensordot(A, B, 1).shape, tensordot(A, B, ((1, 2), (1, 0))).shape
+    ((3, 4, 4, 6), (3, 6))
+    """
+    where = "topi.tensordot"
+    a, b = tensor_of(a, where, "a"), tensor_of(b, where, "b")
+    of_a, of_b = _axes(a, b, axes, where)
+    letters = iter(_LETTERS)
+    first = [next(letters) for _ in a.shape]
+    second = [next(letters) for _ in b.shape]
+    for k, j in zip(of_a, of_b, strict=True):
+        if not equal(a.shape[k], b.shape[j]):
+            raise DefinitionError(
+                f"{where}: axis {k} of {a.name}, shape {shape_text(a.shape)}, and axis {j} of "
+                f"{b.name}, shape {shape_text(b.shape)}, have extents {a.shape[k]} and "
+                f"{b.shape[j]}; make them equal"
+            )
+        second[j] = first[k]
+    shared = {first[k] for k in of_a}
+    kept = [letter for letter in (*first, *second) if letter not in shared]
+    return _contracted([_Term(a, first), _Term(b, second)], kept, where, "T_tensordot")
+
+
+def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int], list[int]]:
+    if not isinstance(axes, list | tuple):
+        count = integer_of(axes, where, "axes", least=0)
+        if count > min(a.ndim, b.ndim):
+            raise DefinitionError(
+                f"{where}: axes is {count}, and the tensors have {a.ndim} and {b.ndim} axes; give "
+                "so many at most"
+            )
+        return list(range(a.ndim - count, a.ndim)), list(range(count))
+    pairs = [[each] if isinstance(each, int) else list(each) for each in axes]
+    if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
+        raise DefinitionError(
+            f"{where}: axes is {axes}; give as many axes of the one tensor as of the other, "
+            "(axes of a, axes of b)"
+        )
+    return (
+        [axis_of(k, a.ndim, where, "an axis of a") for k in pairs[0]],
+        [axis_of(k, b.ndim, where, "an axis of b") for k in pairs[1]],
+    )
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A tensor with a letter for each axis."""
+
+    tensor: te.Tensor
+    letters: Sequence[str]
+
+
+def einsum(subscripts: str, *operand: te.Tensor | Sequence[te.Tensor]) -> te.Tensor:
+    """Products of tensors added up along all axes whose letters the result has not, as NumPy's.
+
+    Several operands are multiplied two by two, from the left.
+
+    Args:
+        subscripts: letters for the axes of each operand, `ij,jk->ik`; `...` are all others, which
+            are broadcast. Without `->` the result has the letters that are there once.
+        operand: the tensors.
+
+    Raises:
+        DefinitionError: the subscripts have no meaning, or extents differ.
+
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B")
+    >>> einsum("ij,jk->ki", A, B).shape
+    (6, 4)
+    """
+    where = "topi.einsum"
+    given = operand[0] if len(operand) == 1 and isinstance(operand[0], list | tuple) else operand
+    tensors = [tensor_of(x, where, f"operand {k}") for k, x in enumerate(given)]
+    terms, result = _read(subscripts, tensors, where)
+    while len(terms) > 2:
+        rest = {letter for term in terms[2:] for letter in term.letters} | set(result)
+        kept = list(dict.fromkeys(
+            letter for term in terms[:2] for letter in term.letters if letter in rest))
+        pair = _contracted(terms[:2], kept, where, "T_einsum_pair")
+        terms = [_Term(pair, kept), *terms[2:]]
+    return _contracted(terms, result, where, "T_einsum")
+
+
+def _read(
+    subscripts: str, tensors: Sequence[te.Tensor], where: str
+) -> tuple[list[_Term], list[str]]:
+    """Each tensor with its letters, and those of the result; numbers stand for `...`."""
+    text = str(subscripts).replace(" ", "")
+    inputs, arrow, output = text.partition("->")
+    parts = inputs.split(",")
+    bare = text.replace("->", "").replace(",", "").replace("...", "")
+    well_formed = all(letter in _LETTERS for letter in bare) and len(parts) == len(tensors)
+    if not well_formed or any(part.count("...") > 1 for part in (*parts, output)):
+        raise DefinitionError(
+            f"{where}: the subscripts are {subscripts!r} for {len(tensors)} operands; write "
+            "letters for each, with commas, as in 'ij,jk->ik'"
+        )
+    terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
+    spare = sorted(
+        {letter for term in terms for letter in term.letters if len(letter) > 1}, reverse=True)
+    letters = [letter for term in terms for letter in term.letters if len(letter) == 1]
+    if not arrow:
+        once = sorted(letter for letter in letters if letters.count(letter) == 1)
+        return terms, [*spare, *once]
+    before, dots, after = output.partition("...")
+    result = [*before, *(spare if dots else []), *after]
+    unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
+    if unknown or len(set(result)) < len(result):
+        raise DefinitionError(
+            f"{where}: the result of {subscripts!r} has {''.join(unknown) or output}; it takes "
+            "letters of the operands, each once"
+        )
+    return terms, result
+
+
+def _term(part: str, x: te.Tensor, where: str) -> _Term:
+    before, dots, after = part.partition("...")
+    rest = x.ndim - len(before) - len(after)
+    if rest < 0 or (rest and not dots):
+        raise DefinitionError(
+            f"{where}: {part!r} has {len(before) + len(after)} letters for {x.name}, shape "
+            f"{shape_text(x.shape)}; write one for each axis"
+        )
+    # Counted from the last, so that those of all operands belong together.
+    return _Term(x, [*before, *(f"...{k:03}" for k in reversed(range(rest))), *after])
+
+
+def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
+    """The extent of each letter; of `...` an extent of 1 is repeated."""
+    extents: dict[str, Size] = {}
+    for term in terms:
+        for letter, extent in zip(term.letters, term.tensor.shape, strict=True):
+            known = extents.setdefault(letter, extent)
+            if equal(known, 1) and len(letter) > 1:
+                extents[letter] = extent
+            elif not equal(known, extent) and not (equal(extent, 1) and len(letter) > 1):
+                named = "`...`" if len(letter) > 1 else letter
+                raise DefinitionError(
+                    f"{where}: {named} has extent {known}, and {extent} in {term.tensor.name}, "
+                    f"shape {shape_text(term.tensor.shape)}; make them equal"
+                )
+    return extents
+
+
+def _contracted(
+    terms: Sequence[_Term], result: Sequence[str], where: str, name: str
+) -> te.Tensor:
+    """The sum of the product of some tensors over all letters that the result has not."""
+    extents = _extents(terms, where)
+    summed = [letter for letter in extents if letter not in result]
+    runs = {
+        letter: te.reduce_axis((0, extents[letter]), name=f"k{k}")
+        for k, letter in enumerate(summed)
+    }
+    dtype = terms[0].tensor.dtype if len(terms) == 1 else _met(terms)
+    kind = _sum_type(dtype)
+    wide = wide_type(kind)
+
+    def total(*i: te.Expr) -> te.Expr:
+        at: dict[str, Any] = dict(zip(result, i, strict=True)) | runs
+        value: Any = None
+        for term in terms:
+            places = (
+                0 if equal(n, 1) else at[letter]
+                for letter, n in zip(term.letters, term.tensor.shape, strict=True)
+            )
+            factor = te.cast(term.tensor(*places), wide)
+            value = factor if value is None else value * factor
+        return te.sum(value, axis=list(runs.values())) if runs else value
+
+    shape = tuple(extents[letter] for letter in result)
+    if wide == kind:
+        return te.compute(shape, total, name=name)
+    inner = te.compute(shape, total, name=f"{name}_wide")
+    return te.compute(shape, lambda *i: te.cast(inner(*i), kind), name=name)
+
+
+def _met(terms: Sequence[_Term]) -> str:
+    """The type in which the elements of tensors meet."""
+    zeros = [te.const(0, term.tensor.dtype) for term in terms]
+    met: Any = zeros[0]
+    for zero in zeros[1:]:
+        met = met + zero
+    return str(met.dtype)

@@ -1,0 +1,122 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tecomp import te
+from tecomp.schedules import cumsum as library
+from tecomp.schedules.tiling.types import wide_type
+from tecomp.topi.given import axis_of, tensor_of
+from tecomp.topi.transform.views import reshape
+
+
+def cumsum(
+    data: te.Tensor,
+    axis: int | None = None,
+    dtype: str | None = None,
+    exclusive: bool | None = None,
+) -> te.Tensor:
+    """The sum of all elements up to each along an axis.
+
+    Args:
+        data: the tensor. Narrow floats are added up in float32.
+        axis: counted from the end if negative; None for `data` as one row.
+        dtype: type of the result; that of `data` if None, and int32 of bool.
+        exclusive: whether an element is left out of its own sum.
+
+    Raises:
+        DefinitionError: there is no such axis.
+
+    >>> A = te.placeholder((4, 9), name="A")
+    >>> cumsum(A, 1).shape, cumsum(A).shape
+    ((4, 9), (36,))
+    """
+    rows, along = _rows(data, axis, "topi.cumsum")
+    kind = _type(rows, dtype)
+    if rows.dtype.is_bool:
+        counted = rows
+        rows = te.compute(
+            counted.shape, lambda *i: te.cast(counted(*i), kind), name="T_cumsum_counted")
+    result: te.Tensor = library.define(
+        rows, along, exclusive=bool(exclusive), out_dtype=kind, name="T_cumsum")
+    return result
+
+
+def cumprod(
+    data: te.Tensor,
+    axis: int | None = None,
+    dtype: str | None = None,
+    exclusive: bool | None = None,
+) -> te.Tensor:
+    """The product of all elements up to each along an axis, as `cumsum`."""
+    return scanop(data, lambda x, y: x * y, 1, "cumprod", axis, dtype, exclusive)
+
+
+def scanop(
+    data: te.Tensor,
+    binop: Callable[[Any, Any], Any],
+    identity_value: Any,
+    op_name: str,
+    axis: int | None = None,
+    dtype: str | None = None,
+    exclusive: bool | None = None,
+) -> te.Tensor:
+    """All elements up to each along an axis, combined one after the other.
+
+    Args:
+        data: the tensor.
+        binop: combines what is before with the next element.
+        identity_value: what is before the first.
+        op_name: name of the result.
+        axis: counted from the end if negative; None for `data` as one row.
+        dtype: type of the result; that of `data` if None, and int32 of bool.
+        exclusive: whether an element is left out of its own result.
+
+    Raises:
+        DefinitionError: there is no such axis.
+
+    >>> A = te.placeholder((4, 9), name="A")
+    >>> scanop(A, te.max, float("-inf"), "cummax", 1).shape
+    (4, 9)
+    """
+    rows, along = _rows(data, axis, f"topi.{op_name}")
+    kind = _type(rows, dtype)
+    wide = wide_type(kind)
+    steps, others = rows.shape[along], (*rows.shape[:along], *rows.shape[along + 1 :])
+    start = identity_value if isinstance(identity_value, te.Expr) else te.const(
+        identity_value, wide)
+
+    def element(t: te.Expr, *i: te.Expr) -> te.Expr:
+        return te.cast(rows(*i[:along], t, *i[along:]), wide)
+
+    shape = (steps, *others)
+    # Where there are no steps, there is no first.
+    first = (min(steps, 1) if isinstance(steps, int) else 1, *others)
+    state = te.placeholder(shape, wide, name=f"{op_name}_state")
+    init = te.compute(
+        first, lambda t, *i: te.cast(start, wide) if exclusive else element(t, *i),
+        name=f"{op_name}_start",
+    )
+    step = te.compute(
+        shape,
+        lambda t, *i: binop(state(t - 1, *i), element(t - 1 if exclusive else t, *i)),
+        name=f"{op_name}_step",
+    )
+    scanned = te.scan(init, step, state, [rows], name=f"{op_name}_scan")
+    return te.compute(
+        rows.shape, lambda *i: te.cast(scanned(i[along], *i[:along], *i[along + 1 :]), kind),
+        name=f"T_{op_name}",
+    )
+
+
+def _rows(data: te.Tensor, axis: int | None, where: str) -> tuple[te.Tensor, int]:
+    data = tensor_of(data, where)
+    if axis is None:
+        return reshape(data, (-1,)), 0
+    return data, axis_of(axis, data.ndim, where)
+
+
+def _type(data: te.Tensor, dtype: str | None) -> str:
+    return dtype or ("int32" if data.dtype.is_bool else data.dtype)

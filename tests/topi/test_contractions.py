@@ -1,0 +1,152 @@
+"""Products of matrices and tensors are those of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, topi
+from tecomp.schedules import matmul
+from tests.topi.refusals import refused
+from tests.topi.running import (
+    FLOATS,
+    INTEGERS,
+    Array,
+    assert_results,
+    compiled,
+    given,
+    values,
+)
+
+
+def operands(*shapes: tuple[int, ...], dtype: str = "int32") -> dict[te.Tensor, Array]:
+    arrays = [values(shape, dtype, seed=k) for k, shape in enumerate(shapes)]
+    return {given(a, name): a for a, name in zip(arrays, "ABCD", strict=False)}
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(("one", "other"), [
+    ((3, 4), (4, 5)), ((1, 1), (1, 1)), ((0, 4), (4, 2)), ((3, 0), (0, 2)), ((2, 3, 4), (2, 4, 5)),
+    ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (3, 4, 2))])
+def test_matrices(
+    one: tuple[int, ...], other: tuple[int, ...], transposed: tuple[bool, bool]
+) -> None:
+    shapes = [
+        (*shape[:-2], shape[-1], shape[-2]) if swapped else shape
+        for shape, swapped in zip((one, other), transposed, strict=True)]
+    arrays = operands(*shapes)
+    a, b = (x.swapaxes(-1, -2) if swapped else x
+            for x, swapped in zip(arrays.values(), transposed, strict=True))
+    A, B = arrays
+
+    assert_results({topi.matmul(A, B, *transposed): a @ b}, arrays)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+def test_types(dtype: str) -> None:
+    arrays = operands((3, 4), (4, 5), dtype=dtype)
+    a, b = arrays.values()
+    kind = "int32" if dtype == "bool" else a.dtype
+    exact = "int64" if dtype == "bool" or "int" in dtype else "float64"
+    wanted = (a.astype(exact) @ b.astype(exact)).astype(kind)
+    A, B = arrays
+
+    assert_results({topi.matmul(A, B): wanted, topi.tensordot(A, B, 1): wanted,
+                    topi.einsum("ij,jk->ik", A, B): wanted}, arrays)
+
+
+@pytest.mark.parametrize(("one", "other", "axes"), [
+    ((3, 4), (4, 5), 1), ((3, 4), (2,), 0), ((2, 3, 4), (3, 4, 5), 2), ((2, 3), (2, 3), 2),
+    ((3, 4, 5), (5, 4, 6), ((1, 2), (1, 0))), ((3, 4, 5), (4, 6), (1, 0)), ((3,), (3,), (0, 0)),
+    ((2, 0), (0, 3), 1), ((3, 4), (3, 4), ((-1,), (-1,))), ((), (3,), 0)])
+def test_tensors(one: Any, other: Any, axes: Any) -> None:
+    arrays = operands(one, other)
+    (A, B), (a, b) = arrays, arrays.values()
+
+    assert_results({topi.tensordot(A, B, axes): np.tensordot(a, b, axes)}, arrays)
+
+
+@pytest.mark.parametrize(("subscripts", "shapes"), [
+    ("ij,jk->ik", [(3, 4), (4, 5)]), ("ij,jk", [(3, 4), (4, 5)]), ("ii->i", [(3, 3)]),
+    ("ii", [(3, 3)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]), ("i,j->ij", [(2,), (3,)]),
+    ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+    ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]), ("...ij,...jk", [(2, 1, 3, 4), (3, 4, 5)]),
+    ("i...->...", [(3, 2, 2)]), ("...", [(2, 3)]), ("ij,ij,ij->i", [(2, 3)] * 3), ("ba", [(2, 3)]),
+    ("abc,cd,bd->a", [(2, 3, 4), (4, 5), (3, 5)]), ("i,i", [(0,), (0,)]), (" i j , j -> i ", [(2, 3), (3,)]),
+    (",ij", [(), (2, 3)]), ("ij...,j->...i", [(2, 3, 4, 2), (3,)])])
+def test_sums_of_einstein(subscripts: str, shapes: list[tuple[int, ...]]) -> None:
+    arrays = operands(*shapes)
+    wanted = np.einsum(subscripts, *arrays.values())
+
+    assert_results({topi.einsum(subscripts, *arrays): wanted,
+                    topi.einsum(subscripts, list(arrays)): wanted}, arrays)
+
+
+def test_products_have_the_schedule_of_products() -> None:
+    A, B = te.placeholder((64, 32), name="A"), te.placeholder((32, 48), name="B")
+
+    for product in (topi.matmul(A, B), topi.tensordot(A, B, 1), topi.einsum("ij,jk", A, B)):
+        assert [axis.extent for axis in matmul.describe(product).depth] == [32]
+
+
+def test_compiled() -> None:
+    arrays = operands((20, 30), (30, 40), (40, 3), dtype="float32")
+    a, b, c = arrays.values()
+    A, B, C = arrays
+
+    assert_results({topi.einsum("ij,jk,kl->li", A, B, C): (a @ b @ c).T,
+                    topi.matmul(A, B): a @ b}, arrays, run=compiled, rtol=1e-4)
+
+
+def test_sizes_come_at_the_call() -> None:
+    n, m, k = te.var("n"), te.var("m"), te.var("k")
+    A, B = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B")
+    outputs = [topi.matmul(A, B), topi.einsum("ij,jk->ki", A, B)]
+    kernel = tecomp.build(outputs, [A, B, *outputs])
+    for sizes in [(1, 1, 1), (3, 5, 7), (2, 0, 3), (17, 9, 33)]:
+        a, b = values(sizes[:2], "float32"), values(sizes[1:], "float32", seed=1)
+        results = [np.full((sizes[0], sizes[2]), 77, "float32"),
+                   np.full((sizes[2], sizes[0]), 77, "float32")]
+        kernel(a, b, *results)
+        np.testing.assert_allclose(results[0], a @ b, rtol=1e-5)
+        np.testing.assert_allclose(results[1], (a @ b).T, rtol=1e-5)
+
+
+def test_refusals() -> None:
+    A, B = te.placeholder((4, 6), name="A"), te.placeholder((5, 6), name="B")
+    V = te.placeholder((6,), name="V")
+
+    assert refused(lambda: topi.matmul(A, B)) == (
+        "topi.matmul: A has shape (4, 6) and B (5, 6), which are to be added up along 6 and 5 "
+        "elements; make these equal"
+    )
+    assert refused(lambda: topi.matmul(A, V)) == (
+        "topi.matmul: the shapes are (4, 6) and (6,); give matrices, of two axes or more"
+    )
+    assert refused(lambda: topi.tensordot(A, B, 1)) == (
+        "topi.tensordot: axis 1 of A, shape (4, 6), and axis 0 of B, shape (5, 6), have extents 6 "
+        "and 5; make them equal"
+    )
+    assert refused(lambda: topi.tensordot(A, B, 3)) == (
+        "topi.tensordot: axes is 3, and the tensors have 2 and 2 axes; give so many at most"
+    )
+    assert refused(lambda: topi.tensordot(A, B, ((0, 1), (1,)))) == (
+        "topi.tensordot: axes is ((0, 1), (1,)); give as many axes of the one tensor as of the "
+        "other, (axes of a, axes of b)"
+    )
+    assert refused(lambda: topi.einsum("ij,jk->ik", A, B)) == (
+        "topi.einsum: j has extent 6, and 5 in B, shape (5, 6); make them equal"
+    )
+    assert refused(lambda: topi.einsum("ij->ik", A)) == (
+        "topi.einsum: the result of 'ij->ik' has k; it takes letters of the operands, each once"
+    )
+    assert refused(lambda: topi.einsum("ijk->i", A)) == (
+        "topi.einsum: 'ijk' has 3 letters for A, shape (4, 6); write one for each axis"
+    )
+    assert refused(lambda: topi.einsum("i1", A)) == (
+        "topi.einsum: the subscripts are 'i1' for 1 operands; write letters for each, with commas, "
+        "as in 'ij,jk->ik'"
+    )
