@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tecomp import Target, te
 from tecomp.schedules.products.plan import Plan, plan_blocks
 from tecomp.schedules.products.thin import stream
-from tecomp.schedules.structure.products import Factor, Product, operand
-from tecomp.schedules.structure.stages import unconverted
+from tecomp.schedules.structure.products import Factor, Product, before_copy, operand
 from tecomp.schedules.tiling.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
 from tecomp.schedules.tiling.fold import one
 from tecomp.schedules.tiling.tiles import keep_tile, walk_tiles
@@ -18,10 +18,10 @@ def product_at_root(
     s: te.Schedule, d: Product, target: Target, plan: Plan | None = None
 ) -> None:
     """Schedule a product and what is made of it on a processor, with loops of their own."""
-    types = _dot_types(d, target)
+    given, (d, types) = d, _as_dots(d, target)
     p = plan or plan_blocks(d, target, lanes_of_dots(types))
     if not p.pack_columns and not p.read_columns:
-        stream(s, d, target)
+        stream(s, given, target)
         return
     moved = None
     if types is not None:
@@ -202,13 +202,15 @@ def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
     s[driver].compute_at(stage, block)
 
 
-def _dot_types(d: Product, target: Target) -> tuple[str, str] | None:
-    """Types of short vectors to multiply, if the product may and the machine does so.
+def _as_dots(d: Product, target: Target) -> tuple[Product, tuple[str, str] | None]:
+    """A product of what its factors are copies of, and types of short vectors to multiply.
 
-    That it may not is what `define` was told: no relation says so.
+    The types are None if it may have none, or the machine has none; then it is the product as it
+    was. That it may have none is what `define` was told: no relation says so.
     """
     if not d.is_sum or not d.total.op.attrs.get("pairs", True):
-        return None
-    rows, columns = (str(unconverted(x.tensor).dtype) for x in (d.rows, d.columns))
-    types: tuple[str, str] | None = dot_types(rows, columns, str(d.total.dtype), target)
-    return types
+        return d, None
+    rows, columns = map(before_copy, (d.rows, d.columns))
+    names = str(rows.tensor.dtype), str(columns.tensor.dtype)
+    types: tuple[str, str] | None = dot_types(*names, str(d.total.dtype), target)
+    return (d, None) if types is None else (replace(d, rows=rows, columns=columns), types)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from tecomp import Access, Affine, accesses, te
 from tecomp.schedules.structure.sizes import same_shape
 from tecomp.schedules.structure.stages import is_pointwise, is_same
-
-_Place: TypeAlias = "tuple[int | None, frozenset[int]]"
 
 
 @dataclass(frozen=True)
@@ -77,24 +74,28 @@ def reads_of_chain(
     >>> C = te.compute((5, 6, 4), lambda i, j, k: B[j, i, k], name="C")
     >>> [(read.tensor.name, read.dims) for read in reads_of_chain(C, apart=[])]
     [('A', (2, 0, 1))]
+    >>> D = te.compute((120,), lambda i: A[i // 5 % 4, i % 5, i // 20], name="D")
+    >>> E = te.compute((6, 20), lambda i, j: D[20 * i + j], name="E")
+    >>> [(read.tensor.name, read.dims) for read in reads_of_chain(E, apart=[])]
+    [('A', (None, None, 0))]
     """
-    whole: tuple[_Place, ...] = tuple((k, frozenset({k})) for k in range(len(output.shape)))
+    place = {axis: k for k, axis in enumerate(output.op.axis)}
     found: list[Moved] = []
-    todo = [(output, whole)]
-    seen = set(todo)
+    todo: list[tuple[te.Tensor, Mapping[te.IterVar, Affine]]] = [(output, {})]
+    seen: set[tuple[te.Tensor, tuple[str, ...]]] = set()
     while todo:
-        x, places = todo.pop()
-        own = dict(zip(x.op.axis, places, strict=True))
+        x, own = todo.pop()
         for read in accesses(x).reads:
-            at = tuple(_place(index, own) for index in read.index)
+            index = read.at(own).index if own else read.index
             if _is_here(read, x, output, apart):
-                if (read.tensor, at) not in seen:
-                    seen.add((read.tensor, at))
-                    todo.append((read.tensor, at))
+                key = read.tensor, tuple(str(each.value) for each in index)
+                if key not in seen:
+                    seen.add(key)
+                    todo.append((read.tensor, dict(zip(read.tensor.op.axis, index, strict=True))))
                 continue
-            dims = tuple(dim for dim, _ in at)
-            used = frozenset[int]().union(*(axes for _, axes in at))
-            found.append(Moved(read.tensor, dims, used))
+            dims = tuple(None if each.axis is None else place.get(each.axis) for each in index)
+            used = {place[axis] for each in index for axis in each.axes if axis in place}
+            found.append(Moved(read.tensor, dims, frozenset(used)))
     return found
 
 
@@ -105,13 +106,6 @@ def _is_here(
     if apart is not None:
         return bool(is_pointwise(read.tensor) and read.tensor not in apart)
     return _is_link(read.tensor, output) and is_same(read.axes, x.op.axis)
-
-
-def _place(index: Affine, own: Mapping[te.IterVar, _Place]) -> _Place:
-    """Which axis of a result an index is, and all that move it."""
-    dim = None if index.axis is None or index.axis not in own else own[index.axis][0]
-    used = (own[axis][1] for axis in index.axes if axis in own)
-    return dim, frozenset[int]().union(*used)
 
 
 def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tecomp import Access, ScheduleError, accesses, te
 from tecomp.schedules.structure.sizes import Size, is_one, product
-from tecomp.schedules.structure.stages import is_own, steps_to_reduction
+from tecomp.schedules.structure.stages import copied, is_own, steps_to_reduction
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,22 @@ class Factor:
         """How many elements lie between neighbours along an axis."""
         dim = next(k for k, own in enumerate(self.axes) if own is axis)
         return product(self.tensor.shape[dim + 1 :])
+
+
+def before_copy(factor: Factor) -> Factor:
+    """A factor before it is converted to a wider type, or its axes are put in another order.
+
+    >>> A = te.placeholder((4, 9), "int8", name="A")
+    >>> B = te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"), name="B")
+    >>> found = before_copy(Factor(B, tuple(B.op.axis)))
+    >>> found.tensor.name, [axis.name for axis in found.axes]
+    ('A', ['j', 'i'])
+    """
+    source = copied(factor.tensor)
+    if source is None:
+        return factor
+    own = dict(zip(factor.tensor.op.axis, factor.axes, strict=True))
+    return Factor(source.tensor, tuple(own[axis] for axis in source.axes if axis in own))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp import accesses, te
+from tecomp import Access, accesses, te
+from tecomp.schedules.structure.sizes import same_shape
 
 
 def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | None]) -> bool:
@@ -103,6 +104,25 @@ def unconverted(x: te.Tensor) -> te.Tensor:
     (source,) = found.factors
     is_copy = is_same(source.axes, found.axis) and source.tensor.dtype != x.dtype
     return source.tensor if is_copy else x
+
+
+def copied(x: te.Tensor) -> Access | None:
+    """The read of all elements that `x` is a copy of, in a wider type or another order.
+
+    >>> A = te.placeholder((4, 9), "int8", name="A")
+    >>> copied(te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"))).tensor.name
+    'A'
+    >>> copied(te.compute((4,), lambda i: te.cast(A[i, i], "int32"))) is None
+    True
+    """
+    found = accesses(x)
+    if len(found.factors) != 1 or found.reduce_axis:
+        return None
+    (source,) = found.factors
+    is_whole = set(source.axes) == set(found.axis) and len(source.axes) == len(found.axis)
+    return source if is_whole and same_shape(
+        [axis.extent for axis in source.axes if axis is not None], source.tensor.shape
+    ) else None
 
 
 def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:

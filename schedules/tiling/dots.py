@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tecomp import Target, te
-from tecomp.schedules.structure.stages import unconverted
+from tecomp.schedules.structure.stages import copied
 from tecomp.schedules.tiling.tiles import core_of
 
 _BYTES = ("int8", "uint8")
@@ -54,7 +54,7 @@ def add_dots(
         moved by 128.
     """
     for factor in total.op.input_tensors:
-        if unconverted(factor) is not factor:
+        if copied(factor) is not None:
             s[factor].compute_inline()
     sums, first, second, *moved = s.into_dots(total, axis, *types)
     if total is not output:

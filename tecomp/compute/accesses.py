@@ -15,12 +15,25 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.selections import is_selection
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
-from tecomp.ir.language.dtype import holds_every
-from tecomp.ir.language.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, is_const
+from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.language.dtype import INT64, holds_every
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Var,
+    binary,
+    cast,
+    index_value,
+    is_const,
+)
 from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.operators import integer_range
 from tecomp.ir.language.stmt import Extent
-from tecomp.ir.traversal.rewrite import children, fold, post_order, walk
+from tecomp.ir.traversal.rewrite import children, fold, post_order, substitute, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
 
@@ -75,6 +88,21 @@ class Affine:
             return None
         return found[0][0], found[0][1]
 
+    def at(self, places: Mapping[IterVar, Affine]) -> Affine:
+        """The same where axes are sums over others, in its shortest form."""
+        if (axis := self.axis) is not None and axis in places:
+            return places[axis]
+        moved = {axis: place.value for axis, place in places.items()}
+        return _shortest(substitute(self.value, moved))
+
+    @property
+    def value(self) -> Expr:
+        """This as an expression."""
+        total: Expr = index_value(self.const)
+        for term, coefficient in self.terms:
+            total = total + (term if coefficient == 1 else term * coefficient)
+        return total
+
     @property
     def is_window(self) -> bool:
         """Whether it is a sum of several axes that takes a value more than once."""
@@ -118,6 +146,22 @@ class Access:
     def follows_data(self) -> bool:
         """Whether which element it is depends on elements of tensors, as in a gather."""
         return any(reads_tensors(term) for index in self.index for term, _ in index.terms)
+
+    def at(self, places: Mapping[IterVar, Affine]) -> Access:
+        """The same read where each axis is a sum over other axes, as where its reader is inlined.
+
+        Example:
+            >>> import tecomp
+            >>> from tecomp import te
+            >>> A = te.placeholder((8, 6), name="A")
+            >>> B = te.compute((48,), lambda i: A[i % 8, i // 8], name="B")
+            >>> C = te.compute((6, 8), lambda i, j: B[i * 8 + j], name="C")
+            >>> (outer,), (inner,) = tecomp.accesses(C).reads, tecomp.accesses(B).reads
+            >>> found = inner.at(dict(zip(B.op.axis, outer.index, strict=True)))
+            >>> [axis.name for axis in found.axes]
+            ['j', 'i']
+        """
+        return replace(self, index=tuple(index.at(places) for index in self.index))
 
     def footprint(self, sizes: Mapping[IterVar, int]) -> tuple[int, ...]:
         """Extents of a box that has all that is read in a part of the axes, wherever that begins.
@@ -305,6 +349,41 @@ def _cost(node: Any) -> int:
 def axes_of(term: Expr) -> dict[IterVar, None]:
     """The axes in a term, in the order of its text."""
     return {node: None for node in walk(term) if isinstance(node, IterVar)}
+
+
+def _shortest(index: Expr) -> Affine:
+    """An index in as few terms as the ranges of its axes allow; as it is where data is in it."""
+    own = {axis: Var(axis.name, INT64) for axis in axes_of(index)}
+    if not all(_is_arithmetic(node) for node in walk(index)):
+        return affine_of(index)
+    ends = ((axis.dom.min, axis.dom.extent) for axis in own)
+    ranges = {
+        var: (low, low + extent - 1) for var, (low, extent) in zip(own.values(), ends, strict=True)
+    }
+    found = affine_of(simplify(fold(index, lambda node, parts: _wide(node, parts, own)), ranges))
+    back: dict[Var, Expr] = {var: axis for axis, var in own.items()}
+    return Affine(tuple((_put_back(term, back), c) for term, c in found.terms), found.const)
+
+
+def _put_back(term: Expr, axes: Mapping[Var, Expr]) -> Expr:
+    return axes[term] if isinstance(term, Var) and term in axes else substitute(term, axes)
+
+
+def _is_arithmetic(node: object) -> bool:
+    if isinstance(node, Cast):
+        return node.dtype.is_integer and node.value.dtype.is_integer
+    return isinstance(node, Var | Const | Binary)
+
+
+def _wide(node: Any, parts: list[Expr], own: Mapping[IterVar, Var]) -> Expr:
+    """A part of an index in the type that indices have."""
+    if isinstance(node, Const):
+        return index_value(int(node.value))
+    if isinstance(node, Binary):
+        return binary(node.op, *parts)
+    if isinstance(node, Cast):
+        return parts[0]
+    return own[node] if node in own else cast("int64", node)
 
 
 def _divisor(term: Expr, axis: IterVar) -> int | None:

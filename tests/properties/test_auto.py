@@ -53,3 +53,27 @@ def test_products_of_narrow_numbers_with_readers(dtype: str, total: str) -> None
     expected = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_array_equal(d, expected)
     np.testing.assert_array_equal(e, (expected - expected.max(1, keepdims=True)).T)
+
+
+@pytest.mark.parametrize("m", [1, 33, 100])
+@pytest.mark.parametrize(("dtype", "total"), [("bfloat16", "float32"), ("int8", "int32")])
+def test_products_of_copies_in_another_order(dtype: str, total: str, m: int) -> None:
+    """Each copy has two readers."""
+    A, B = te.placeholder((m, 70), dtype, "A"), te.placeholder((70, 50), dtype, "B")
+    turned_a = te.compute((70, m), lambda c, i: te.cast(A[i, c], total), name="turned_a")
+    turned_b = te.compute((50, 70), lambda j, c: te.cast(B[c, j], total), name="turned_b")
+
+    def product(name: str) -> te.Tensor:
+        k = te.reduce_axis((0, 70), name="k")
+        return te.compute((m, 50), lambda i, j: te.sum(
+            turned_a[k, i] * turned_b[j, k], axis=k), name=name)
+
+    C, D = product("C"), product("D")
+    E = te.compute((m, 50), lambda i, j: C[i, j] + 2 * D[i, j], name="E")
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.integers(-5, 5, x.shape).astype(x.dtype.numpy) for x in (A, B))
+    e = np.empty((m, 50), total)
+
+    tecomp.build(E, [A, B, E])(a, b, e)
+
+    np.testing.assert_array_equal(e, 3 * (a.astype(np.float64) @ b.astype(np.float64)))

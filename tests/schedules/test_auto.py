@@ -315,6 +315,21 @@ def test_conversions_of_bytes_are_part_of_dot_products() -> None:
     assert "into_dots" in str(auto(C, machine).trace)
 
 
+def test_copies_in_another_order_are_part_of_dot_products() -> None:
+    core = tecomp.Core(4, 32, 16, (32768, 1 << 20), dots=("uint8*int8",))
+    target = replace(tecomp.Target.load("cpu"), core=core)
+    A, B = te.placeholder((64, 300), "int8", name="A"), te.placeholder((300, 200), "int8", name="B")
+    turned = te.compute((200, 300), lambda j, c: te.cast(B[c, j], "int32"), name="turned")
+    k = te.reduce_axis((0, 300), name="k")
+    C = te.compute((64, 200), lambda i, j: te.sum(
+        te.cast(A[i, k], "int32") * turned[j, k], axis=k), name="C")
+
+    trace = auto(C, target).trace.to_python()
+
+    assert "s[turned].compute_inline()" in trace
+    assert "s.into_dots(C, k, " in trace
+
+
 def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
     A, B = te.placeholder((40, 30), name="A"), te.placeholder((30, 50), name="B")
     k = te.reduce_axis((0, 30), name="k")
