@@ -27,7 +27,8 @@ _ANYWHERE = "anywhere"
 class ExternOp(ComputeOp):
     """Tensors that a statement stores: opaque, so it is run as a whole and has no loops.
 
-    The body says what is read: each input, at places that may be any.
+    The body says what is read: each input, at places that may be any. Where the shapes of the
+    tensors differ, they have no axes in common, and so the operation has none.
 
     Attributes:
         buffers: stand for the inputs and then the outputs in the statement.
@@ -41,6 +42,16 @@ class ExternOp(ComputeOp):
     def loops(self) -> tuple[IterVar, ...]:
         """None that a schedule could change."""
         return ()
+
+    @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        """Extents of each tensor."""
+        return tuple(buffer.shape for buffer in self.buffers[-len(self.body):])
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all of its tensors have one shape."""
+        return len(self.axis) == len(self.shapes[0])
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -75,7 +86,7 @@ def extern(
     """Tensors that statements compute: for what no expression of an index says.
 
     Args:
-        shape: extents of the result; a list of them, all alike, for several tensors.
+        shape: extents of the result; a list of them for several tensors.
         inputs: the tensors that the statements read.
         fcompute: called once with a list of operands for `inputs` and a list of operands for the
             results. Gives the statement that stores all of the results: made of
@@ -92,8 +103,8 @@ def extern(
         The result; a list of tensors where there are several.
 
     Raises:
-        DefinitionError: the shapes differ, types cannot be told, or the statement uses something
-            else than its operands, or leaves a result without a store.
+        DefinitionError: types cannot be told, or the statement uses something else than its
+            operands, or leaves a result without a store.
         TypeMismatchError: `fcompute` gives something else than a statement.
 
     Example:
@@ -117,11 +128,13 @@ def extern(
     read = _inputs(inputs, where)
     shapes = _shapes(shape, where)
     types = _types(dtype, read, len(shapes), where)
-    axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(shapes[0]))
+    alike = all(list(map(str, each)) == list(map(str, shapes[0])) for each in shapes)
+    common = shapes[0] if alike else ()
+    axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(common))
     results = [name if len(types) == 1 else f"{name}_v{k}" for k in range(len(types))]
     buffers = (
         *(Buffer(t.name, t.shape, t.dtype, "") for t in read),
-        *(Buffer(n, shapes[0], t, "") for n, t in zip(results, types, strict=True)),
+        *(Buffer(n, each, t, "") for n, each, t in zip(results, shapes, types, strict=True)),
     )
     statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
@@ -150,19 +163,9 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
 
 
 def _shapes(shape: Any, where: str) -> list[tuple[Extent, ...]]:
-    """The shape of each result, which are alike.
-
-    Raises:
-        DefinitionError: they differ.
-    """
+    """The shape of each result."""
     are_several = isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple)
-    shapes = [shape_of(each, where) for each in (shape if are_several else [shape])]
-    if any(list(map(str, each)) != list(map(str, shapes[0])) for each in shapes):
-        raise DefinitionError(
-            f"{where}: the shapes are {', '.join(map(str, shapes))}; those of one te.extern are "
-            "the same, make one for each shape"
-        )
-    return shapes
+    return [shape_of(each, where) for each in (shape if are_several else [shape])]
 
 
 def _types(

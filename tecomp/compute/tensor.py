@@ -55,7 +55,12 @@ class Operation(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tensors."""
+        """Extents of the tensors; of those that it has for itself where they differ: none."""
+
+    @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        """Extents of each tensor."""
+        return (self.shape,) * len(self.outputs)
 
     @property
     @abstractmethod
@@ -124,12 +129,12 @@ class Tensor(Arithmetic):
     @property
     def shape(self) -> tuple[Extent, ...]:
         """Extents: ints where they are known, which have a `value` too."""
-        return known(self.op.shape)
+        return known(self.op.shapes[self.value_index])
 
     @property
     def ndim(self) -> int:
         """How many axes it has."""
-        return len(self.op.shape)
+        return len(self.shape)
 
     @property
     def dtype(self) -> DType:
@@ -153,7 +158,7 @@ class Tensor(Arithmetic):
     @property
     def is_whole(self) -> bool:
         """Whether operators are for all its elements, and make a tensor: it has axes."""
-        return bool(self.op.shape)
+        return bool(self.shape)
 
     def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """A tensor of what an operator gives for elements, of broadcast shapes.

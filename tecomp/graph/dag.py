@@ -65,7 +65,8 @@ def graph_of(
     known |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
     written = [op for op in every if op not in known]
     for op in written:
-        _check_sizes(op.name, op.shape)
+        for shape in op.shapes:
+            _check_sizes(op.name, shape)
         if isinstance(op, PlaceholderOp):
             raise DefinitionError(
                 f"compile: {op.name} is read, and neither an input nor a constant; pass it in "

@@ -24,7 +24,14 @@ from tecomp.ir.language.operators import holds
 from tecomp.ir.language.stmt import Extent, PadValue, Range
 from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.scheduling.state import Layout, StageState, State, Transform, unmarked
+from tecomp.scheduling.state import (
+    Layout,
+    StageState,
+    State,
+    Transform,
+    check_alike,
+    unmarked,
+)
 
 LOOPS = ("physical", "logical")
 
@@ -101,6 +108,7 @@ def transform_layout(
     where = f"s[{stage.name}].transform_layout"
     if not is_one_of(loops, LOOPS):
         raise ScheduleError(f"{where}: loops is 'physical' or 'logical', not {loops!r}")
+    check_alike(stage, where)
     shape = stored_shape(stage)
     _check_described(mapping, stage, shape, where)
     index_map = _index_map(mapping, len(shape), where)

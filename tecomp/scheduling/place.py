@@ -11,7 +11,15 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.errors import ScheduleError
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, leaf_position
+from tecomp.scheduling.state import (
+    At,
+    AtRoot,
+    Inline,
+    StageState,
+    State,
+    check_alike,
+    leaf_position,
+)
 
 
 def compute_at(
@@ -90,6 +98,7 @@ def storage_align(
     stage = state.stage(key)
     where = f"s[{stage.name}].storage_align"
     _computed(stage, "storage_align")
+    check_alike(stage, where)
     position = next((k for k, a in enumerate(stage.layout_axes) if a is axis), None)
     if position is None:
         names = ", ".join(a.name for a in stage.layout_axes)

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor import Tensor, shape_text
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
@@ -181,7 +182,8 @@ class State:
         return {
             var.name: var
             for stage in self.stages
-            for extent in stage.op.shape
+            for shape in stage.op.shapes
+            for extent in shape
             for var in (() if isinstance(extent, int) else free_variables(extent))
         }
 
@@ -275,6 +277,20 @@ def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
 
 def _names(axes: tuple[IterVar, ...]) -> str:
     return ", ".join(axis.name for axis in axes) or "none"
+
+
+def check_alike(stage: StageState, where: str) -> None:
+    """Refuse one layout for tensors of several shapes.
+
+    Raises:
+        ScheduleError: the shapes of the tensors differ.
+    """
+    if isinstance(stage.op, ExternOp) and not stage.op.are_alike:
+        shapes = ", ".join(f"{t.name} {shape_text(t)}" for t in stage.op.outputs)
+        raise ScheduleError(
+            f"{where}: the tensors of {stage.name} have several shapes ({shapes}), and one layout "
+            "is for all of them; copy the one that is meant with te.compute, and lay that out"
+        )
 
 
 def is_reduction(axis: IterVar) -> bool:

@@ -133,6 +133,88 @@ def test_loops_may_run_at_once() -> None:
     assert "for o in parallel(n // 4)" in str(kernel.lowered.functions["nest"])
 
 
+def spread(ins: Any, outs: Any) -> Any:
+    """Row sums, twice the transpose, and the sum of all."""
+    (a,), (rows, turned, total) = ins, outs
+
+    def row(i: Any) -> Any:
+        def element(j: Any) -> Any:
+            return te.stmt_seq(
+                rows.store(i, rows[i] + a[i, j]), turned.store((j, i), a[i, j] * 2.0),
+                total.store((), total[()] + a[i, j]),
+            )
+
+        return te.stmt_seq(rows.store(i, 0.0), te.for_range(0, 6, element))
+
+    return te.stmt_seq(total.store((), 0.0), te.for_range(0, 4, row))
+
+
+S = te.placeholder((4, 6), name="S")
+rows, turned, total = te.extern([(4,), (6, 4), ()], S, spread, name="spread")
+R = te.compute((4, 6), lambda i, j: rows[i] + turned[j, i] + total[()], name="R")
+
+
+@pytest.mark.parametrize("variant", range(6))
+def test_results_of_several_shapes(variant: int) -> None:
+    s = te.create_schedule(R)
+    if variant == 1:
+        s[turned].compute_at(s[R], R.op.axis[0])
+    if variant == 2:
+        outer, inner = s[R].split(R.op.axis[1], factor=4)
+        s[R].vectorize(inner)
+        s[rows].compute_at(s[R], outer)
+    if variant == 3:
+        cache = s.cache_read(turned, "local", [R])
+        s[cache].transform_layout(lambda i, j: [j, i])
+        s[rows].set_scope("local")
+    if variant == 4:
+        s[R].parallel(R.op.axis[0])
+        s[rows].compute_at(s[R], R.op.axis[0])
+    if variant == 5:
+        s[R].reorder(*reversed(R.op.axis))
+        s[R].unroll(R.op.axis[0])
+    a = np.arange(24, dtype="float32").reshape(4, 6)
+    wanted = a.sum(1)[:, None] + 2 * a + a.sum()
+    lowered = lower_all(s, [S, R])
+    for func in lowered.functions.values():
+        flat = [np.array(x).reshape([int(str(n)) for n in getattr(p, "shape", ())])
+                for x, p in zip((a, np.zeros_like(a)), func.params, strict=True)]  # fmt: skip
+        evaluate(func, flat)
+        np.testing.assert_array_equal(flat[1].reshape(4, 6), wanted)
+    result = np.zeros_like(a)
+    tecomp.build(s, [S, R], check_bounds=variant % 2 == 0)(a, result)
+    np.testing.assert_array_equal(result, wanted)
+    assert str(lower_all(replay(s.trace.to_json(), s.outputs), [S, R]).final) == str(lowered.final)
+
+
+def test_results_of_several_shapes_are_arguments() -> None:
+    a = np.arange(24, dtype="float32").reshape(4, 6)
+    found = [np.zeros(4, "float32"), np.zeros((6, 4), "float32"), np.zeros((), "float32")]
+    tecomp.build(te.create_schedule(rows), [S, rows, turned, total])(a, *found)
+    wanted = [a.sum(1), 2 * a.T, a.sum()]
+    for got, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, right)
+    for target in ("cpu", "stick128"):
+        made = tecomp.compile([turned, R], [S], target=target)(a)
+        np.testing.assert_array_equal(made[0], wanted[1])
+        np.testing.assert_array_equal(made[1], wanted[0][:, None] + 2 * a + wanted[2])
+
+
+def test_one_layout_is_for_one_shape() -> None:
+    s = te.create_schedule(R)
+    why = (
+        "the tensors of spread have several shapes (spread_v0 (4,), spread_v1 (6, 4), spread_v2 "
+        "()), and one layout is for all of them; copy the one that is meant with te.compute, and "
+        "lay that out"
+    )
+    with pytest.raises(ScheduleError) as error:
+        s[rows].transform_layout(lambda i: [i // 2, i % 2])
+    assert error.value.message == f"s[spread].transform_layout: {why}"
+    with pytest.raises(ScheduleError) as error:
+        s[rows].storage_align(R.op.axis[0], 8, 1)
+    assert error.value.message == f"s[spread].storage_align: {why}"
+
+
 def refused(s: te.Schedule, args: list[Tensor]) -> str:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, args)

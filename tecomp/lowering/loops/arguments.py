@@ -47,9 +47,9 @@ def check_written(program: Program, body: Stmt) -> None:
     for definition in program.definitions.values():
         attached = definition.is_argument and isinstance(definition.stage.attach, At)
         # Not those of its axes: the first of a scan counts the later steps alone.
-        extents = program.shape(definition)
-        has_elements = all(not isinstance(extent, int) or extent for extent in extents)
-        if attached and has_elements and definition.buffers[0].data not in written:
+        first = definition.buffers[0]
+        has_elements = all(not isinstance(extent, int) or extent for extent in first.shape)
+        if attached and has_elements and first.data not in written:
             raise _partial(definition.stage.name)
 
 

@@ -49,7 +49,13 @@ def realized(
     carried: Var | None = None,
 ) -> Stmt:
     """`body` with memory for `bounds` of each output of a stage."""
-    ranges = tuple(Range(start, index_value(extent)) for start, extent in bounds)
+    ranges = _ranges(bounds)
     for buffer in reversed(definition.buffers):
+        if definition.is_opaque:
+            ranges = _ranges([(index_value(0), extent) for extent in buffer.shape])
         body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead, carried)
     return body
+
+
+def _ranges(bounds: Bounds) -> tuple[Range, ...]:
+    return tuple(Range(start, index_value(extent)) for start, extent in bounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -112,15 +112,28 @@ def needed(
         instances: for consumers, the points at which their bodies are evaluated.
         scope: what the sets depend on.
     """
+    everything = whole(program, producer, scope)
+    if producer.is_opaque:
+        is_read = reads_any(program, producer.stage.key, instances)
+        return Region(everything, everything) if is_read else None
     region = read_elements(program, producer.stage.key, instances, scope)
     if region is None:
         return None
-    everything = whole(program, producer, scope)
-    if producer.scan_axis is not None or producer.is_opaque:
+    if producer.scan_axis is not None:
         # All steps are needed for one of them.
         points = free(region, 0).intersect(everything) if producer.is_pointwise else everything
         return Region(points, points)
     return Region(united(region.intersect(everything), scope), region)
+
+
+def reads_any(
+    program: Program, source: Operation, readers: Iterable[Operation]
+) -> bool:
+    """Whether some stages read the tensors of `source`."""
+    return any(
+        program.producer(read.load.tensor) is source
+        for key in readers for read in program.definitions[key].reads
+    )
 
 
 def read_elements(

@@ -20,7 +20,7 @@ from tecomp.scheduling.state import Split, StageState, State, Transform
 
 def extents_of(stage: StageState) -> list[Extent]:
     """The extents of the axes of a stage, and where they begin."""
-    found: list[Extent] = [*stage.op.shape]
+    found: list[Extent] = [n for shape in stage.op.shapes for n in shape]
     if isinstance(stage.op, ComputeOp):
         found += [n for axis in stage.op.reduce_axis for n in (axis.dom.min, axis.extent)]
     changed = (r for r in stage.relations if isinstance(r, Transform))
@@ -52,7 +52,7 @@ def sizes_of(state: State, arguments: Sequence[Tensor | Var]) -> dict[Var, Var]:
 
 def _defined(stage: StageState) -> list[Var]:
     """The variables in the definition of a stage that are no axes of it."""
-    found = [var for extent in stage.op.shape for var in _variables(extent)]
+    found = [var for shape in stage.op.shapes for n in shape for var in _variables(n)]
     if isinstance(stage.op, ComputeOp):
         for axis in stage.op.reduce_axis:
             found += [*_variables(axis.extent), *_variables(axis.dom.min)]
