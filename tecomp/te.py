@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tecomp.compute import ir_builder as ir_builder
 from tecomp.compute.axis import IterVar
 from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var

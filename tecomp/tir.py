@@ -69,6 +69,7 @@ from tecomp.te import (
     truncdiv,
     truncmod,
 )
+from tecomp.te import ir_builder as ir_builder
 
 __all__ = [
     "AXIS_SEPARATOR",

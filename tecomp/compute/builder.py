@@ -107,6 +107,15 @@ class Operand:
             stored = const(stored.value, self.dtype)
         return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
 
+    def vstore(self, begin: object, value: Value) -> Stmt:
+        """The statement that stores `value` at `begin`, as `store`: one element."""
+        return self.store(begin, value)
+
+    @property
+    def data(self) -> ArrayArgument:
+        """The address of its first element, for a call."""
+        return self.array(is_written=not self.is_input)
+
     def array(self, *, is_written: bool) -> ArrayArgument:
         """All of it, as a call takes it."""
         variables = tuple(Var(f"i{k}", INT64) for k in range(len(self.shape)))
@@ -139,13 +148,13 @@ class Operand:
         if not isinstance(access_mask, str | int) or access_mask not in named:
             raise DefinitionError(f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'")
         is_written = named[access_mask]
-        start = _integer(offset, f"{where}: offset")
+        start = integer(offset, f"{where}: offset")
         if is_const(start, 0) and extent is None:
             return self.array(is_written=is_written)
         size = _product([index_value(n) for n in self.shape])
-        count = size - start if extent is None else _integer(extent, f"{where}: extent")
+        count = size - start if extent is None else integer(extent, f"{where}: extent")
         var = Var("k", INT64)
-        indices = _row_major(start + var, self.shape)
+        indices = row_major(start + var, self.shape)
         return array_argument(self.buffer, (var,), (count,), indices, is_written=is_written)
 
     def _place(self, indices: object) -> tuple[Expr, ...]:
@@ -157,7 +166,7 @@ class Operand:
             )
         where = f"operand {self.name}[...]"
         return tuple(
-            _integer(index, f"{where}: index {k}") for k, index in enumerate(given)
+            integer(index, f"{where}: index {k}") for k, index in enumerate(given)
         )
 
 
@@ -168,7 +177,7 @@ def _product(factors: Sequence[Expr]) -> Expr:
     return total
 
 
-def _row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
+def row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
     """The indices of an element, by its place in row-major order."""
     found: list[Expr] = []
     rest = place
@@ -198,7 +207,7 @@ def for_range(
         raise DefinitionError(
             f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
         )
-    first, last = _integer(begin, "te.for_range: begin"), _integer(end, "te.for_range: end")
+    first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")
     var = Var(name_of(name, "te.for_range"), INT64)
     return For(var, first, last - first, _KINDS[kind], _body(
         body, var, "te.for_range", "the variable"))
@@ -266,7 +275,7 @@ def check_scope(scope: object, where: str) -> None:
     )
 
 
-def _integer(value: Any, where: str) -> Expr:
+def integer(value: Any, where: str) -> Expr:
     """An index or a bound of a loop, as an int64 expression."""
     whole = whole_number(value)
     given = whole if whole is not None else value_of(value)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tecomp.compute.arithmetic import value_of
 from tecomp.compute.builder import Operand
+from tecomp.compute.ir_builder import BufferVar
 from tecomp.compute.shape import dtype_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
@@ -97,6 +98,8 @@ def _check_name(name: object, where: str) -> None:
 
 
 def _passed(given: Any, where: str) -> Passed:
+    if isinstance(given, BufferVar):
+        given = given.operand
     if isinstance(given, Operand):
         return given.array(is_written=not given.is_input)
     if isinstance(given, ArrayArgument | str):

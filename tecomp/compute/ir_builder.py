@@ -1,0 +1,312 @@
+"""Statements written one after another, as TVM's `tir.ir_builder` has it: `create()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tecomp.compute.arithmetic import Value, value_of
+from tecomp.compute.builder import Operand, check_scope, if_stmt, integer, row_major
+from tecomp.compute.shape import dtype_of, name_of, shape_of
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.language.dtype import INT64, DType
+from tecomp.ir.language.expr import Expr, Var, index_value
+from tecomp.ir.language.given import check_kind, is_one_of
+from tecomp.ir.language.stmt import (
+    Allocate,
+    Buffer,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Stmt,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import substitute
+
+_KINDS = {
+    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
+    "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED,
+}  # fmt: skip
+_MARKS = ("pragma_", "hint_")
+"""How the names of what a loop may be told begin; nothing of it changes what is computed."""
+
+Rest = Callable[[Stmt], Stmt]
+"""What comes around all that follows in a scope."""
+
+
+class BufferVar:
+    """Memory in an `IRBuilder`: `A[i, j]` reads an element, and `A[i, j] = x` emits a store.
+
+    One index counts elements in row-major order, where there are several axes.
+
+    Attributes:
+        operand: the memory.
+    """
+
+    __slots__ = ("_emit", "operand")
+
+    def __init__(self, operand: Operand, emit: Callable[[Stmt], None]) -> None:
+        self.operand = operand
+        self._emit = emit
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.operand.dtype
+
+    def asobject(self) -> Operand:
+        """The memory, as calls take it."""
+        return self.operand
+
+    def access_ptr(self, *given: Any, **options: Any) -> Any:
+        """As `operand.access_ptr`."""
+        return self.operand.access_ptr(*given, **options)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        return self.operand[self._place(indices)]
+
+    def __setitem__(self, indices: Any, value: Value) -> None:
+        self._emit(self.operand.store(self._place(indices), value))
+
+    def _place(self, indices: Any) -> tuple[Any, ...]:
+        given = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
+        if len(given) == 1 and len(self.operand.shape) > 1:
+            where = f"ir_builder: {self.operand.name}[...]: index"
+            return row_major(integer(given[0], where), self.operand.shape)
+        return given
+
+
+class IRBuilder:
+    """Collects statements, in the order in which it is told of them; made by `create`."""
+
+    def __init__(self) -> None:
+        self._scopes: list[list[Stmt | Rest]] = [[]]
+
+    def emit(self, stmt: Stmt) -> None:
+        """Add a statement.
+
+        Raises:
+            TypeMismatchError: it is none.
+        """
+        check_kind(
+            stmt, Stmt, "ir_builder.emit: the statement",
+            "give a statement, such as te.call_extern(...)", TypeMismatchError,
+        )
+        self._scopes[-1].append(stmt)
+
+    def get(self) -> Stmt:
+        """The statement that all that was emitted makes.
+
+        Raises:
+            DefinitionError: a scope is still open.
+        """
+        if len(self._scopes) > 1:
+            raise DefinitionError(
+                "ir_builder.get: a `with` of this builder is still open; call it after all of them"
+            )
+        (parts,) = self._scopes
+        self._scopes = [[]]
+        return _joined(parts)
+
+    def buffer_ptr(self, buffer: Any, shape: Any = None) -> BufferVar:
+        """An operand, to read and to write by indices.
+
+        Raises:
+            TypeMismatchError: it is no operand.
+        """
+        check_kind(
+            buffer, Operand, "ir_builder.buffer_ptr: the buffer",
+            "give an operand, such as outs[0]", TypeMismatchError,
+        )
+        return BufferVar(buffer, self.emit)
+
+    def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> BufferVar:
+        """Refused: memory is an operand's, or allocated.
+
+        Raises:
+            DefinitionError: always.
+        """
+        raise DefinitionError(
+            f"ir_builder.pointer {name}: no memory is there for it; use ib.buffer_ptr(outs[0]) for "
+            "operands, or ib.allocate"
+        )
+
+    def allocate(
+        self,
+        dtype: str,
+        shape: Extent | Sequence[Extent],
+        name: str = "buf",
+        axis_separators: None = None,
+        scope: str | None = None,
+    ) -> BufferVar:
+        """Memory that exists in the rest of this scope; its contents are undefined.
+
+        Args:
+            dtype: type of an element.
+            shape: extents, in elements.
+            name: of the memory.
+            axis_separators: not taken.
+            scope: which memory it is in; `local` if None.
+
+        Raises:
+            DefinitionError: an extent is no size, or there are separators.
+            TypeMismatchError: something is of another kind.
+        """
+        where = f"ir_builder.allocate {name_of(name, 'ir_builder.allocate')}"
+        if axis_separators:
+            raise DefinitionError(f"{where}: it has one physical axis; leave axis_separators out")
+        check_scope(scope or "local", where)
+        buffer = Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope or "local")
+        self._around(lambda body: Allocate(buffer, body))
+        return BufferVar(Operand(buffer), self.emit)
+
+    def let(self, var_name: str, value: Value) -> Var:
+        """A variable that has `value`, computed once, in the rest of this scope."""
+        given = value_of(value)
+        var = Var(name_of(var_name, "ir_builder.let"), given.dtype)
+        self._around(lambda body: Let(var, given, body))
+        return var
+
+    def likely(self, expr: Value) -> Expr:
+        """A condition that mostly holds, which changes nothing."""
+        return value_of(expr)
+
+    def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
+        """What is said of the rest of this scope.
+
+        `thread_extent` of an axis makes a loop over its values; hints and pragmas are taken without
+        effect.
+
+        Raises:
+            DefinitionError: it would change what is computed.
+        """
+        if attr_key == "thread_extent":
+            var = node if isinstance(node, Var) else getattr(node, "var", None)
+            if not isinstance(var, Var):
+                raise TypeMismatchError(
+                    f"ir_builder.scope_attr: thread_extent is of an axis, not of {node!r}; give "
+                    "what te.thread_axis makes"
+                )
+            self._around(_over(var, integer(value, "ir_builder.scope_attr: the extent")))
+        elif not isinstance(attr_key, str) or not attr_key.startswith(_MARKS):
+            raise DefinitionError(
+                f"ir_builder.scope_attr: nothing is known of {attr_key!r}; there are "
+                "'thread_extent', and names that begin with 'pragma_' or 'hint_'"
+            )
+
+    @contextmanager
+    def for_range(
+        self,
+        begin: Value,
+        end: Value,
+        name: str = "i",
+        dtype: str | None = None,
+        kind: str = "serial",
+    ) -> Iterator[Var]:
+        """A loop around what is emitted inside the `with`, which gives its variable.
+
+        Args:
+            begin: first value.
+            end: after the last value.
+            name: of the variable.
+            dtype: as TVM's; variables of loops are int64.
+            kind: `serial`, `parallel`, `vectorize` or `unroll`.
+
+        Raises:
+            DefinitionError: there is no such kind.
+            TypeMismatchError: a bound is no integer.
+        """
+        where = "ir_builder.for_range"
+        if not is_one_of(kind, _KINDS):
+            raise DefinitionError(
+                f"{where}: there is no kind {kind!r}; loops are serial, parallel, vectorize, unroll"
+            )
+        first, last = integer(begin, f"{where}: begin"), integer(end, f"{where}: end")
+        var = Var(name_of(name, where), INT64)
+        with self._scope() as parts:
+            yield var
+        self.emit(For(var, first, last - first, _KINDS[kind], _joined(parts)))
+
+    @contextmanager
+    def if_scope(self, cond: Value) -> Iterator[None]:
+        """What is emitted inside the `with` happens where a condition holds."""
+        if_stmt(cond, seq())  # refuses what is no condition
+        with self._scope() as parts:
+            yield
+        self.emit(if_stmt(cond, _joined(parts)))
+
+    @contextmanager
+    def else_scope(self) -> Iterator[None]:
+        """What is emitted inside the `with` happens where the condition before does not hold.
+
+        Raises:
+            DefinitionError: there is none before.
+        """
+        before = self._scopes[-1][-1] if self._scopes[-1] else None
+        if not isinstance(before, IfThenElse) or before.else_case is not None:
+            raise DefinitionError(
+                "ir_builder.else_scope: no if_scope is right before it; put it there"
+            )
+        with self._scope() as parts:
+            yield
+        self._scopes[-1][-1] = IfThenElse(before.condition, before.then_case, _joined(parts))
+
+    def while_loop(self, condition: Value) -> Any:
+        """Refused: how often a loop runs is known when it begins.
+
+        Raises:
+            DefinitionError: always.
+        """
+        raise DefinitionError(
+            "ir_builder.while_loop: how often a loop runs is known when it begins; write for_range "
+            "with the most iterations, and if_scope inside"
+        )
+
+    @contextmanager
+    def _scope(self) -> Iterator[list[Stmt | Rest]]:
+        parts: list[Stmt | Rest] = []
+        self._scopes.append(parts)
+        depth = len(self._scopes)
+        try:
+            yield parts
+        finally:
+            del self._scopes[depth - 1 :]
+
+    def _around(self, rest: Rest) -> None:
+        self._scopes[-1].append(rest)
+
+
+def create() -> IRBuilder:
+    """A new builder of statements, for `te.extern` and intrinsics.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> def sums(ins, outs):
+        ...     ib = create()
+        ...     a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        ...     b[0] = a[0]
+        ...     with ib.for_range(1, 8, name="i") as i:
+        ...         b[i] = b[i - 1] + a[i]
+        ...     return ib.get()
+        >>> te.extern((8,), [A], sums, name="B")
+        Tensor(B, shape=(8,), dtype=float32)
+    """
+    return IRBuilder()
+
+
+def _joined(parts: Sequence[Stmt | Rest]) -> Stmt:
+    """The statements in order; what is around a rest is around all that comes after it."""
+    body = seq()
+    for part in reversed(parts):
+        body = seq(part, body) if isinstance(part, Stmt) else part(body)
+    return body
+
+
+def _over(var: Var, extent: Expr) -> Rest:
+    own = Var(var.name, INT64)
+    return lambda body: For(
+        own, index_value(0), extent, ForKind.SERIAL, substitute(body, {var: own}))
