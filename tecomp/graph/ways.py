@@ -23,7 +23,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.keys import definition_key
 from tecomp.graph.sizes import plain_layout, sizes_of
 from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.sticks.stick import StickLayout
 from tecomp.machine.descriptor import Target
@@ -31,6 +31,11 @@ from tecomp.poly.accesses.lanes import Places
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
+
+_FEW = 2
+"""Elements of a tensor that may come from a layout each, whatever loops walk them."""
+_MOST = 4
+"""Layouts of one tensor that an operation may read: each multiplies the ways that are tried."""
 
 Seat: TypeAlias = "Layout | View"
 """Where a value may lie."""
@@ -75,19 +80,25 @@ def slots_of(
 ) -> tuple[Slot, ...]:
     """What an operation reads of some tensors.
 
-    Two elements of one tensor may come from two layouts of it, as in `X[i, k] * X[j, k]`; where it
-    reads more of them, they come from one. Tensors of indices may lie anyhow, and are left out.
+    Elements of one tensor may come from several layouts of it, as in `X[i, k] * X[j, k]`. Of many
+    elements, those come from one that other loops walk in the same way, as in a stencil. Tensors of
+    indices may lie anyhow, and are left out.
     """
     if is_opaque or not isinstance(op, ComputeOp):
         return tuple(Slot(x) for x in op.input_tensors if x in known)
-    found: dict[Tensor, dict[tuple[str, ...], None]] = {}
+    found: dict[Tensor, dict[tuple[str, ...], TensorLoad]] = {}
     for load in loads_of(op.body[0]):
-        found.setdefault(load.tensor, {})[tuple(map(str, load.indices))] = None
-    slots = []
-    for tensor, texts in found.items():
-        own = [frozenset({text}) for text in texts] if len(texts) == 2 else [frozenset()]
-        slots += [Slot(tensor, each) for each in own]
-    return tuple(slots)
+        found.setdefault(load.tensor, {})[tuple(map(str, load.indices))] = load
+    return tuple(Slot(tensor, own) for tensor, reads in found.items() for own in _apart(reads))
+
+
+def _apart(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[frozenset[tuple[str, ...]]]:
+    """Elements of a tensor, taken together that come from one layout; none where all do."""
+    alike: dict[object, list[tuple[str, ...]]] = {}
+    for text, load in reads.items():
+        loops = tuple(frozenset(free_variables(index)) for index in load.indices)
+        alike.setdefault(loops if len(reads) > _FEW else text, []).append(text)
+    return [frozenset(own) for own in alike.values()] if 1 < len(alike) <= _MOST else [frozenset()]
 
 
 def is_opaque(op: Operation) -> bool:

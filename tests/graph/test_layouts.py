@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from math import inf
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import StickLayout, Target, te
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.constraints.check import keeps_rules
@@ -171,3 +173,51 @@ def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout
                 every = computation(op, op.body[0], {**reads, op.output(0): out})
                 FITS[key] = keeps_rules(every, STICK)
     return FITS[key]
+
+
+CUBE = 64
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int) -> None:
+    """Sums of a cube's elements at permuted indices, some of them counted from the end."""
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(3) for _ in range(int(rng.integers(1, 5)))]
+    reads = [orders[k] for k in (*range(len(orders)), *rng.integers(len(orders), size=3))]
+    ends = [int(rng.integers(6)) for _ in reads]
+    P = te.placeholder((CUBE, CUBE, CUBE), "float16", name="P")
+
+    def element(*axes: te.Expr) -> Any:
+        counted = [
+            [CUBE - 1 - x if k == end else x for k, x in enumerate(axes)] for end in ends
+        ]
+        found = [P[tuple(at[k] for k in order)] for at, order in zip(counted, reads, strict=True)]
+        return sum(found[1:], found[0])
+
+    graph = graph_of([te.compute(P.shape, element, name="R")], [P], [])
+    # What runs along the lanes of the result runs along those of all that is read, from its start.
+    costs = [
+        len({list(order).index(lanes) for order in reads} - {2}) for lanes in range(3)
+        if lanes not in ends
+    ]
+    if not costs:
+        with pytest.raises(LayoutError):
+            choose_layouts(graph, STICK)
+        return
+    found = choose_layouts(graph, STICK)
+
+    assert found.certificate.cost == min(costs) * CUBE**3
+    assert found.certificate.cost == found.certificate.lower_bound
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+def test_an_operation_reads_copies_of_a_tensor_in_several_layouts(machine: str) -> None:
+    M = te.placeholder((70, 70), "float16", name="M")
+    Z = te.compute(
+        M.shape, lambda i, j: M[i, j] + M[j, i] * M[i, 0] - M[69 - i, j] + M[0, j], name="Z"
+    )
+    program = tecomp.compile(Z, [M], machine)
+    m = np.random.default_rng(0).integers(-4, 5, (70, 70)).astype("float16")
+
+    assert program.layouts.certificate.cost == 70 * 70
+    np.testing.assert_array_equal(program(m), m + m.T * m[:, :1] - m[::-1] + m[:1])
