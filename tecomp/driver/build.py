@@ -26,6 +26,7 @@ from tecomp.ir.language.given import check_kind
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
+from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
 
@@ -182,7 +183,8 @@ def build(
     Args:
         schedule: from `te.create_schedule`; or the results alone, a tensor or several, for which
             `tecomp.schedules.auto` makes one.
-        args: tensors and size variables, in the order in which the kernel takes them.
+        args: tensors and size variables, in the order in which the kernel takes them. Those that
+            nothing reads or that are computed inline are checked as the others, and not touched.
         target: the machine: its name, a description, or a path to one.
         name: of the kernel.
         check_bounds: check every access while it runs, and that nothing is written around the
@@ -219,9 +221,8 @@ def build(
     assert isinstance(schedule, Schedule)
     for flag in (check_bounds, fast_math, fp_contract):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
-    asked = Build(
-        copy(schedule), args, name, machine, Options(check_bounds, fast_math, fp_contract)
-    )
+    options = Options(check_bounds, fast_math, fp_contract)
+    asked = Build(copy(with_arguments(schedule, args)), args, name, machine, options)
     check_grid(schedule.state, machine)
     made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)

@@ -25,6 +25,7 @@ from tecomp.lowering.vectors.packed import pack_reads
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.lowering.vectors.vectorize import vectorize_loops
 from tecomp.poly.sets.context import isl_work
+from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.schedule import Schedule
 
 
@@ -126,8 +127,9 @@ def lower_all(
         raise LowerError(f"lower: the name of a function is an identifier, not {name!r}")
     if not isinstance(schedule, Schedule):
         raise LowerError(f"lower: expected a schedule, got {schedule!r}")
+    whole = with_arguments(schedule, args)
     with isl_work("lower"):
-        functions = {"nest": simplify(build_nest(prepare(schedule, args), name))}
+        functions = {"nest": simplify(build_nest(prepare(whole, args), name))}
         try:
             _run(functions, stop_after)
         except Exception:

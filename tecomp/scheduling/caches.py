@@ -217,7 +217,8 @@ def rfactor(
                                          for i: for ki:
                                              B[i] += B_rf[ki, i]
 
-    The partial results can run in parallel or as a vector.
+    The partial results can run in parallel or as a vector. They start from the identity; what
+    combines them starts from `init=`.
 
     Args:
         state: the schedule so far.
@@ -232,8 +233,8 @@ def rfactor(
         The new state; the partial results, one tensor for each output if there are several.
 
     Raises:
-        ScheduleError: the stage is no reduction, has `init=`, or `axis` is no reduction loop; or it
-            has no value of the number `order`.
+        ScheduleError: the stage is no reduction, `axis` is no reduction loop, or it has no value of
+            the number `order`.
     """
     stage = state.stage(tensor.op)
     compute = stage.compute
@@ -245,7 +246,7 @@ def rfactor(
     indices = (*compute.axis[:at], combined, *compute.axis[at:])
     loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
     body = tuple(
-        Reduce(combiner, loads, (combined,), Const(True, reduce.condition.dtype), (), k)
+        Reduce(combiner, loads, (combined,), Const(True, reduce.condition.dtype), reduce.init, k)
         for k in range(compute.num_outputs)
     )
     data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
@@ -266,11 +267,6 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     check_loops(stage, where)
     if not isinstance(reduce, Reduce):
         raise ScheduleError(f"{where}: {stage.name} is no reduction")
-    if reduce.init:
-        raise ScheduleError(
-            f"{where}: {stage.name} starts from init=, which every partial result would add "
-            "again; add it in a stage of its own"
-        )
     leaf_position(stage, axis, "rfactor")
     if not is_reduction(axis):
         raise ScheduleError(f"{where}: {axis.name} is no reduction axis")

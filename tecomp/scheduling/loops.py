@@ -17,6 +17,7 @@ from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.sets.affine import NotAffine, Space, condition
 from tecomp.scheduling.relations import split_extents
 from tecomp.scheduling.state import (
+    At,
     Fuse,
     Split,
     StageState,
@@ -54,7 +55,10 @@ def split(
     more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1. A number
     that depends on sizes and is below 1 when it is computed counts as 1.
 
-    With `disable_predication` the parts have to be equally long, which is proved and not believed.
+    What is computed in the loop is computed in the inner one then.
+
+    With `disable_predication` no part is guarded: where they are not proved to be equally long,
+    the last one is shifted.
 
     With `tail="shift_inwards"` all parts have `factor` iterations: the last one begins earlier, at
     `E - factor`, and computes some elements once more. So the stage has to compute each element by
@@ -64,9 +68,8 @@ def split(
         The new state; the outer and the inner loop.
 
     Raises:
-        ScheduleError: both or none of factor and nparts, one below 1, `axis` is no loop here, the
-            parts are not known to be equally long where they have to be, or the last of them
-            cannot be shifted.
+        ScheduleError: both or none of factor and nparts, one below 1, `axis` is no loop here, or
+            the last part cannot be shifted and has to be.
 
     Source:
         TailStrategy::ShiftInwards of Halide.
@@ -85,25 +88,26 @@ def split(
     outer_extent, inner_extent = split_extents(axis.extent, factor, nparts)
     check_kind(disable_predication, bool, f"{where}: disable_predication",
                "give True or False", ScheduleError)
-    if disable_predication and not _is_product(axis.extent, outer_extent, inner_extent):
-        raise ScheduleError(
-            f"{where}: disable_predication=True, but {axis.name} runs {axis.extent} times, which "
-            "are not known to be parts of one length; leave it out, and only the last part is "
-            "guarded, or choose a factor that divides the extent"
-        )
     outer = _derived(f"{axis.name}.outer", outer_extent, axis.kind)
     inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     if not is_one_of(tail, TAILS):
         raise ScheduleError(f"{where}: tail is 'guard' or 'shift_inwards', not {tail!r}")
-    if tail == "shift_inwards":
-        _check_shifted(stage, axis, factor, where)
-    relation = Split(axis, outer, inner, factor, nparts, tail == "shift_inwards")
+    is_shifted = tail == "shift_inwards"
+    if disable_predication and not is_shifted:
+        is_shifted = not _is_product(axis.extent, outer_extent, inner_extent)
+    if is_shifted:
+        option = "tail='shift_inwards'" if tail == "shift_inwards" else "disable_predication=True"
+        _check_shifted(stage, axis, factor, where, option)
+    relation = Split(axis, outer, inner, factor, nparts, is_shifted)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
-    return state.update(unmarked(changed, axis)), (outer, inner)
+    state = _placed_in(state.update(unmarked(changed, axis)), key, (axis,), inner)
+    return state, (outer, inner)
 
 
-def _check_shifted(stage: StageState, axis: IterVar, factor: Extent | None, where: str) -> None:
+def _check_shifted(
+    stage: StageState, axis: IterVar, factor: Extent | None, where: str, option: str
+) -> None:
     """The last part of a split may begin earlier: nothing is wrong with computing elements twice.
 
     Raises:
@@ -111,25 +115,25 @@ def _check_shifted(stage: StageState, axis: IterVar, factor: Extent | None, wher
     """
     if not is_map(stage.op):
         raise ScheduleError(
-            f"{where}: tail='shift_inwards' computes some elements twice, which {stage.name} does "
+            f"{where}: {option} computes some elements twice, which {stage.name} does "
             "not allow: it adds to elements, or reads those before; leave it out, and the last "
             "part is guarded"
         )
     if any(isinstance(relation, Transform) for relation in stage.relations):
         raise ScheduleError(
-            f"{where}: tail='shift_inwards' is for axes of the tensor, but transform_layout made "
-            f"new loops; give it loops='logical', or leave out tail="
+            f"{where}: {option} is for axes of the tensor, but transform_layout made "
+            "new loops; give it loops='logical', or leave it out"
         )
     if factor is None:
         raise ScheduleError(
-            f"{where}: tail='shift_inwards' makes parts of one length; give that as factor="
+            f"{where}: {option} makes parts of one length; give that as factor="
         )
     extent = axis.extent
     if not (isinstance(factor, int) and isinstance(extent, int) and factor <= extent):
         raise ScheduleError(
-            f"{where}: tail='shift_inwards' takes a part of {factor} iterations, but {axis.name} "
+            f"{where}: {option} takes a part of {factor} iterations, but {axis.name} "
             f"runs {extent} times, which is not known to be as many; take a smaller factor, or "
-            "leave out tail="
+            "leave it out"
         )
 
 
@@ -184,7 +188,19 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     leaves = (*stage.leaves[:first], fused, *stage.leaves[first + len(axes) :])
     relation = Fuse(tuple(axes), fused)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
-    return state.update(unmarked(changed, *axes)), fused
+    return _placed_in(state.update(unmarked(changed, *axes)), key, axes, fused), fused
+
+
+def _placed_in(
+    state: State, key: Operation, gone: Sequence[IterVar], loop: IterVar
+) -> State:
+    """What is computed in loops of a stage that are gone is computed in what became of them."""
+    owner = state.stage(key).key
+    for stage in state:
+        attach = stage.attach
+        if isinstance(attach, At) and attach.stage is owner and attach.axis in gone:
+            state = state.update(replace(stage, attach=At(owner, loop)))
+    return state
 
 
 def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.language.expr import Binary, BinOp
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.state import At
 
 N = 10
 A = te.placeholder((N, N), name="A")
@@ -234,9 +236,9 @@ def test_a_producer_with_two_readers_of_which_one_is_attached_later(run: Any) ->
     np.testing.assert_array_equal(e, (2 * a - 1) * (2 * a))
 
 
-def loop_was_split(s: Schedule) -> None:
+def loop_was_replaced(s: Schedule) -> None:
     s[P].compute_at(s[Q], Q.op.axis[0])
-    s[Q].split(Q.op.axis[0], factor=2)
+    s[Q].transform_layout(lambda i, j: [j, i])
 
 
 def consumer_was_inlined(s: Schedule) -> None:
@@ -248,11 +250,30 @@ def reader_left_outside(s: Schedule) -> None:
     s[Q].compute_at(s[R], R.op.axis[0])
 
 
+@pytest.mark.parametrize("change", ["split", "fuse", "both"])
+def test_loops_may_change_after_compute_at(agrees: Any, change: str) -> None:
+    """What is computed in a loop that was split is in the inner one, of a fused one in that."""
+    E = te.compute((N, N), lambda i, j: P[i, j] + 1.0, name="E")
+    s = te.create_schedule(E)
+    i, j = E.op.axis
+    s[P].compute_at(s[E], j)
+    if change == "split":
+        place = s[E].split(j, factor=3)[1]
+    else:
+        place = s[E].fuse(i, j)
+        place = s[E].split(place, factor=5)[1] if change == "both" else place
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+
+    assert s.state.stage(P.op).attach == At(E.op, place)
+    assert tecomp.replay(s.trace.to_json(), E).trace.to_json() == s.trace.to_json()
+    agrees(s, [A, E], {A: a, E: 2 * a + 1})
+
+
 REFUSED: dict[str, tuple[Chain, str]] = {
-    "the loop was split": (
-        loop_was_split,
-        "s[P].compute_at(s[Q], i): i is no loop of Q any more; its loops are i.outer, i.inner, j; "
-        "call compute_at after splitting and fusing",
+    "the loop was replaced": (
+        loop_was_replaced,
+        "s[P].compute_at(s[Q], i): i is no loop of Q any more; its loops are j, i; call compute_at "
+        "after transform_layout and rfactor",
     ),
     "the consumer was inlined": (
         consumer_was_inlined,
@@ -315,6 +336,7 @@ def test_more_operations_than_can_be_compiled(nest: Any) -> None:
 
 
 OTHER = te.placeholder((N, N), name="OTHER")
+OTHER_ONE = te.compute((N,), lambda i: OTHER[i, 0], name="OTHER_ONE")
 T = te.compute((N,), lambda i: (A[i, 0], A[i, 1]), name="T")
 S = te.compute((N,), lambda i: T[0][i] + T[1][i], name="S")
 
@@ -326,8 +348,8 @@ ARGUMENTS: dict[str, tuple[object, str]] = {
         [A], "lower: R is an output of the schedule but is not among the arguments; add it",
     ),
     "a tensor of another computation": (
-        [A, OTHER, R],
-        "lower: argument 1, OTHER, is not in the schedule, whose tensors are A, P, Q, C, R; leave "
+        [A, OTHER_ONE, R],
+        "lower: argument 1, OTHER_ONE, is not in the schedule, whose tensors are A, P, Q, C, R; leave "
         "it out, or schedule the output that needs it",
     ),
     "twice": (
@@ -362,15 +384,25 @@ def test_the_read_of_a_missing_placeholder_is_shown(nest: Any) -> None:
     assert caught.value.location.text == "A[i, j]"
 
 
-def test_an_inlined_argument_is_refused(nest: Any) -> None:
+def test_arguments_that_nothing_reads_or_that_are_inlined(agrees: Any) -> None:
+    """They are checked as others, and not touched."""
+    n = te.var("n")
+    other = te.placeholder((n,), "int8", name="other")
     s = te.create_schedule(R)
     s[P].compute_inline()
+    s[Q].compute_inline()
+    a = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    untouched = np.full((N, N), 77, np.float32)
 
-    with pytest.raises(LowerError) as caught:
-        nest(s, [A, P, R])
+    kernel = agrees(s, [A, other, P, R], {
+        A: a, other: np.ones(5, "int8"), P: untouched, R: oracle(a)}, rtol=1e-6)
 
-    assert caught.value.message == (
-        "lower: argument 1, P, is inlined and has no memory; leave it out, or do not inline it"
+    assert "writes R" in repr(kernel)
+    with pytest.raises(tecomp.CallError) as error:
+        kernel(a, np.ones(5, "int16"), untouched, np.zeros(N, np.float32))
+    assert error.value.message == (
+        "argument 1 (other) of main: expected int8[n], got int16[5]; convert it with "
+        ".astype(np.int8)"
     )
 
 

@@ -387,12 +387,24 @@ def test_rfactor_in_the_order_of_no_value_is_refused(refusal: Any, order: Any) -
         "None")
 
 
-def test_rfactor_with_a_start_value_is_refused(refusal: Any) -> None:
-    s = te.create_schedule(STARTED)
+@pytest.mark.parametrize("factor", [None, 3])
+def test_rfactor_with_a_start_value(agrees: Any, factor: int | None) -> None:
+    """What combines partial results starts from it, and they do not; other loops stay."""
+    X, b = te.placeholder((4, 7, 2), name="X"), te.placeholder((4,), name="b")
+    r, q = te.reduce_axis((0, 7), name="r"), te.reduce_axis((0, 2), name="q")
+    S = te.compute(
+        (4,), lambda i: te.sum(X[i, r, q], axis=[r, q], where=r != 3, init=b[i] * 2.0), name="S")
+    s = te.create_schedule(S)
+    io, _ = s[S].split(S.op.axis[0], factor=3)
+    loop = r if factor is None else s[S].split(r, factor=factor)[1]
+    partial: Any = s.rfactor(S, loop)
+    s[partial].compute_at(s[S], io)
 
-    error = refusal(s, lambda: s.rfactor(STARTED, k))
-
-    assert error.message == (
-        "s.rfactor(S, k): S starts from init=, which every partial result would add again; add it "
-        "in a stage of its own"
+    assert [axis.name for axis in s[S].leaf_iter_vars] == ["i.outer", "i.inner", f"{loop.name}.v"]
+    assert str(s[S].op) == (
+        f"S[i] = sum(S_rf[{'r_v' if factor is None else 'r_inner_v'}, i], "
+        f"axis=[{'r_v' if factor is None else 'r_inner_v'}], init=b[i] * float32(2.0))"
     )
+    x, start = np.arange(56, dtype="float32").reshape(4, 7, 2), np.arange(4, dtype="float32")
+    wanted = np.delete(x, 3, 1).sum((1, 2)) + 2 * start
+    agrees(s, [X, b, S], {X: x, b: start, S: wanted})

@@ -65,7 +65,7 @@ REFUSED: dict[str, Case] = {
         one_layout,
         lambda s: s[C].split(s[C].leaf_iter_vars[0], factor=4, tail="shift_inwards"),
         "s[C].split(y): tail='shift_inwards' is for axes of the tensor, but transform_layout made "
-        "new loops; give it loops='logical', or leave out tail=",
+        "new loops; give it loops='logical', or leave it out",
     ),
     "a shifted tail of parts": (
         nothing,
@@ -76,7 +76,7 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[C].split(x, factor=11, tail="shift_inwards"),
         "s[C].split(x): tail='shift_inwards' takes a part of 11 iterations, but x runs 10 times, "
-        "which is not known to be as many; take a smaller factor, or leave out tail=",
+        "which is not known to be as many; take a smaller factor, or leave it out",
     ),
     "negative factor": (
         nothing,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tecomp
@@ -128,21 +129,46 @@ def test_parts_of_one_length_need_no_predicate(extent: Any, given: dict[str, Any
     assert "disable_predication=True" in s.trace.to_python()
 
 
-@pytest.mark.parametrize(
-    ("extent", "given"), [(12, {"factor": 5}), (12, {"nparts": 5}), (n, {"factor": 4})]
-)
-def test_a_promise_that_is_not_kept(extent: Any, given: dict[str, Any], refusal: Any) -> None:
-    C = te.compute((extent,), lambda i: i + 1, name="C")
+def test_the_last_part_is_shifted_where_none_is_guarded(agrees: Any) -> None:
+    C = te.compute((12,), lambda i: i + 1, name="C")
     s = te.create_schedule(C)
 
-    error = refusal(
-        s, lambda: s[C].split(C.op.axis[0], disable_predication=True, **given))
+    outer, inner = s[C].split(C.op.axis[0], factor=5, disable_predication=True)
+    s[C].vectorize(inner)
 
-    assert error.message == (
-        f"s[C].split(i): disable_predication=True, but i runs {extent} times, which are not known to "
-        "be parts of one length; leave it out, and only the last part is guarded, or choose a factor "
-        "that divides the extent"
-    )
+    assert (outer.extent, inner.extent) == (3, 5)
+    assert tecomp.replay(s.trace.to_json(), C).trace.to_json() == s.trace.to_json()
+    assert " in vectorized(5)" in str(tecomp.lower(s, [C], stop_after="nest"))
+    agrees(s, [C], {C: np.arange(1, 13, dtype="int32")})
+
+
+k = te.reduce_axis((0, 12), name="k")
+TOTAL = te.compute((), lambda: te.sum(k, axis=k), name="T")
+
+
+@pytest.mark.parametrize(
+    ("tensor", "given", "message"),
+    [
+        (te.compute((12,), lambda i: i + 1, name="C"), {"nparts": 5},
+         "s[C].split(i): disable_predication=True makes parts of one length; give that as factor="),
+        (te.compute((n,), lambda i: i + 1, name="C"), {"factor": 4},
+         "s[C].split(i): disable_predication=True takes a part of 4 iterations, but i runs n times, "
+         "which is not known to be as many; take a smaller factor, or leave it out"),
+        (TOTAL, {"factor": 5},
+         "s[T].split(k): disable_predication=True computes some elements twice, which T does not "
+         "allow: it adds to elements, or reads those before; leave it out, and the last part is "
+         "guarded"),
+    ],
+)
+def test_parts_that_cannot_be_shifted(
+    tensor: Any, given: dict[str, Any], message: str, refusal: Any
+) -> None:
+    s = te.create_schedule(tensor)
+    axis = s[tensor].leaf_iter_vars[0]
+
+    error = refusal(s, lambda: s[tensor].split(axis, disable_predication=True, **given))
+
+    assert error.message == message
 
 
 def test_parts_of_a_split_can_be_split() -> None:

@@ -37,7 +37,6 @@ REFUSED_CALLS = (
     r"an earlier call gave pad_value= as a function of its own axes",
     r"is computed inside \S+ already; call ",
     r"bit operations are decided by looking at every element, but \S+ has the extent",
-    r"starts from init=, which every partial result would add again",
     r"runs over data and reduction at once, so its iterations",
     r"the axes must be loops directly inside one another",
     r"double_buffer: \S+ (is an output|has several outputs)",

@@ -131,6 +131,7 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
         (stage.key, k): _buffer(stage, k, sizes, taken)
         for stage in state
         if stage.key in bodies or (stage.is_placeholder and stage.key not in states)
+        or (stage.key, 0) in tensors
         for k in range(stage.op.num_outputs)
     }
     params = tuple(
@@ -192,11 +193,6 @@ def _check_arguments(state: State, states: States, args: Sequence[object]) -> li
             raise LowerError(
                 f"lower: argument {position}, {arg.name}, is not in the schedule, whose tensors "
                 f"are {names}; leave it out, or schedule the output that needs it"
-            )
-        if isinstance(arg, Tensor) and isinstance(state.stage(arg.op).attach, Inline):
-            raise LowerError(
-                f"lower: argument {position}, {arg.name}, is inlined and has no memory; "
-                "leave it out, or do not inline it"
             )
         if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
             name = state.stage(scan[0]).name
@@ -266,7 +262,7 @@ def _check_attachments(state: State) -> None:
             loops = ", ".join(leaf.name for leaf in parent.leaves)
             raise LowerError(
                 f"{where}: {axis.name} is no loop of {parent.name} any more; its loops are "
-                f"{loops}; call compute_at after splitting and fusing"
+                f"{loops}; call compute_at after transform_layout and rfactor"
             )
 
 
