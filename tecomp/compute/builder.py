@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 from typing import Any
 
 from tecomp.compute.arithmetic import Value, value_of
@@ -106,6 +108,12 @@ class Operand:
         if isinstance(stored, Const):
             stored = const(stored.value, self.dtype)
         return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
+
+    @property
+    def strides(self) -> tuple[Extent, ...]:
+        """How many elements further the next one of each axis is, in an array that a call takes."""
+        factors = self.buffer.shape[1:]
+        return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
 
     def vstore(self, begin: object, value: Value) -> Stmt:
         """The statement that stores `value` at `begin`, as `store`: one element."""

@@ -22,7 +22,9 @@ from tecomp.ir.language.given import (
     is_one_of,
     whole_number,
 )
+from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import Buffer, Extent, Stmt
+from tecomp.ir.outside.functions import get_global_func
 from tecomp.ir.traversal.rewrite import walk
 
 __all__ = [
@@ -37,17 +39,61 @@ _ALIGNMENT = ("offset_factor", "data_alignment")
 
 
 def decl_buffer(
-    shape: Sequence[Extent], dtype: str = "float32", name: str = "buffer", *, scope: str = ""
+    shape: Sequence[Extent],
+    dtype: str = "float32",
+    name: str = "buffer",
+    *,
+    scope: str = "",
+    strides: Sequence[Extent] | None = None,
+    data_alignment: int = -1,
+    offset_factor: int = 0,
 ) -> Buffer:
     """What an intrinsic asks of an operand: the memory that it is in, for `binds`.
 
+    Args:
+        shape: extents, in elements.
+        dtype: type of an element.
+        name: what messages call it.
+        scope: the memory that it has to be in; any if empty.
+        strides: one for each axis. Variables are any; `operand.strides` says what they are.
+        data_alignment: taken, and changes nothing: the schedule says where operands are.
+        offset_factor: as `data_alignment`.
+
     Raises:
-        DefinitionError: an extent is no size.
+        DefinitionError: an extent is no size, or strides are not one for each axis.
         TypeMismatchError: something is of another kind.
     """
     where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
     check_scope(scope, where)
-    return Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope)
+    for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
+        if whole_number(number) is None:
+            raise TypeMismatchError(f"{where}: {what} is {number!r}; give a whole number")
+    extents = shape_of(shape, where)
+    given = None if strides is None else shape_of(strides, f"{where}: strides")
+    if given is not None and len(given) != len(extents):
+        raise DefinitionError(
+            f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each"
+        )
+    buffer = Buffer(name, extents, dtype_of(dtype, where), scope)
+    _check_strides(given, Operand(buffer).strides, where)
+    return buffer
+
+
+def _check_strides(
+    given: Sequence[Extent] | None, strides: Sequence[Extent], where: str
+) -> None:
+    """Strides that are asked for are those that calls get.
+
+    Raises:
+        DefinitionError: they are others.
+    """
+    for axis, (asked, own) in enumerate(zip(given or (), strides, strict=False)):
+        if isinstance(asked, int) and isinstance(own, int) and asked != own:
+            raise DefinitionError(
+                f"{where}: the stride of axis {axis} is {asked}, and functions take operands "
+                f"without gaps, where it is {own}; leave it to a te.var, and take it from "
+                "operand.strides"
+            )
 
 
 def decl_tensor_intrin(
@@ -83,8 +129,9 @@ def decl_tensor_intrin(
         mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
             the operands' type if empty.
         check: when the statements are run in the interpreter, on random values, and compared with
-            `op`: `now`; `later`, by `te.check_tensor_intrin`, for libraries with many operations,
-            whose tests call that; or `never`: only the machine computes what `op` says.
+            `op`: `now`, if all functions that they call are registered; `later`, by
+            `te.check_tensor_intrin`, for libraries with many operations, whose tests call that; or
+            `never`: only the machine computes what `op` says.
 
     Raises:
         DefinitionError: `op` is no computation of placeholders, `fcompute`
@@ -127,9 +174,15 @@ def decl_tensor_intrin(
     for statement in filter(None, (body, reset, update)):
         check_statement(
             statement, buffers, (*scalars, *intrin.sizes), where, "name it in scalar_params")
-    if check == "now" and not intrin.sizes:
+    if check == "now" and not intrin.sizes and _is_known(body, reset, update):
         check_tensor_intrin(intrin)
     return intrin
+
+
+def _is_known(*statements: Stmt | None) -> bool:
+    """Whether all functions that statements call are registered, so that they can be run."""
+    calls = (node for node in walk(*filter(None, statements)) if isinstance(node, OutsideCall))
+    return all(get_global_func(call.function, allow_missing=True) is not None for call in calls)
 
 
 def _scopes(

@@ -10,9 +10,11 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, index_value, logical_and
+from tecomp.ir.language.outside_call import ArrayArgument, Convention
 from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, Stmt, seq
 from tecomp.ir.language.tensor_op import TensorOp, Touch
 from tecomp.ir.traversal.rewrite import bottom_up, substitute
+from tecomp.lowering.tensor_ops.calls import lies_as_taken, with_copies
 from tecomp.poly.accesses.tiles import Access, Tile, view
 
 Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
@@ -28,6 +30,7 @@ class Operands:
         buffers: where they are.
         scalars: values of its scalar parameters.
         loads: the reads of the stage that are its inputs.
+        are_rows: for each operand whether its memory is in row-major order without gaps.
     """
 
     tile: Tile
@@ -35,6 +38,55 @@ class Operands:
     buffers: tuple[Buffer, ...]
     scalars: tuple[Expr, ...]
     loads: tuple[TensorLoad, ...]
+    are_rows: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class _View:
+    """An operand in the memory of the program.
+
+    Attributes:
+        buffer: the memory.
+        names: variables for the operand's own indices.
+        exprs: the indices of the memory, of those.
+        mask: which of its elements there are; None for all.
+        is_in_rows: whether the memory is in row-major order without gaps.
+    """
+
+    buffer: Buffer
+    names: tuple[Var, ...]
+    exprs: tuple[Expr, ...]
+    mask: tuple[tuple[Var, ...], Expr] | None
+    is_in_rows: bool
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        values = dict(zip(self.names, indices, strict=True))
+        return tuple(substitute(expr, values) for expr in self.exprs)
+
+    def condition(self, indices: tuple[Expr, ...]) -> Expr | None:
+        if self.mask is None:
+            return None
+        found = substitute(self.mask[1], dict(zip(self.mask[0], indices, strict=True)))
+        return None if isinstance(found, Const) else found
+
+    def lies(self, array: ArrayArgument, convention: Convention) -> bool:
+        """Whether a function takes the array where it is."""
+        at = self.at(array.place.indices)
+        return self.mask is None and self.is_in_rows and lies_as_taken(
+            array, convention, self.buffer.shape, at)
+
+
+def _views(intrin: TensorIntrin, place: Operands, masks: Masks) -> dict[Var, _View]:
+    views: dict[Var, _View] = {}
+    for k, (own, access) in enumerate(zip(intrin.buffers, place.accesses, strict=True)):
+        if not access.own and not access.others and own.shape:
+            continue  # a reset has no inputs
+        names = tuple(Var(f"u{n}") for n in range(len(access.own)))
+        exprs = view(access, place.tile, names)
+        assert own.data is not None
+        views[own.data] = _View(
+            place.buffers[k], names, exprs, masks.get(k), place.are_rows[k])
+    return views
 
 
 def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
@@ -47,37 +99,25 @@ def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks)
         masks: for operands by number, which of their elements there are: variables for the
             indices, and a condition.
     """
-    views: dict[Var, tuple[Buffer, tuple[Var, ...], tuple[Expr, ...], Any]] = {}
-    for k, (own, access) in enumerate(
-        zip(intrin.buffers, place.accesses, strict=True)
-    ):
-        if not access.own and not access.others and own.shape:
-            continue  # a reset has no inputs
-        names = tuple(Var(f"u{n}") for n in range(len(access.own)))
-        views[own.data] = (place.buffers[k], names, view(access, place.tile, names),
-                           masks.get(k))  # fmt: skip
-
-    def moved(data: Var, indices: tuple[Expr, ...]) -> tuple[Any, ...]:
-        buffer, names, exprs, mask = views[data]
-        at = dict(zip(names, indices, strict=True))
-        condition = None
-        if mask is not None:
-            condition = substitute(mask[1], dict(zip(mask[0], indices, strict=True)))
-            if isinstance(condition, Const):
-                condition = None
-        return buffer, tuple(substitute(expr, at) for expr in exprs), condition
+    views = _views(intrin, place, masks)
 
     def rule(node: Any) -> Any:
         match node:
             case BufferLoad(buffer, indices, predicate) if buffer.data in views:
-                real, at, condition = moved(buffer.data, indices)
-                return BufferLoad(real, at, _both(predicate, condition))
+                seen = views[buffer.data]
+                there = _both(predicate, seen.condition(indices))
+                return BufferLoad(seen.buffer, seen.at(indices), there)
             case BufferStore(buffer, value, indices, predicate) if buffer.data in views:
-                real, at, condition = moved(buffer.data, indices)
-                return BufferStore(real, value, at, _both(predicate, condition))
+                seen = views[buffer.data]
+                there = _both(predicate, seen.condition(indices))
+                return BufferStore(seen.buffer, value, seen.at(indices), there)
         return None
 
-    made = bottom_up(statement, rule)
+    def lies(array: ArrayArgument, convention: Convention) -> bool:
+        seen = views.get(array.place.buffer.data)
+        return seen is None or seen.lies(array, convention)
+
+    made = bottom_up(with_copies(statement, lies), rule)
     return substitute(made, dict(zip(intrin.scalar_params, place.scalars, strict=False)))
 
 

@@ -45,7 +45,7 @@ from tecomp.poly.loops.hulls import corner
 from tecomp.poly.loops.scopes import Scope, first_dims
 from tecomp.poly.sets.affine import NotAffine, Space, pw_aff
 from tecomp.poly.sets.point_sets import Points
-from tecomp.scheduling.state import is_reduction
+from tecomp.scheduling.state import StageState, is_reduction
 
 Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
 
@@ -129,6 +129,7 @@ class Tensorizer:
         place = Operands(
             found, (*self._unused(), self._output(found)),
             (*self.intrin.buffers[:-1], self.definition.buffers[0]), (), (),
+            (*(True for _ in self.intrin.inputs), _is_in_rows(self.definition.stage)),
         )
         return self._with_tail(self.intrin.reset, place, placed)
 
@@ -257,9 +258,11 @@ class Tensorizer:
             theirs = tuple(index_of(index, roots) for index in load.indices)
             accesses.append(Access(tuple(index_of(i, {}) for i in own.indices), theirs))
         buffers = [self.program.buffer_of(load.tensor) for load in pairing.loads]
+        stages = [*(self.program.state.stage(load.tensor.op) for load in pairing.loads),
+                  self.definition.stage]  # fmt: skip
         return Operands(
             tile, (*accesses, self._output(tile)), (*buffers, self.definition.buffers[0]),
-            pairing.scalars, pairing.loads,
+            pairing.scalars, pairing.loads, tuple(map(_is_in_rows, stages)),
         )
 
     def _output(self, tile: Tile) -> Access:
@@ -307,6 +310,11 @@ class Tensorizer:
             f"through {', '.join(theirs)}; split and reorder so that data and reduction axes have "
             "the same extents inside"
         )
+
+
+def _is_in_rows(stage: StageState) -> bool:
+    layout = stage.layout
+    return not (layout.maps or layout.axis_separators or stage.aligns or stage.is_rolling)
 
 
 def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:

@@ -1,0 +1,215 @@
+"""Operations that are functions: each gets arrays as it takes them, wherever the operands lie."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+
+Agrees = Callable[..., Any]
+
+ROWS, COLUMNS = 4, 8
+
+
+def gemv(w: Any, x: Any, z: Any) -> None:
+    """A matrix times a vector, added to what is there."""
+    z += np.asarray(w) @ np.asarray(x)
+
+
+def zero(z: Any) -> None:
+    """What a sum starts from."""
+    z[...] = 0
+
+
+def copied(x: Any, z: Any) -> None:
+    """A copy."""
+    z[...] = x
+
+
+tecomp.register_func("test.tensorize.gemv", gemv, override=True)
+tecomp.register_func("test.tensorize.zero", zero, override=True)
+tecomp.register_func("test.tensorize.copied", copied, override=True)
+tecomp.register_func("test.tensorize.memcpy", tecomp.CFunction(
+    ctypes.CDLL(None), "memcpy", ["handle", "const handle", "uint64"]), override=True)
+
+
+def multiplied(rows: int, columns: int) -> te.TensorIntrin:
+    """A matrix times a vector by a Python function."""
+    w, x = te.placeholder((rows, columns), name="w"), te.placeholder((columns,), name="x")
+    k = te.reduce_axis((0, columns), name="k")
+    z = te.compute((rows,), lambda i: te.sum(w[i, k] * x[k], axis=k), name="z")
+
+    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> Any:
+        reset = te.call_packed("test.tensorize.zero", outs[0])
+        update = te.call_packed("test.tensorize.gemv", ins[0], ins[1], outs[0])
+        return te.stmt_seq(reset, update), reset, update
+
+    return te.decl_tensor_intrin(z, statements, name="gemv")
+
+
+def moved(rows: int, columns: int, convention: str) -> te.TensorIntrin:
+    """A copy of a tile, by Python or by C."""
+    x = te.placeholder((rows, columns), name="x")
+    z = te.compute((rows, columns), lambda i, j: x[i, j], name="z")
+
+    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> Any:
+        if convention == "packed":
+            return te.call_packed("test.tensorize.copied", ins[0].data, outs[0].data)
+        return te.call_extern(
+            "handle", "test.tensorize.memcpy", outs[0].access_ptr("w"), ins[0].access_ptr("r"),
+            4 * rows * columns,
+        )
+
+    return te.decl_tensor_intrin(z, statements, name="moved")
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(1).integers(-4, 5, shape).astype("float32")
+
+
+LAYOUTS: dict[str, Callable[..., Any] | None] = {
+    "rows": None,
+    "columns": lambda i, j: [j, i],
+    "tiles": lambda i, j: [i // 2, j // 4, i % 2, j % 4],
+    "diagonals": lambda i, j: [i, (i + j) % 16],
+}
+
+
+@pytest.mark.parametrize(
+    ("convention", "source", "target"),
+    [(c, a, b) for c, (a, b) in product(("packed", "c"), product(LAYOUTS, repeat=2))
+     if "rows" in (a, b) or a == b],
+)
+def test_tiles_in_any_layout(convention: str, source: str, target: str, agrees: Agrees) -> None:
+    A = te.placeholder((8, 16), name="A")
+    B = te.compute((8, 16), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B)
+    _, _, inner, _ = s[B].tile(B.op.axis[0], B.op.axis[1], ROWS, COLUMNS)
+    s[B].tensorize(inner, moved(ROWS, COLUMNS, convention))
+    for tensor, layout in ((A, LAYOUTS[source]), (B, LAYOUTS[target])):
+        if layout is not None:
+            s[tensor].transform_layout(layout, **({"loops": "logical"} if tensor is B else {}))
+    a = numbers(8, 16)
+
+    agrees(s, [A, B], {A: a, B: a})
+
+
+@pytest.mark.parametrize("convention", ["packed", "c"])
+@pytest.mark.parametrize("shape", [(8, 16), (7, 16), (8, 13), (5, 11), (3, 5)])
+def test_tiles_that_are_not_full(convention: str, shape: tuple[int, int], agrees: Agrees) -> None:
+    A = te.placeholder(shape, name="A")
+    B = te.compute(shape, lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B)
+    _, _, inner, _ = s[B].tile(B.op.axis[0], B.op.axis[1], ROWS, COLUMNS)
+    s[B].tensorize(inner, moved(ROWS, COLUMNS, convention))
+    a = numbers(*shape)
+
+    agrees(s, [A, B], {A: a, B: a})
+
+
+@pytest.mark.parametrize("convention", ["packed", "c"])
+def test_memory_with_gaps_and_parts_of_memory(convention: str, agrees: Agrees) -> None:
+    A = te.placeholder((8, 16), name="A")
+    P = te.compute((8, 16), lambda i, j: A[i, j] + 1.0, name="P")
+    B = te.compute((8, 16), lambda i, j: P[i, j], name="B")
+    C = te.compute((8, 16), lambda i, j: B[i, j] * 2.0, name="C")
+    s = te.create_schedule(C)
+    _, _, inner, _ = s[B].tile(B.op.axis[0], B.op.axis[1], ROWS, COLUMNS)
+    s[B].tensorize(inner, moved(ROWS, COLUMNS, convention))
+    s[P].storage_align(P.op.axis[0], 32, 3)
+    s[B].compute_at(s[C], s[C].split(C.op.axis[0], 4)[0])
+    a = numbers(8, 16)
+
+    agrees(s, [A, C], {A: a, C: 2 * (a + 1)})
+
+
+@pytest.mark.parametrize("split", [None, 8, 5])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_by_a_python_function(split: int | None, turned: bool, agrees: Agrees) -> None:
+    A = te.placeholder((3, 16), name="A")
+    B = te.placeholder((16, 8) if turned else (8, 16), name="B")
+    k = te.reduce_axis((0, 16), name="k")
+    C = te.compute(
+        (3, 8), lambda i, j: te.sum((B[k, j] if turned else B[j, k]) * A[i, k], axis=k), name="C")
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    outer, inner = s[C].split(j, ROWS)
+    if split is None:
+        s[C].tensorize(inner, multiplied(ROWS, 16))
+    else:
+        ko, ki = s[C].split(k, split)
+        s[C].reorder(i, outer, ko, inner, ki)
+        s[C].tensorize(inner, multiplied(ROWS, split))
+    a, b = numbers(3, 16), numbers(*(int(n) for n in B.shape))
+
+    agrees(s, [A, B, C], {A: a, B: b, C: a @ (b if turned else b.T)})
+
+
+def test_what_lies_as_it_is_taken_is_not_copied() -> None:
+    A = te.placeholder((8, COLUMNS), name="A")
+    B = te.compute((8, COLUMNS), lambda i, j: A[i, j], name="B")
+    s = te.create_schedule(B)
+    s[B].tensorize(s[B].split(B.op.axis[0], ROWS)[1], moved(ROWS, COLUMNS, "c"))
+
+    assert str(tecomp.lower(s, [A, B]).body) == (
+        "for i_outer in range(2):\n"
+        '    call_extern("test.tensorize.memcpy", writes(lambda i0, i1: B[i_outer * 32 + i0 * 8 + '
+        "i1], (4, 8)), reads(lambda i0, i1: A[i_outer * 32 + i0 * 8 + i1], (4, 8)), uint64(128))"
+    )
+
+
+def test_an_operation_is_not_run_before_its_functions_are_there() -> None:
+    x = te.placeholder((4,), name="x")
+    z = te.compute((4,), lambda i: x[i] + 1.0, name="z")
+
+    intrin = te.decl_tensor_intrin(
+        z, lambda ins, outs: te.call_packed("test.tensorize.later", ins[0], outs[0]), name="late")
+
+    with pytest.raises(tecomp.DefinitionError) as error:
+        te.check_tensor_intrin(intrin)
+    assert "test.tensorize.later" in error.value.message
+
+
+def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
+    w = te.placeholder((2, 3, 4), name="w")
+    z = te.compute((2, 3, 4), lambda i, j, k: w[i, j, k], name="z")
+    asked = te.decl_buffer(
+        w.shape, w.dtype, "W", offset_factor=16, data_alignment=64,
+        strides=[te.var("s0"), te.var("s1"), 1],
+    )
+    found: list[Any] = []
+
+    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> Any:
+        found.append((ins[0].strides, outs[0].strides[0].value))  # type: ignore[union-attr]
+        return te.call_packed("test.tensorize.copied", ins[0], outs[0])
+
+    te.decl_tensor_intrin(z, statements, binds={w: asked})
+
+    assert found == [((12, 4, 1), 12)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"strides": [8, 1]}, "te.decl_buffer W: the stride of axis 0 is 8, and functions take "
+         "operands without gaps, where it is 4; leave it to a te.var, and take it from "
+         "operand.strides"),
+        ({"strides": [1]}, "te.decl_buffer W: it has 2 axes and 1 strides; give one for each"),
+        ({"offset_factor": "a"},
+         "te.decl_buffer W: offset_factor is 'a'; give a whole number"),
+        ({"data_alignment": 1.5},
+         "te.decl_buffer W: data_alignment is 1.5; give a whole number"),
+    ],
+)
+def test_what_is_asked_of_buffers(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(tecomp.TecompError) as error:
+        te.decl_buffer((2, 4), "float32", "W", **given)
+
+    assert error.value.message == message
