@@ -134,11 +134,18 @@ def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) ->
         target: the machine.
         is_alone: whether it has one of its inputs; then rules about several are left out.
     """
-    kinds = _ABOUT_ONE_INPUT if is_alone else _ABOUT_LANES
+    rules = (rule for rule in target.rules if rule.operation == each.kind)
     return not any(
-        next(_decided(rule, each), None)
-        for rule in target.rules if rule.operation == each.kind and isinstance(rule, kinds)
+        next(_decided(rule, each), None) for rule in rules
+        if (_is_about_one_input(rule) if is_alone else isinstance(rule, _ABOUT_LANES))
     )
+
+
+def _is_about_one_input(rule: Rule) -> bool:
+    """Whether a rule says the same of an input whatever else is read."""
+    if isinstance(rule, OperandAlignment):
+        return {"inputs", "out"}.issuperset(rule.operands)
+    return isinstance(rule, LaneAccess | LaneReduction | StickDensity)
 
 
 def violations_of(each: Computation, target: Target) -> tuple[Violation, ...]:
@@ -231,8 +238,9 @@ def _decided(rule: Rule, each: Computation) -> Iterator[Problem]:
     return decide(rule, each)
 
 
-_ABOUT_ONE_INPUT = (LaneAccess, LaneReduction, StickDensity)
-_ABOUT_LANES = (*_ABOUT_ONE_INPUT, OperandAlignment, OperandPadding, SharedLanes)
+_ABOUT_LANES = (
+    LaneAccess, LaneReduction, StickDensity, OperandAlignment, OperandPadding, SharedLanes
+)
 _DECIDE: dict[type, Callable[[Any, Computation], Iterator[Problem]]] = {
     LaneAccess: lane_access,
     SharedLanes: shared_lanes,

@@ -23,6 +23,7 @@ from tecomp.poly.accesses.lanes import (
     not_broadcast,
     not_consecutive,
     not_in_one_lane,
+    one_to_a_stick,
     unaligned,
 )
 from tecomp.poly.accesses.tiles import values_at
@@ -176,9 +177,12 @@ def _several(use: Use) -> set[Var]:
 
 
 def _is_sparse(use: Use) -> bool:
-    """Whether each stick holds one of several elements."""
+    """Whether each stick holds one of several elements.
+
+    In other sticks an axis runs along lanes, forwards or backwards or in steps.
+    """
     lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
-    return lanes > 1 and bool(_several(use)) and not _along(use)
+    return lanes > 1 and bool(_several(use)) and not _along(use) and one_to_a_stick(use.places)
 
 
 def _along(use: Use) -> list[Var]:

@@ -15,7 +15,17 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LayoutError
 from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Select,
+    Var,
+    index_value,
+)
 from tecomp.ir.traversal.rewrite import children, free_variables, substitute, top_down, walk
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import row_major
@@ -300,6 +310,23 @@ def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
                 a, b = (_axes(f, body) for f in factors)
                 return "reduction" if a == b else "contraction"
     return "reduction"
+
+
+def only_moves(body: Expr) -> bool:
+    """Whether an element is one of several, or a number, as its indices alone say.
+
+    So are padding and concatenation. A copy does that, one part after the other.
+    """
+    value = _value(body)
+    if isinstance(value, Select):
+        parts: tuple[Expr, ...] = value.condition, value.a, value.b
+    elif isinstance(value, Call) and value.name == "if_then_else":
+        parts = value.args
+    else:
+        return isinstance(value, Const | TensorLoad)
+    condition, *values = parts
+    is_known = not any(isinstance(node, TensorLoad) for node in walk(condition))
+    return is_known and all(map(only_moves, values))
 
 
 def _axes(load: TensorLoad, reduce: Reduce) -> set[Var]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
@@ -67,6 +67,7 @@ def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
         for made in value.made
     }
     wished = np.array([unkept[state.made] for state in states], float)
+    wished += [value.detour * (state.made != value.made[0]) for state in states]
     if not value.is_known:
         return wished + moved_for(problem, tensor, states)
     # What is laid out once costs its memory alone.
@@ -78,6 +79,15 @@ def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
 def keeps(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
     """Whether a value that lies in a seat is as a hint wishes."""
     return runs_along(seat, tensor, hint.stick)
+
+
+def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
+    """The seats of a value that is made in some: those, and the ones of copies."""
+    seats, own = problem.values[tensor].seats, frozenset(made)
+    layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
+    numbers = list(layouts)
+    prices = problem.machine.prices(tensor, seats, tuple(layouts.values()))
+    return own | {numbers[result] for source, result in prices if source in own}
 
 
 def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -74,13 +74,33 @@ def graph_of(
             )
     steps = steps_of_scans(written)
     apart = with_conversions_apart(target) if target is not None else lambda op: op
-    moved = rebuilt(
-        written, {}, change=lambda op: op if op in steps else apart(with_plain_factors(op))
+    plain = Graph(
+        tuple(inputs), tuple(constants), tuple(outputs), tuple(written), MappingProxyType({}),
+        MappingProxyType({}),
     )
-    outputs = [moved.get(x, x) for x in outputs]
-    ops = [op for op in post_order([x.op for x in outputs]) if op not in known]
-    readers, origins = readers_of(ops), MappingProxyType(moved)
-    return Graph(tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), readers, origins)
+    return graph_with(
+        plain, lambda op, now: now if op in steps else apart(with_plain_factors(now))
+    )
+
+
+def graph_with(graph: Graph, change: Callable[[Operation, Operation], Operation]) -> Graph:
+    """The same program, with something done to its operations.
+
+    Args:
+        graph: the program.
+        change: for each operation, and the same on what others became, what is to be in its place.
+    """
+    before = iter(graph.operations)
+    moved = rebuilt(graph.operations, {}, change=lambda op: change(next(before), op))
+    outputs = tuple(moved.get(x, x) for x in graph.outputs)
+    every = post_order([x.op for x in outputs])
+    known = {x.op for x in (*graph.inputs, *graph.constants)}
+    known |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
+    ops = tuple(op for op in every if op not in known)
+    origins = moved | {x: moved.get(made, made) for x, made in graph.origins.items()}
+    return Graph(
+        graph.inputs, graph.constants, outputs, ops, readers_of(ops), MappingProxyType(origins)
+    )
 
 
 def readers_of(operations: Sequence[Operation]) -> Mapping[Operation, tuple[Operation, ...]]:

@@ -24,6 +24,7 @@ from tecomp.graph.cheapest import Choice, cheapest, keeps, states_of
 from tecomp.graph.clashes import least_clash
 from tecomp.graph.dag import Graph
 from tecomp.graph.demands import Demand, demands_of
+from tecomp.graph.mended import mended
 from tecomp.graph.outcome import Certificate, Copy, Layouts, Wish
 from tecomp.graph.problem import Problem, State, problem_of
 from tecomp.graph.refusals import refusal
@@ -61,6 +62,8 @@ def choose_layouts(
     choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
         return _layouts(problem, choice, hints)
+    if relayouts and (found := _in_parts(graph, target, given, hints)) is not None:
+        return found
     # What inputs come in is no wish: what cannot be then, is the fault of an operation.
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
     least = problem_of(graph, machine, facts, ())
@@ -71,6 +74,26 @@ def choose_layouts(
 
 def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
     return {x: states_of(value, may_copy=relayouts) for x, value in problem.values.items()}
+
+
+def _in_parts(
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+) -> Layouts | None:
+    """Layouts of a program whose operations the machine does in several, where it has to.
+
+    That takes much memory and time where inputs have one element to a stick: it comes last.
+    """
+    for is_lone in (False, True):
+        machine = Machine(target, is_strict=False, is_lone=is_lone)
+        parts: Graph | None = graph
+        while parts is not None:
+            graph = parts
+            problem = problem_of(graph, machine, demands_of(graph, target, given, hints), hints)
+            choice = cheapest(problem, _states(problem, relayouts=True), len(problem.ways))
+            if choice.found.cost < inf:
+                return _layouts(problem, choice, hints)
+            parts = mended(problem)
+    return None
 
 
 def _is_possible(problem: Problem, *, relayouts: bool) -> bool:

@@ -49,6 +49,7 @@ class Value:
         is_known: whether it follows from constants alone, so that copies cost nothing.
         readers: how many slots of operations read it.
         hints: soft ones about it.
+        detour: elements that count as moved if it is made in another seat than the first.
     """
 
     seats: tuple[Seat, ...]
@@ -56,6 +57,7 @@ class Value:
     is_known: bool
     readers: int
     hints: tuple[Hint, ...]
+    detour: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def problem_of(
         soft.setdefault(graph.of(each.tensor), []).append(each)
     ruled = [op for op in graph.operations if op not in opaque]
     views = {op: load for op in ruled if (load := view_of(op)) is not None}
-    paddings = asked_paddings(ruled, views, machine.target)
+    paddings = asked_paddings(ruled, views, machine.target, is_strict=machine.is_strict)
     problem = Problem(
         graph, machine, {}, slots, opaque, {}, set(), _wanted(demands, machine), soft, paddings,
         readers,
@@ -159,8 +161,9 @@ def _wanted(
 def _given(problem: Problem, tensor: Tensor) -> Value:
     """Where an input or a constant may lie.
 
-    An input comes in what is demanded, or in the machine's own, or where hints wish it. A constant
-    is laid out once, in whatever is best.
+    An input comes in what is demanded, or in the machine's own, or where hints wish it; if nothing
+    else will do, the host lays it out in another way. A constant is laid out once, in whatever is
+    best.
     """
     is_known = tensor in problem.graph.constants
     if tensor in problem.wanted:
@@ -168,6 +171,11 @@ def _given(problem: Problem, tensor: Tensor) -> Value:
         return problem.value(tensor, own, range(len(own)), is_known=is_known)
     own = problem.seats(tensor, ())
     full = [k for k, each in enumerate(own) if not is_one_to_a_row(each)]
+    if not is_known and not problem.machine.is_strict and tensor not in problem.soft:
+        every = range(len(own)) if problem.machine.is_lone else full
+        plain = [k for k in every if own[k].pad_value is None]
+        value = problem.value(tensor, own, plain, is_known=False)
+        return replace(value, detour=float(elements_of(tensor)))
     if not is_known:
         is_wished = tensor in problem.soft
         full = [k for k in full if own[k].pad_value is None] if is_wished else full[:1]

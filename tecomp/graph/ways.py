@@ -18,10 +18,18 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.constraints.check import keeps_rules
-from tecomp.constraints.operation import Computation, Use, View, computation, loads_of, texts_of
+from tecomp.constraints.operation import (
+    Computation,
+    Use,
+    View,
+    computation,
+    loads_of,
+    only_moves,
+    texts_of,
+)
 from tecomp.errors import LayoutError
 from tecomp.graph.keys import definition_key
-from tecomp.graph.sizes import plain_layout, sizes_of
+from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.layout.descriptions.layout import Layout
@@ -164,12 +172,17 @@ class Machine:
 
     Attributes:
         target: the machine.
+        is_strict: whether factors are multiplied in the order in which they are written, and what
+            only says where elements are under conditions is a formula like any other.
+        is_lone: whether the host may bring inputs with one element to a stick.
         allowed: ways of operations, by what these compute and the seats around them.
         moved: costs of copies, by shape, type and seats.
         known: the layouts that it has for tensors, by shape and type.
     """
 
     target: Target
+    is_strict: bool = True
+    is_lone: bool = False
     allowed: dict[object, tuple[Way, ...]] = field(default_factory=dict)
     moved: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
     known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)
@@ -196,7 +209,7 @@ class Machine:
     ) -> list[Way]:
         with isl_work("layouts", LayoutError):
             try:
-                return _combinations(op, slots, seats, self.target)
+                return _combinations(op, slots, seats, self)
             except NotAffine as error:
                 raise LayoutError(
                     f"layouts: `{error.args[0]}` in {op.name} or a layout of its operands is no "
@@ -235,9 +248,9 @@ def places_written(source: Seat, result: Layout) -> int:
 
 
 def _combinations(
-    op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]], target: Target
+    op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]], machine: Machine
 ) -> list[Way]:
-    result = op.output(0)
+    result, target = op.output(0), machine.target
     first = {x: plain_layout(x) for x in (result, *(slot.tensor for slot in slots))}
     base = computation(op, op.body[0], first)
     number = [next(k for k, s in enumerate(slots) if s.has(u.tensor, r.indices))
@@ -245,17 +258,35 @@ def _combinations(
     # What is found out about a place is kept with it: each is made once for all combinations.
     read = [[[use.at(seat) for use, k in zip(base.inputs, number, strict=True) if k == n]
              for seat in seats[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
-    found = []
-    for k, seat in enumerate(seats[result]):
-        out = base.out.at(seat)
-        alone = [
-            [n for n, uses in enumerate(own) if _fit(base, out, uses, target)] for own in read
-        ]
-        for chosen in product(*alone):
-            taken = [iter(own[n]) for own, n in zip(read, chosen, strict=True)]
-            inputs = tuple(next(taken[n]) for n in number)
-            if keeps_rules(replace(base, inputs=inputs, out=out), target):
-                found.append(Way((k,), chosen))
+    found: dict[tuple[int, tuple[int, ...]], Way] = {}
+    for each, turn in _readings(base, is_strict=machine.is_strict):
+        cost = 0.0 if each.kind == base.kind else float(elements_of(result))
+        for k, seat in enumerate(seats[result]):
+            out = base.out.at(seat)
+            alone = [
+                [n for n, uses in enumerate(own) if _fit(each, out, uses, target)] for own in read
+            ]
+            for chosen in product(*alone):
+                taken = [iter(own[n]) for own, n in zip(read, chosen, strict=True)]
+                inputs = tuple(next(taken[n]) for n in number)[::turn]
+                if (k, chosen) not in found and keeps_rules(
+                    replace(each, inputs=inputs, out=out), target
+                ):
+                    found[k, chosen] = Way((k,), chosen, cost)
+    return list(found.values())
+
+
+def _readings(base: Computation, *, is_strict: bool) -> list[tuple[Computation, int]]:
+    """What rules may take an operation for, each with the order in which it reads its inputs.
+
+    The first is what it is as it is written. A product is the same with its factors exchanged; and
+    what only says where elements are, under conditions, is a copy that is made part by part.
+    """
+    found = [(base, 1)]
+    if not is_strict and base.kind == "contraction":
+        found.append((base, -1))
+    if not is_strict and base.kind == "elementwise" and only_moves(base.op.body[0]):
+        found.append((replace(base, kind="copy"), 1))
     return found
 
 

@@ -6,7 +6,8 @@ An operation is an innermost computation of one stage:
 * `contraction`: a sum of products of two inputs, `a` and `b`, which share the reduced axes, and
   have different axes of the result;
 * `reduction`: any other reduction;
-* `copy`: an elementwise operation that is one read.
+* `copy`: an elementwise operation that is one read, or, where nothing else will do, one of several
+  reads and numbers, as its indices say.
 
 The *lanes* of an operand are the places of its last physical axis: of one stick, of one row of a
 tile. A loop variable runs *along* them if consecutive values of it are at consecutive lanes.

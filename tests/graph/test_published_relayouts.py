@@ -318,6 +318,6 @@ def test_sparse_and_dense() -> None:
     m, b = (te.placeholder((S, S), "float16", name=name) for name in "mb")
     sparse = StickLayout((S, S), "float16", [0, 1], StickFormat.Sparse)
     with pytest.raises(LayoutError) as error:
-        choose_layouts(graph_of([add(m, b)], [m, b], []), STICK, {m: sparse})
+        choose_layouts(graph_of([add(m, b)], [m, b], []), STICK, {m: sparse, b: "default"})
 
     assert str(error.value).startswith("layouts: sum is infeasible on stick128: sum: ")

@@ -324,6 +324,17 @@ def _not_alone(out: Places) -> Pair | None:
     return None if bad.is_empty() else (first_point(bad, out.space), first_point(bad, out.space))
 
 
+def one_to_a_stick(operand: Places) -> bool:
+    """Whether no stick has two elements."""
+
+    def answer() -> bool:
+        (few,) = _few(operand.used, operand) or (operand,)
+        same = few.relation.apply_range(few.relation.reverse())
+        return bool(few.same_stick().is_subset(same))
+
+    return operand.once("lone", lambda: _once(("lone", _key(operand.used, operand)), answer))
+
+
 def _first(pairs: isl.Map, out: Places) -> Pair | None:
     if pairs.is_empty():
         return None

@@ -1,0 +1,178 @@
+"""Operations that break rules of a machine, and run there all the same, in several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import Target, te
+from tecomp.errors import LayoutError
+from tecomp.graph.dag import graph_of
+from tecomp.graph.layouts import choose_layouts
+
+Array = np.ndarray[Any, Any]
+Case = tuple[te.Tensor, Sequence[te.Tensor], Sequence[Array], Array]
+MADE_UP = str(Path(__file__).parents[1] / "bench" / "made_up.toml")
+N, M = 34, 50
+rng = np.random.default_rng(0)
+
+
+def given(name: str, *shape: int, dtype: str = "float32") -> te.Tensor:
+    return te.placeholder(shape, dtype, name=name)
+
+
+def values(*shape: int) -> Array:
+    return rng.uniform(-1, 1, shape).astype("float32")
+
+
+def steps_of_jacobi() -> Case:
+    """The neighbours of each element, some of them in other lanes."""
+    A, a = given("A", N, M), values(N, M)
+    Y = te.compute((N - 2, M - 2), lambda i, j: (
+        A[i, j + 1] + A[i + 2, j + 1] + A[i + 1, j] + A[i + 1, j + 2]) * 0.25, name="Y")
+    return Y, [A], [a], (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]) / 4
+
+
+def steps_with_a_border() -> Case:
+    A, a = given("A", N, M), values(N, M)
+    Y = te.compute((N, M), lambda i, j: te.if_then_else(
+        te.all(i > 0, i < N - 1, j > 0, j < M - 1),
+        (A[i, j - 1] + A[i, j + 1] + A[i - 1, j] + A[i + 1, j]) * 0.25, A[i, j]), name="Y")
+    expected = a.copy()
+    expected[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]) / 4
+    return Y, [A], [a], expected
+
+
+def rows_moved_by_their_number() -> Case:
+    A, a = given("A", N, M), values(N, M)
+    Y = te.compute((N, M), lambda i, j: te.if_then_else(j >= i, A[i, j - i], 0.0) + A[i, j], name="Y")
+    expected = a.copy()
+    for i in range(N):
+        expected[i, i:] += a[i, : M - i]
+    return Y, [A], [a], expected
+
+
+def padded_vector() -> Case:
+    A, a = given("A", M), values(M)
+    P = te.compute((M + 5,), lambda i: te.if_then_else(
+        te.all(i >= 3, i < M + 3), A[i - 3], 0.0), name="P")
+    Y = te.compute((M + 5,), lambda i: P[i] * 2.0 + 1.0, name="Y")
+    return Y, [A], [a], np.pad(a, (3, 2)) * 2 + 1
+
+
+def parts_of_vectors() -> Case:
+    """Concatenated inside of a formula: what is read of each is there for some places alone."""
+    A, B, a, b = given("A", M), given("B", N), values(M), values(N)
+    Y = te.compute((M + N,), lambda i: te.if_then_else(i < M, A[i], B[i - M]) * 2.0, name="Y")
+    return Y, [A, B], [a, b], np.concatenate([a, b]) * 2
+
+
+def sum_of_row_and_column() -> Case:
+    A, B, a, b = given("A", N), given("B", M), values(N), values(M)
+    Y = te.compute((N, M), lambda i, j: A[i] + B[j], name="Y")
+    return Y, [A, B], [a, b], np.add.outer(a, b)
+
+
+def places_by_data() -> Case:
+    A, a = given("A", N, M), values(N, M)
+    places, at = given("places", N, M, dtype="int32"), rng.integers(0, M, (N, M)).astype("int32")
+    Y = te.compute((N, M), lambda i, j: A[i, places[i, j]] * 2.0, name="Y")
+    return Y, [A, places], [a, at], np.take_along_axis(a, at, 1) * 2
+
+
+def scan_of_a_reversed_vector() -> Case:
+    A, a = given("A", M), values(M)
+    T = te.compute((M,), lambda i: A[M - 1 - i], name="T")
+    state = given("state", M)
+    Y = te.scan(
+        te.compute((1,), lambda t: T[0], name="start"),
+        te.compute((M,), lambda t: state[t - 1] + T[t], name="step"), state, name="Y")
+    assert isinstance(Y, te.Tensor)
+    return Y, [A], [a], np.cumsum(a[::-1])
+
+
+def product(
+    a: tuple[int, ...], b: tuple[int, ...], of: Callable[..., te.Expr], letters: str
+) -> Callable[[], Case]:
+    """A sum of products over `k`, the last letter of neither operand alone."""
+
+    def make() -> Case:
+        A, B, x, y = given("A", *a), given("B", *b), values(*a), values(*b)
+        expected = np.einsum(letters, x, y)
+        first, second = letters.split("->")[0].split(",")
+        depth = dict(zip(first, a, strict=True)) | dict(zip(second, b, strict=True))
+        k = te.reduce_axis((0, depth["k"]), name="k")
+        Y = te.compute(expected.shape, lambda *i: te.sum(of(A, B, k, *i), axis=k), name="Y")
+        return Y, [A, B], [x, y], expected
+
+    return make
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    made.__name__: made for made in (
+        steps_of_jacobi, steps_with_a_border, rows_moved_by_their_number, padded_vector,
+        parts_of_vectors, sum_of_row_and_column, scan_of_a_reversed_vector,
+    )
+} | {
+    "matrix by vector": product((N, M), (M,), lambda A, B, k, i: A[i, k] * B[k], "ik,k->i"),
+    "vector by matrix": product((M, N), (M,), lambda A, B, k, i: A[k, i] * B[k], "ki,k->i"),
+    "column by row": product((N, 1), (1, M), lambda A, B, k, i, j: A[i, k] * B[k, j], "ik,kj->ij"),
+    "row by column": product((1, M), (N, M), lambda A, B, k, i, j: A[i, k] * B[j, k], "ik,jk->ij"),
+    "batches of one row": product(
+        (3, N, 5), (3, 1, 5), lambda A, B, k, b, i, j: A[b, i, k] * B[b, j, k], "bik,bjk->bij"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("machine", ["stick128", "vtcm2d", MADE_UP])
+def test_what_takes_several_operations(name: str, machine: str) -> None:
+    Y, inputs, arrays, expected = CASES[name]()
+    program = tecomp.compile(Y, inputs, machine)
+
+    np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-5)
+    assert program.layouts is not None
+    certificate = program.layouts.certificate
+    assert certificate.cost == certificate.lower_bound
+    assert program.layouts[Y].size == Y.shape
+
+
+def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
+    Y, inputs, arrays, expected = places_by_data()
+    program = tecomp.compile(Y, inputs, "stick128")
+
+    np.testing.assert_array_equal(program(*arrays), expected)
+    assert "StickFormat.Sparse" in str(program.layouts[inputs[0]])
+
+
+def test_copies_are_of_what_lies_in_other_lanes_alone() -> None:
+    Y, inputs, _, _ = steps_of_jacobi()
+    graph = graph_of([Y], inputs, [])
+    found = choose_layouts(graph, Target.load("stick128"))
+
+    assert [str(op).partition(" = ")[2] for op in found.graph.operations] == [
+        "A[i0, i1 + int32(1)]", "A[i0 + int32(2), i1 + int32(1)]",
+        "A[i0 + int32(1), i1 + int32(2)]",
+        "(A_for_Y[i, j] + A_for_Y_1[i, j] + A[i + int32(1), j] + A_for_Y_2[i, j]) * float32(0.25)",
+    ]
+    assert found.certificate.cost == sum(copy.elements for copy in found.relayouts)
+
+
+def test_programs_of_which_each_operation_runs_are_as_they_were() -> None:
+    """Factors are taken in the order in which they are written, as published costs have them."""
+    A, B = given("A", N, M), given("B", M, N)
+    k = te.reduce_axis((0, M), name="k")
+    Y = te.compute((N, N), lambda i, j: te.sum(B[k, j] * A[i, k], axis=k), name="Y")
+    graph = graph_of([Y], [A, B], [])
+
+    assert choose_layouts(graph, Target.load("stick128")).graph is graph
+
+
+def test_propagation_alone_mends_nothing() -> None:
+    Y, inputs, _, _ = steps_of_jacobi()
+    with pytest.raises(LayoutError):
+        tecomp.compile(Y, inputs, "stick128", relayouts=False)
