@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
-from tecomp import Target, accesses, te
+from tecomp import Access, Target, accesses, te
 from tecomp.schedules.structure.convolutions import convolution_of
 from tecomp.schedules.structure.products import product_of
 from tecomp.schedules.structure.sizes import Size, is_one, same_shape
@@ -170,8 +170,15 @@ def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
 def _work(x: te.Tensor) -> int:
     """Operations for each element; to find it by quotients and remainders takes some too."""
     found = accesses(x)
-    far = sum(not read.index[-1].is_affine for read in found.reads if read.index)
+    far = sum(_is_far(read) for read in found.reads if read.index)
     return found.work + _FIND * far
+
+
+def _is_far(read: Access) -> bool:
+    """Whether neighbours are nowhere near: what is read is not even in another shape there."""
+    if read.index[-1].is_affine:
+        return False
+    return read.offset is None or not read.offset.is_affine
 
 
 def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:

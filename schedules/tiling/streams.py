@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from math import prod
 
 from tecomp import Target, te
 from tecomp.schedules.structure.chains import repeated_work
+from tecomp.schedules.structure.sizes import product
 from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
 
 _STREAM = "global.stream"
@@ -19,6 +20,9 @@ _FUNCTION = 10
 them once."""
 _ROWS = 8
 """So many."""
+
+_ROWS_EACH = 4
+"""Rows for each core with which none has to be cut: the last ones end at nearly the same time."""
 
 _FEW = 4
 """Vectors of a row up to which it is walked through together with the next."""
@@ -52,13 +56,22 @@ def stream(
     lanes = lanes_of(output, along, target)
     lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
     most = max(elements_at_hand(output, target), unit * lanes)
+    is_repeated = bool(rows) and repeated_work(output, len(rows) - 1, apart) >= _FUNCTION
+    if not is_repeated and _are_many(rows, target) and isinstance(along.extent, int):
+        most = max(along.extent, most)
     chunk, along = stage.split(along, factor=balanced(along.extent, most, unit * lanes))
     vectors, lane = stage.split(along, factor=lanes)
     stage.vectorize(lane)
-    if rows and repeated_work(output, len(rows) - 1, apart) >= _FUNCTION:
+    if is_repeated:
         rows[-1], row = stage.split(rows[-1], factor=_ROWS)
         stage.reorder(*rows, chunk, vectors, row, lane)
     stage.parallel(stage.fuse(*rows, chunk))
+
+
+def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:
+    """Whether there are rows for all cores, so that none has to be cut."""
+    count = product(row.extent for row in rows)
+    return isinstance(count, int) and count >= _ROWS_EACH * core_of(target).count
 
 
 def is_short(axis: te.IterVar, lanes: int, few: int = _FEW) -> bool:

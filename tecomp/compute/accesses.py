@@ -147,6 +147,30 @@ class Access:
         """Whether which element it is depends on elements of tensors, as in a gather."""
         return any(reads_tensors(term) for index in self.index for term, _ in index.terms)
 
+    @property
+    def offset(self) -> Affine | None:
+        """How many elements lie before it in memory; None where that depends on sizes.
+
+        Example:
+            >>> import tecomp
+            >>> from tecomp import te
+            >>> A = te.placeholder((6, 8), name="A")
+            >>> B = te.compute((48,), lambda i: A[i // 8, i % 8], name="B")
+            >>> tecomp.accesses(B).reads[0].offset.axis.name
+            'i'
+        """
+        if not all(isinstance(extent, int) for extent in self.tensor.shape):
+            return None
+        if all(index.is_affine for index in self.index):
+            moved, step = Affine(), 1
+            for index, extent in zip(self.index[::-1], self.tensor.shape[::-1], strict=True):
+                moved, step = _sum(moved, index, step), step * int(extent)
+            return moved
+        total: Expr = index_value(0)
+        for index, extent in zip(self.index, self.tensor.shape, strict=True):
+            total = total * extent + index.value
+        return _shortest(total)
+
     def at(self, places: Mapping[IterVar, Affine]) -> Access:
         """The same read where each axis is a sum over other axes, as where its reader is inlined.
 

@@ -406,6 +406,26 @@ def test_views_of_views_are_walked_through_as_what_they_are() -> None:
     np.testing.assert_array_equal(computed(D, [A], a), a.transpose(1, 0, 2) + 1)
 
 
+def test_what_is_in_memory_in_another_shape_is_read_there() -> None:
+    A = te.placeholder((64, 59, 48), name="A")
+    flat = te.compute((4, 45312), lambda g, i: A[
+        g * 16 + i // 2832, i // 48 % 59, i % 48], name="flat")
+    k = te.reduce_axis((0, 45312), name="k")
+    total = te.compute((4,), lambda g: te.sum(flat[g, k], axis=k), name="total")
+    B = te.compute((64, 2832), lambda c, i: (
+        flat[c // 16, c % 16 * 2832 + i] - total[c // 16]), name="B")
+    a = np.random.default_rng(0).random((64, 59, 48), np.float32)
+
+    text = str(tecomp.lower(auto(B, CPU), [A, B]))
+
+    groups = a.reshape(4, -1)
+    expected = (groups - groups.sum(1, keepdims=True)).reshape(64, 2832)
+    np.testing.assert_allclose(computed(B, [A], a), expected, rtol=1e-4)
+    assert "flat" not in text
+    assert "A[ramp(" in text
+    assert "A[broadcast(" not in text
+
+
 def test_rows_of_a_transposed_value_are_transposed_first() -> None:
     A = te.placeholder((200, 90), name="A")
     B = te.compute((90, 200), lambda i, j: A[j, i], name="B")
