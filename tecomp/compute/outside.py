@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.compute.arithmetic import value_of
-from tecomp.compute.builder import Operand
+from tecomp.compute.arithmetic import Value, value_of
+from tecomp.compute.builder import Operand, integer
 from tecomp.compute.ir_builder import BufferVar
 from tecomp.compute.shape import dtype_of
 from tecomp.errors import TypeMismatchError
@@ -24,7 +24,7 @@ _FLOAT64 = DType("float64")
 _NO_VALUE = ("", "void", "handle")
 
 
-def call_packed(name: str, *args: Any) -> Stmt:
+def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> Stmt:
     """A statement that calls a Python function, which was registered or will be.
 
     The function gets NumPy arrays, which are views of the memory that the schedule gives the
@@ -34,6 +34,8 @@ def call_packed(name: str, *args: Any) -> Stmt:
     Args:
         name: under which `tecomp.register_func` has it when the kernel is built or loaded.
         args: operands, as a whole; `operand.access_ptr(...)`; numbers; texts.
+        multiply_adds: how many it does, for `kernel.report()`, which says that it does not know
+            if None.
 
     Raises:
         DefinitionError: the function is registered already and takes another number of arguments.
@@ -54,13 +56,16 @@ def call_packed(name: str, *args: Any) -> Stmt:
     where = "te.call_packed"
     _check_name(name, where)
     call = OutsideCall(name, Convention.PACKED, tuple(
-        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)))
+        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
+    ), _work(multiply_adds, f"{where} {name}"))
     if get_global_func(name, allow_missing=True) is not None:
         function_of(callee_of(call, where))
     return call
 
 
-def call_extern(dtype: str, name: str, *args: Any) -> Stmt:
+def call_extern(
+    dtype: str, name: str, *args: Any, multiply_adds: Value | None = None
+) -> Stmt:
     """A statement that calls a C function, which was registered as a `tecomp.CFunction`.
 
     The function gets addresses and numbers, runs on the thread that comes to the call, and does
@@ -71,6 +76,7 @@ def call_extern(dtype: str, name: str, *args: Any) -> Stmt:
         name: under which `tecomp.register_func` has it.
         args: `operand.access_ptr("r")` or `("w")`, which gives the address of elements in
             row-major order without gaps; operands; numbers.
+        multiply_adds: as for `te.call_packed`.
 
     Raises:
         DefinitionError: no such function is registered, or it takes something else.
@@ -85,7 +91,8 @@ def call_extern(dtype: str, name: str, *args: Any) -> Stmt:
         _number_as(each, declared[k]) if k < len(declared) else each for k, each in enumerate(args)
     ]
     call = OutsideCall(name, Convention.C, tuple(
-        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)))
+        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
+    ), _work(multiply_adds, f"{where} {name}"))
     function_of(callee_of(call, where))
     return call
 
@@ -95,6 +102,10 @@ def _check_name(name: object, where: str) -> None:
         raise TypeMismatchError(
             f"{where}: the name of the function is {name!r}; give the text that it is registered as"
         )
+
+
+def _work(multiply_adds: Value | None, where: str) -> Expr | None:
+    return None if multiply_adds is None else integer(multiply_adds, f"{where}: multiply_adds")
 
 
 def _passed(given: Any, where: str) -> Passed:

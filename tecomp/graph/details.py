@@ -97,5 +97,5 @@ def _kernel_report(
         group.result.name, tuple(op.name for op in group.operations), reads, writes,
         report.seconds, report.bound_by, seconds, report.cycles,
         len(report.cores) if core is None else 0, report.imbalance, sum(report.tiles.values()),
-        copied,
+        copied, report.calls,
     )

@@ -29,6 +29,7 @@ class KernelReport:
         tiles: operations of the machine on tiles and vectors of operands.
         copied: seconds in which the machine copies as many bytes as it reads and writes; None if
             that was not measured, or caches have room for them.
+        calls: functions outside of the program that nobody said the work of: it is not counted.
     """
 
     name: str
@@ -43,6 +44,7 @@ class KernelReport:
     imbalance: float = 1.0
     tiles: int = 0
     copied: float | None = None
+    calls: tuple[str, ...] = ()
 
     @property
     def rate(self) -> float | None:
@@ -166,8 +168,13 @@ class ProgramReport:
             f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
             f"time; {self.constants:_} bytes of constants"
         )
-        lines = [head, memory, *self._moved(), "", *_table(self._rows(), (0, 1, 5))]
+        lines = [head, memory, *self._moved(), *self._not_counted(), ""]
+        lines += _table(self._rows(), (0, 1, 5))
         return "\n".join([*lines, "", *_table(self._edge_rows(), (0, 1, 2, 3, 5))])
+
+    def _not_counted(self) -> list[str]:
+        names = dict.fromkeys(name for kernel in self.kernels for name in kernel.calls)
+        return [f"not counted, as nobody said what they compute: {', '.join(names)}"] * bool(names)
 
     def _moved(self) -> list[str]:
         if not self.relayouts:

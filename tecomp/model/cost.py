@@ -289,7 +289,7 @@ class _Model:
                   for name, each in self.links.items()),
             tuple(self._memories(program)),
             dict(sorted(self.operations.items())), _tiles(self.workers.values()),
-            dict(self.chip), self.target.clock_hz, self.sites.unknown,
+            dict(self.chip), self.target.clock_hz, self.sites.unknown, self.sites.calls,
         )
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:

@@ -117,6 +117,7 @@ class Report:
         chip: cycles that the resources of the whole chip are busy.
         clock_hz: cycles of a second; None where the machine's description does not say.
         unknown: conditions, bounds and indices that depend on data, as they are written.
+        calls: functions outside of the program that nobody said the work of: it is not counted.
     """
 
     kernel: str
@@ -132,6 +133,7 @@ class Report:
     chip: Mapping[str, float]
     clock_hz: float | None
     unknown: tuple[str, ...]
+    calls: tuple[str, ...] = ()
 
     @property
     def cycles(self) -> float:
@@ -223,6 +225,8 @@ class Report:
         if self.unknown:
             shown = ", ".join(f"`{text}`" for text in self.unknown[:3])
             parts.append(f"depends on data, counted as if always so: {shown}")
+        if self.calls:
+            parts.append(f"not counted, as nobody said what they compute: {', '.join(self.calls)}")
         return "\n\n".join(part for part in parts if part)
 
     def _time(self) -> str:

@@ -16,7 +16,9 @@ from tecomp.ir.language.expr import (
     Not,
     Ramp,
     Var,
+    index_value,
 )
+from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import (
     Buffer,
     BufferStore,
@@ -108,6 +110,7 @@ class Sites:
         tiles: operations of the machine.
         axes: of the grid of cores, that loops are bound to.
         unknown: conditions and bounds that depend on data, as text; they are taken to hold.
+        calls: functions outside of the program of which nobody said how much they compute.
     """
 
     sites: tuple[Site, ...]
@@ -115,6 +118,7 @@ class Sites:
     tiles: tuple[TileWork, ...]
     axes: tuple[str, ...]
     unknown: tuple[str, ...]
+    calls: tuple[str, ...] = ()
 
 
 def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
@@ -128,7 +132,8 @@ def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
     finder = _Finder(engine)
     finder.run(func.body)
     return Sites(tuple(finder.sites), tuple(finder.works), tuple(finder.tiles),
-                 tuple(finder.axes), tuple(dict.fromkeys(finder.unknown)))
+                 tuple(finder.axes), tuple(dict.fromkeys(finder.unknown)),
+                 tuple(dict.fromkeys(finder.calls)))
 
 
 def sources_of(sites: Sites) -> dict[int, tuple[tuple[int, int], ...]]:
@@ -172,6 +177,7 @@ class _Finder:
         self.tiles: list[TileWork] = []
         self.axes: dict[str, None] = {}
         self.unknown: list[str] = []
+        self.calls: list[str] = []
         self.count = 0
         self.statement = 0
         self.owners: dict[int, int] = {}
@@ -212,6 +218,9 @@ class _Finder:
                 self._store(node, frames, values)
             case Touch():
                 self._touched(node, frames, values)
+            case OutsideCall():
+                self._called(substitute(node, values), frames)
+                return []
         return [(child, frames, values) for child in statements_in(node)]
 
     def _loop(
@@ -279,6 +288,29 @@ class _Finder:
         around = frames if place.predicate is None else (*frames, *self._where(place.predicate))
         self.sites.append(
             Site("write", place.buffer, place.indices, around, self.statement, place.buffer))
+
+    def _called(self, node: OutsideCall, frames: tuple[Frame, ...]) -> None:
+        """Each element of the arrays counts once, as read, or as written if it may be."""
+        numbers = [each for each in node.arguments if isinstance(each, Expr)]
+        self._reads(numbers, frames, None)
+        for array in node.arrays:
+            place = array.place
+            loops = tuple(
+                Loop(var, index_value(0), self._known(extent), "")
+                for var, extent in zip(array.variables, array.shape, strict=True)
+            )
+            self.sites.append(Site(
+                "write" if array.is_written else "read", place.buffer, place.indices,
+                (*frames, *loops), self.statement, place.buffer if array.is_written else None))
+        if node.multiply_adds is None:
+            self.calls.append(node.function)
+            return
+        written = next((a.place.buffer for a in node.arrays if a.is_written), None)
+        dtype = str(written.dtype.scalar) if written is not None else "float32"
+        times = Loop(Var("work"), index_value(0), self._known(node.multiply_adds), "")
+        self.works.append(Work(
+            ((("add", dtype), 1), (("mul", dtype), 1)), (*frames, times), self.statement,
+            node.function))
 
     def _computed(
         self, value: Expr, frames: tuple[Frame, ...], values: dict[Var, Expr], name: str

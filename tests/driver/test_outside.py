@@ -305,6 +305,38 @@ def test_other_processes_have_functions_of_their_own(store: Callable[[], None]) 
     )
 
 
+@pytest.mark.parametrize("target", ["cpu", "stick128"])
+def test_reports_say_what_is_not_known(target: str) -> None:
+    C = called("test.driver.matmul")
+    D = te.compute((N, 8), lambda i, j: C[i, j] + 1.0, name="D")
+    tecomp.register_func("test.driver.matmul", lambda x, y: None)
+    report = tecomp.build(te.create_schedule(D), [A, D], target).report()
+
+    assert report.calls == ("test.driver.matmul",)
+    assert str(report).endswith(
+        "\n\nnot counted, as nobody said what they compute: test.driver.matmul")
+    assert report.operations == {"add float32": N * 8}
+    # Each element of its arrays once, and those of the stage after it.
+    assert [t.bytes for t in report.traffic] == [2 * 4 * N * 8] * 2
+    text = str(tecomp.compile(D, [A], target=target).report())
+    assert "\nnot counted, as nobody said what they compute: test.driver.matmul\n" in text
+
+
+def test_reports_count_what_is_known() -> None:
+    n = te.var("n")
+    X, Y = te.placeholder((n, 8), name="X"), te.placeholder((8, 16), name="Y")
+    Z = te.extern((n, 16), [X, Y], lambda ins, outs: te.call_packed(
+        "test.driver.matmul", *ins, *outs, multiply_adds=n * 8 * 16), name="Z")
+    tecomp.register_func("test.driver.matmul", lambda x, y, z: None)
+    kernel = tecomp.build(te.create_schedule(Z), [X, Y, Z])
+    report = kernel.report(n=10)
+
+    assert report.calls == ()
+    assert report.operations == {"add float32": 1280, "mul float32": 1280}
+    assert "multiply_adds=n * 128)" in str(kernel.lowered.final)
+    assert tecomp.parse(str(kernel.lowered.final)) == kernel.lowered.final
+
+
 C_CODE = """
 #include <stdbool.h>
 #include <stdint.h>

@@ -195,8 +195,12 @@ def _outside(facts: Facts, stmt: OutsideCall) -> Task:
             passed.append((yield expression(facts, each)))
         else:
             passed.append(each)
-    return stmt if all(map(is_, passed, stmt.arguments)) else replace(
-        stmt, arguments=tuple(passed))
+    work = stmt.multiply_adds
+    if work is not None:
+        work = yield expression(facts, work)
+    if work is stmt.multiply_adds and all(map(is_, passed, stmt.arguments)):
+        return stmt
+    return replace(stmt, arguments=tuple(passed), multiply_adds=work)
 
 
 def _array(facts: Facts, stmt: ArrayArgument) -> Task:

@@ -94,11 +94,13 @@ class OutsideCall(Stmt):
         function: its name.
         convention: how it is called.
         arguments: in order.
+        multiply_adds: how many it does, if its user says so: what it costs besides its memory.
     """
 
     function: str
     convention: Convention
     arguments: tuple[Passed, ...]
+    multiply_adds: Expr | None = None
 
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
@@ -112,6 +114,8 @@ class OutsideCall(Stmt):
         for each in self.arguments:
             given.append(quoted(each) if isinstance(each, str) else Operand(each))
         yield from comma(given)
+        yield from () if self.multiply_adds is None else (
+            ", multiply_adds=", Operand(self.multiply_adds))
         yield ")"
 
 

@@ -280,9 +280,12 @@ class _Body:
         return self.outside_call(call, Convention(word))
 
     def outside_call(self, call: ast.Call, convention: Convention) -> Stmt:
-        self.source.arguments(call, 1, len(call.args) or 1)
+        more = self.source.arguments(call, 1, len(call.args) or 1, ("multiply_adds",))
         name, *given = call.args
-        return OutsideCall(self.source.string(name), convention, tuple(map(self.passed, given)))
+        passed = tuple(map(self.passed, given))
+        self.source.parts = {}
+        work = parse_expr(self.source, more["multiply_adds"]) if more else None
+        return OutsideCall(self.source.string(name), convention, passed, work)
 
     def passed(self, node: ast.expr) -> Passed:
         self.source.parts = {}

@@ -178,6 +178,8 @@ class _Checker:
     def call(self, node: OutsideCall) -> None:
         for argument in node.arguments:
             self.passed(node, argument)
+        if node.multiply_adds is not None:
+            self.scalar(node, node.multiply_adds, "int64")
 
     def passed(self, node: OutsideCall, argument: Passed) -> None:
         if isinstance(argument, ArrayArgument):

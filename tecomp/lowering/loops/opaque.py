@@ -113,6 +113,8 @@ def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
                 return replace(node, min=_index(node.min), extent=_index(node.extent))
             case ArrayArgument():
                 return replace(node, shape=tuple(map(_index, node.shape)))
+            case OutsideCall() if node.multiply_adds is not None:
+                return replace(node, multiply_adds=_index(node.multiply_adds))
         return None
 
     return bottom_up(statement, rule)
