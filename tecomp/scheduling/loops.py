@@ -199,8 +199,14 @@ def _placed_in(
     for stage in state:
         attach = stage.attach
         if isinstance(attach, At) and attach.stage is owner and attach.axis in gone:
-            state = state.update(replace(stage, attach=At(owner, loop)))
-    return state
+            state = state.update(replace(stage, attach=replace(attach, axis=loop)))
+    groups = {
+        group: replace(each, attach=replace(each.attach, axis=loop))
+        if isinstance(each.attach, At) and each.attach.stage is owner and each.attach.axis in gone
+        else each
+        for group, each in state.groups.items()
+    }
+    return replace(state, groups=MappingProxyType(groups)) if groups else state
 
 
 def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:

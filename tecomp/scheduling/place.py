@@ -13,7 +13,6 @@ from tecomp.errors import ScheduleError
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import (
     At,
-    AtRoot,
     Inline,
     StageState,
     State,
@@ -70,10 +69,10 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
 
 
 def compute_root(state: State, key: Operation) -> tuple[State, None]:
-    """Compute the whole stage before its first consumer."""
+    """Compute the whole stage before its first consumer, or where its group is."""
     stage = state.stage(key)
     _computed(stage, "compute_root")
-    return state.update(replace(stage, attach=AtRoot())), None
+    return state.update(replace(stage, attach=state.place_in_groups(stage.group))), None
 
 
 def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:

@@ -114,6 +114,7 @@ CALLS = frozenset({
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
     "cache_read", "cache_write", "cache_factor", "rfactor", "into_dots", "prefetch", "pragma",
     "double_buffer", "rolling_buffer", "tensorize", "expand",
+    "create_group", "place_group",
 })
 
 
@@ -146,7 +147,7 @@ def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
 
 def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
     match value:
-        case {"axis": str(name)}:
+        case {"axis": str(name)} | {"group": str(name)}:
             return _field(values, name)
         case {"intrinsic": str(name)}:
             return _intrinsic(values, name)

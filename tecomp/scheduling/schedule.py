@@ -12,15 +12,18 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Var
-from tecomp.ir.language.given import check_list, is_one_of, whole_number
+from tecomp.ir.language.given import check_kind, check_list, is_one_of, whole_number
 from tecomp.ir.language.stmt import Extent, ForKind
-from tecomp.scheduling import caches, hints, loops, place
+from tecomp.scheduling import caches, groups, hints, loops, place
 from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.factors import cache_factor
+from tecomp.scheduling.groups import scan_steps
 from tecomp.scheduling.layout import NamedLayout, transform_layout
 from tecomp.scheduling.state import (
     At,
+    AtRoot,
     Fuse,
+    GroupKey,
     Relation,
     Split,
     StageState,
@@ -162,6 +165,42 @@ class Schedule:
         """
         return self.__copy__()
 
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of stages, in the order in which they were made."""
+        return tuple(Group(self, key) for key in self.state.groups)
+
+    def create_group(
+        self,
+        outputs: Tensor | Sequence[Tensor],
+        inputs: Tensor | Sequence[Tensor],
+        include_inputs: bool = False,
+    ) -> Group:
+        """Put the stages between some tensors into a group; see `groups.create_group`."""
+        where = "s.create_group"
+        many = [
+            [_tensor(each, where) for each in given]
+            if isinstance(given, list | tuple) else [_tensor(given, where)]
+            for given in (outputs, inputs)
+        ]
+        check_kind(include_inputs, bool, f"{where}: include_inputs", "give True or False",
+                   ScheduleError)
+        made = self._apply(groups.create_group, "create_group", None, (*many, include_inputs))
+        return Group(self, made)
+
+    def place_group(
+        self, group: Group, parent: Stage | Handle | None = None, scope: IterVar | None = None
+    ) -> None:
+        """Compute a group inside loop `scope` of `parent`, or at the root; see `groups`."""
+        if not isinstance(group, Group) or group._schedule is not self:
+            raise ScheduleError(f"s.place_group: {group!r} is no group of this schedule")
+        if parent is None:
+            self._apply(groups.place_group, "place_group", None, (group._key,))
+            return
+        op = parent._key if isinstance(parent, Stage) else _operation(parent, "s.place_group")
+        arguments = (group._key, self.state.stage(op).key, scope)
+        self._apply(groups.place_group, "place_group", None, arguments)
+
     def cache_read(self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]) -> Tensor:
         """Copy `tensor` into memory `scope`, to be read by `readers`; see `caches.cache_read`."""
         many = readers if isinstance(readers, list | tuple) else [readers]
@@ -248,6 +287,84 @@ def _as_given(value: Any) -> Any:
     return tuple(map(_as_given, value)) if isinstance(value, list) else value
 
 
+class Group:
+    """Stages that are computed in one place: `s.create_group(...)`."""
+
+    def __init__(self, schedule: Schedule, key: GroupKey | Operation) -> None:
+        self._schedule = schedule
+        self._key = key
+
+    @property
+    def _stages(self) -> list[StageState]:
+        state = self._schedule.state
+        if isinstance(self._key, GroupKey):
+            return groups.stages_of(state, self._key)
+        return [stage for stage in state if stage.key in scan_steps(state).get(self._key, ())]
+
+    @property
+    def group(self) -> Group | None:
+        """The group that it is in, if there is one; the steps of a scan are one."""
+        if not isinstance(self._key, GroupKey):
+            return None
+        parent = self._schedule.state.groups[self._key].parent
+        if parent is not None:
+            return Group(self._schedule, parent)
+        stages = self._stages
+        return _group_of_steps(self._schedule, stages[0]) if stages else None
+
+    @property
+    def attach_stage(self) -> Stage | None:
+        """The stage that it is computed in; None where it is in none."""
+        attach = self._attach
+        return Stage(self._schedule, attach.stage) if isinstance(attach, At) else None
+
+    @property
+    def attach_ivar(self) -> IterVar | None:
+        """The loop of `attach_stage` that it is computed in; None where it is in none."""
+        attach = self._attach
+        return attach.axis if isinstance(attach, At) else None
+
+    @property
+    def _attach(self) -> AtRoot | At:
+        states = self._schedule.state.groups
+        return states[self._key].attach if isinstance(self._key, GroupKey) else AtRoot()
+
+    @property
+    def num_child_stages(self) -> int:
+        """How many stages and groups are in it, those of inner groups not counted."""
+        state = self._schedule.state
+        if not isinstance(self._key, GroupKey):
+            return len(self._stages)
+        own = [stage for stage in state if stage.group is self._key]
+        return len(own) + sum(each.parent is self._key for each in state.groups.values())
+
+    def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:
+        """Compute its stages inside loop `scope` of `parent`; see `groups.place_group`."""
+        self._schedule.place_group(self, parent, scope)
+
+    def compute_root(self) -> None:
+        """Compute its stages where the group around is, or once."""
+        self._schedule.place_group(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Group):
+            return NotImplemented
+        return self._schedule is other._schedule and self._key is other._key
+
+    def __hash__(self) -> int:
+        return hash((id(self._schedule), id(self._key)))
+
+    def __repr__(self) -> str:
+        return f"Group({', '.join(stage.name for stage in self._stages)})"
+
+
+def _group_of_steps(schedule: Schedule, stage: StageState) -> Group | None:
+    """The steps of a scan that a stage is one of."""
+    found = scan_steps(schedule.state)
+    key = next((scan for scan, steps in found.items() if stage.key in steps), None)
+    return None if key is None else Group(schedule, key)
+
+
 class Stage:
     """One stage of a schedule: `s[T]`; equal to what `s[T]` gives again."""
 
@@ -273,6 +390,14 @@ class Stage:
     def is_output(self) -> bool:
         """Whether the schedule was made for this operation."""
         return self._state.is_output
+
+    @property
+    def group(self) -> Group | None:
+        """The group that it is in, if there is one; the steps of a scan are one."""
+        state = self._state
+        if state.group is not None:
+            return Group(self._schedule, state.group)
+        return _group_of_steps(self._schedule, state)
 
     @property
     def attach_stage(self) -> Stage | None:

@@ -65,15 +65,35 @@ class Inline:
     """Computed inside each expression that reads it; has no memory."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupKey:
+    """A group of stages, the same as itself only."""
+
+
 @dataclass(frozen=True, slots=True)
 class At:
-    """Computed anew in each iteration of a loop of another stage."""
+    """Computed anew in each iteration of a loop of another stage.
+
+    Attributes:
+        stage: the other one.
+        axis: its loop.
+        group: the group that was put there, if it was not this stage alone.
+    """
 
     stage: Operation
     axis: IterVar
+    group: GroupKey | None = None
 
 
 Attach: TypeAlias = "AtRoot | Inline | At"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group of stages: the group that it is in, and where it is computed."""
+
+    parent: GroupKey | None = None
+    attach: AtRoot | At = AtRoot()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +145,7 @@ class StageState:
         prefetches: what is fetched to the caches before it is read.
         tensorized: the loops that an operation of the machine takes the place of.
         pragmas: values of the pragmas of leaves.
+        group: the innermost group that it is in.
     """
 
     key: Operation
@@ -144,6 +165,7 @@ class StageState:
     prefetches: tuple[Ahead, ...] = ()
     tensorized: Tensorized | None = None
     pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
+    group: GroupKey | None = None
 
     @property
     def name(self) -> str:
@@ -172,6 +194,7 @@ class State:
     stages: tuple[StageState, ...]
     outputs: tuple[Operation, ...]
     aliases: Mapping[Operation, Operation] = field(default_factory=dict)
+    groups: Mapping[GroupKey, GroupState] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[StageState]:
         return iter(self.stages)
@@ -219,6 +242,17 @@ class State:
         """This state with a stage added in front of another."""
         at = next(k for k, s in enumerate(self.stages) if s.key is before)
         return replace(self, stages=(*self.stages[:at], stage, *self.stages[at:]))
+
+    def around(self, group: GroupKey | None) -> Iterator[GroupKey]:
+        """A group and those around it, inner ones first."""
+        while group is not None:
+            yield group
+            group = self.groups[group].parent
+
+    def place_in_groups(self, group: GroupKey | None) -> AtRoot | At:
+        """Where stages are that have no place but that of their group."""
+        places = (self.groups[each].attach for each in self.around(group))
+        return next((place for place in places if isinstance(place, At)), AtRoot())
 
     def redefine(self, stage: StageState, op: ComputeOp) -> State:
         """This state with the definition of a stage replaced; tensors of both find it."""

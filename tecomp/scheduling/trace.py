@@ -22,7 +22,7 @@ from tecomp.ir.language.expr import Const, Expr
 from tecomp.ir.language.given import is_one_of
 from tecomp.ir.language.text import take_name
 from tecomp.ir.traversal.rewrite import free_variables
-from tecomp.scheduling.state import State
+from tecomp.scheduling.state import GroupKey, State
 from tecomp.scheduling.te_text import float_text, te_text
 
 VERSION = 1
@@ -108,6 +108,7 @@ class Trace:
     sizes: frozenset[str]
     steps: tuple[Step, ...] = ()
     intrinsics: Mapping[str, TensorIntrin] = field(default_factory=dict)
+    groups: Mapping[GroupKey, str] = field(default_factory=dict)
 
     @classmethod
     def start(cls, state: State) -> Trace:
@@ -158,6 +159,7 @@ class Trace:
             said=frozenset(writer.said),
             steps=(*self.steps, step),
             intrinsics=writer.intrinsics,
+            groups=writer.groups,
         )
 
     def to_json(self) -> str:
@@ -212,8 +214,10 @@ class _Writer:
         self, trace: Trace, before: State, after: State, stage: Operation | None
     ) -> None:
         self.names = _Names(
-            trace.operations, {*trace.axes.values(), *trace.sizes, *trace.intrinsics}
+            trace.operations,
+            {*trace.axes.values(), *trace.sizes, *trace.intrinsics, *trace.groups.values()},
         )
+        self.groups = dict(trace.groups)
         self.intrinsics = dict(trace.intrinsics)
         self.axes = dict(trace.axes)
         self.said = set(trace.said)
@@ -238,6 +242,8 @@ class _Writer:
         match value:
             case IterVar():
                 return self._axis(value)
+            case GroupKey():
+                return {"group": self.groups[value]}
             case Tensor() | Operation() | TensorIntrin():
                 return self._named(value)
             case list() | tuple():
@@ -319,12 +325,15 @@ class _Writer:
                 name = self.names.operation(item.op, item.op.name)
                 self.said.add(name)
                 names.append(name)
+            elif isinstance(item, GroupKey):
+                self.groups[item] = self.names.fresh("group")
+                names.append(self.groups[item])
         return tuple(names)
 
 
 def _python(value: Json) -> str:
     match value:
-        case {"axis": name} | {"stage": name} | {"intrinsic": name}:
+        case {"axis": name} | {"stage": name} | {"intrinsic": name} | {"group": name}:
             return str(name)
         case {"tensor": name, "output": output}:
             return str(name) if output == 0 else f'{name}.op.output({output})'

@@ -1,0 +1,186 @@
+"""Groups of stages: who is in them, where they are computed, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+
+A = te.placeholder((8, 10), name="A")
+X = te.compute((8, 10), lambda i, j: A[i, j] + 1.0, name="X")
+Y = te.compute((8, 10), lambda i, j: X[i, j] * 2.0, name="Y")
+SIDE = te.compute((8, 10), lambda i, j: A[i, j] * 5.0, name="SIDE")
+Z = te.compute((8, 10), lambda i, j: Y[i, j] + SIDE[i, j], name="Z")
+DATA = np.random.default_rng(2).random((8, 10)).astype("float32")
+WANTED = (DATA + 1) * 2 + DATA * 5
+
+
+def test_a_group_has_the_stages_between() -> None:
+    s = te.create_schedule(Z.op)
+    group = s.create_group(outputs=Y, inputs=X, include_inputs=True)
+
+    assert repr(group) == "Group(X, Y)"
+    assert s[X].group == group == s[Y].group
+    assert (s[Z].group, s[SIDE].group, s[A].group, group.group) == (None,) * 4
+    assert (group.attach_stage, group.attach_ivar, group.num_child_stages) == (None, None, 2)
+    assert s.groups == (group,)
+    assert len({group, s[X].group}) == 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "include", "wanted"),
+    [
+        (Y, A, False, "Group(X, Y)"), (Y, [A], True, "Group(A, X, Y)"), (Z, X, False, "Group(Y, Z)"),
+        ([Y, SIDE], [A], False, "Group(X, Y, SIDE)"), (Z, [X, SIDE], False, "Group(Y, Z)"),
+        (Y, Y, True, "Group(Y)"),
+    ],
+)
+def test_ways_from_inputs_to_outputs(
+    outputs: Any, inputs: Any, include: bool, wanted: str
+) -> None:
+    s = te.create_schedule(Z.op)
+
+    assert repr(s.create_group(outputs, inputs, include)) == wanted
+
+
+def test_groups_in_groups() -> None:
+    s = te.create_schedule(Z.op)
+    inner = s.create_group(outputs=Y, inputs=X)
+    outer = s.create_group(outputs=Y, inputs=X, include_inputs=True)
+
+    assert set(s.groups) == {inner, outer}
+    assert (s[X].group, s[Y].group, inner.group) == (outer, inner, outer)
+    assert (outer.num_child_stages, inner.num_child_stages) == (2, 1)
+
+
+def placed(s: te.Schedule) -> None:
+    group = s.create_group(Y, A)
+    group.compute_at(s[Z], Z.op.axis[0])
+    assert group.attach_stage == s[Z]
+    assert group.attach_ivar is Z.op.axis[0]
+
+
+def split_after(s: te.Schedule) -> None:
+    placed(s)
+    inner = s[Z].split(Z.op.axis[0], factor=3)[1]
+    assert s.groups[0].attach_ivar is inner
+    s[X].compute_root()
+    assert s[X].attach_ivar is inner
+
+
+def own_places(s: te.Schedule) -> None:
+    """What has a place of its own stays there."""
+    s[X].compute_at(s[Y], Y.op.axis[0])
+    placed(s)
+    assert s[X].attach_stage == s[Y]
+
+
+def nested(s: te.Schedule) -> None:
+    """The inner group goes its own way, and comes back to where the outer one is."""
+    inner, outer = s.create_group(X, A), s.create_group(Y, A)
+    outer.compute_at(s[Z], Z.op.axis[0])
+    assert s[X].attach_stage == s[Z]
+    inner.compute_at(s[Y], Y.op.axis[1])
+    assert s[X].attach_stage == s[Y]
+    inner.compute_root()
+    assert (s[X].attach_stage, inner.attach_stage) == (s[Z], None)
+
+
+def back_at_the_root(s: te.Schedule) -> None:
+    placed(s)
+    s.groups[0].compute_root()
+    assert (s[X].attach_stage, s[Y].attach_stage) == (None, None)
+
+
+@pytest.mark.parametrize("decide", [placed, split_after, own_places, nested, back_at_the_root])
+def test_numbers_and_traces(agrees: Any, decide: Callable[[te.Schedule], None]) -> None:
+    s = te.create_schedule(Z.op)
+    decide(s)
+    again = tecomp.replay(s.trace.to_json(), Z)
+    scope: dict[str, Any] = {"te": te}
+    exec(s.trace.to_python(), scope)
+
+    assert again.trace.to_json() == s.trace.to_json()
+    assert str(tecomp.lower(scope["schedule"](Z), [A, Z])) == str(tecomp.lower(s, [A, Z]))
+    agrees(s, [A, Z], {A: DATA, Z: WANTED}, rtol=1e-6)
+
+
+def test_loops_of_a_group() -> None:
+    s = te.create_schedule(Z.op)
+    placed(s)
+    s[SIDE].compute_inline()
+
+    assert str(tecomp.lower(s, [A, Z]).body) == (
+        "for i in range(8):\n"
+        '    with Allocate(Buffer("float32", (10,))) as X:\n'
+        "        for j in range(10):\n"
+        "            X[j] = A[i * 10 + j] + float32(1.0)\n"
+        '        with Allocate(Buffer("float32", (10,))) as Y:\n'
+        "            for j in range(10):\n"
+        "                Y[j] = X[j] * float32(2.0)\n"
+        "            for j in range(10):\n"
+        "                Z[i * 10 + j] = Y[j] + A[i * 10 + j] * float32(5.0)"
+    )
+
+
+def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
+    state = te.placeholder((8, 10), name="state")
+    init = te.compute((1, 10), lambda t, i: A[t, i], name="init")
+    first = te.compute((8, 10), lambda t, i: state[t - 1, i] + A[t, i], name="first")
+    second = te.compute((8, 10), lambda t, i: first[t, i] * 0.5, name="second")
+    update = te.compute((8, 10), lambda t, i: second[t, i] + 1.0, name="update")
+    S = te.scan(init, update, state, inputs=A, name="S")
+    s = te.create_schedule(S.op)
+
+    assert repr(s[update].group) == "Group(first, second, update)"
+    assert s[update].group == s[first].group
+    assert (s[init].group, s[S].group) == (None, None)
+    group = s.create_group(outputs=second, inputs=[state, A])
+    assert group.group == s[update].group
+    assert s[first].group == group
+    group.compute_at(s[update], update.op.axis[0])
+    assert group.attach_stage == s[update]
+
+    wanted = DATA.copy()
+    for t in range(1, 8):
+        wanted[t] = (wanted[t - 1] + DATA[t]) * np.float32(0.5) + 1
+    agrees(s, [A, S], {A: DATA, S: wanted}, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.create_group(X, SIDE),
+         "s.create_group([X], [SIDE]): no stage is on a way from SIDE to X; name what these read, "
+         "directly or through other stages"),
+        (lambda s: s.create_group(X, X),
+         "s.create_group([X], [X]): no stage is on a way from X to X; name what these read, directly "
+         "or through other stages"),
+        (lambda s: [s.create_group(Y, A), s.create_group(Z, X)],
+         "s.create_group([Z], [X]): another group has some of its stages, and X too; groups are "
+         "inside one another or have no stage together"),
+        (lambda s: s.create_group(Y, 3), "s.create_group: expected a tensor, got 3"),
+        (lambda s: s.create_group(Y, A, 3),
+         "s.create_group: include_inputs is 3; give True or False"),
+        (lambda s: s.create_group(Y, A).compute_at(s[Y], Y.op.axis[0]),
+         "s.place_group: Y is in the group itself (X, Y); place it in a stage that reads these"),
+        (lambda s: s.create_group(Y, A).compute_at(s[Z], Y.op.axis[0]),
+         "s[Z].compute_at target of X: axis i does not belong to Z; its loops are now i, j"),
+        (lambda s: s.create_group(X, A).compute_at(s[SIDE], SIDE.op.axis[0]),
+         "s[X].compute_at(s[SIDE]): SIDE does not read X, directly or through other stages; X is "
+         "read by Y"),
+        (lambda s: s.place_group("X"), "s.place_group: 'X' is no group of this schedule"),
+    ],
+)
+def test_what_is_refused(call: Callable[[Any], object], message: str) -> None:
+    s = te.create_schedule(Z.op)
+
+    with pytest.raises(tecomp.ScheduleError) as error:
+        call(s)
+    assert error.value.message == message
+    assert "place_group" not in s.trace.to_json()
