@@ -11,6 +11,7 @@ from typing import Any
 from tecomp.compute.arithmetic import Value, value_of
 from tecomp.compute.intrinsics import joined
 from tecomp.compute.known import known
+from tecomp.compute.lanes import NoLanesError, lanes_of
 from tecomp.compute.shape import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
@@ -38,6 +39,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.language.text import brief
 from tecomp.ir.traversal.rewrite import free_variables, walk
 
 _KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
@@ -102,12 +104,37 @@ class Operand:
         return joined(parts)
 
     def store(self, indices: object, value: Value) -> Stmt:
-        """The statement that stores `value`, converted to the type of an element."""
+        """The statement that stores `value`, converted to the type of an element.
+
+        A vector goes to as many elements, along the last axis from `indices`.
+
+        Raises:
+            TypeMismatchError: the value is a vector that elements here are no lanes of.
+        """
         stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
             value, self.dtype)
         if isinstance(stored, Const):
             stored = const(stored.value, self.dtype)
-        return BufferStore(self.buffer, cast(self.dtype, stored), self._place(indices))
+        place, lanes = self._place(indices), stored.dtype.lanes
+        if lanes in (1, self.dtype.lanes):
+            return BufferStore(self.buffer, cast(self.dtype, stored), place)
+        if self.dtype.lanes > 1 or not place:
+            raise self._refused(stored)
+        try:
+            values = lanes_of(stored)
+        except NoLanesError:
+            raise self._refused(stored) from None
+        *outer, last = place
+        return seq(*(
+            BufferStore(self.buffer, cast(self.dtype, each), (*outer, last + k))
+            for k, each in enumerate(values)
+        ))
+
+    def _refused(self, stored: Expr) -> TypeMismatchError:
+        return TypeMismatchError(
+            f"operand {self.name}: {brief(stored)}, a {stored.dtype}, is stored where {self.dtype} "
+            "is one element; store values of its type, or vectors of what vload takes"
+        )
 
     @property
     def strides(self) -> tuple[Extent, ...]:
@@ -116,7 +143,7 @@ class Operand:
         return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
 
     def vstore(self, begin: object, value: Value) -> Stmt:
-        """The statement that stores `value` at `begin`, as `store`: one element."""
+        """The statement that stores `value`, which may be a vector, at `begin`, as `store`."""
         return self.store(begin, value)
 
     @property
@@ -152,7 +179,7 @@ class Operand:
             TypeMismatchError: an offset or an extent is no integer.
         """
         where = f"operand {self.name}.access_ptr"
-        named = {"r": False, "w": True, "rw": True, 1: False, 2: True, 3: True}
+        named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}
         if not isinstance(access_mask, str | int) or access_mask not in named:
             raise DefinitionError(f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'")
         is_written = named[access_mask]
