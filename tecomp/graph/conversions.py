@@ -7,7 +7,7 @@ other lanes, unless a conversion brings them there first: that is something that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.compute.define import compute
@@ -15,8 +15,9 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.constraints.operation import loads_of
 from tecomp.graph.candidates import lanes_of
-from tecomp.ir.language.dtype import BOOL, DType
+from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType, holds_every
 from tecomp.ir.language.expr import Cast, Expr, const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.machine.descriptor import Target
@@ -25,7 +26,8 @@ from tecomp.machine.descriptor import Target
 def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
     """What gives for a formula the same one, of values that were converted before it.
 
-    A value that several formulas convert is converted once. Conditions are compared with 0.
+    A value that several formulas convert is converted once. Conditions are compared with 0. What
+    still is of other lanes then, such as `A[i] < B[i]` of float32, is computed in wider types.
 
     >>> from tecomp import te
     >>> A, B = te.placeholder((8,), "float16", name="A"), te.placeholder((8,), name="B")
@@ -33,55 +35,138 @@ def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
     >>> print(with_conversions_apart(Target.load("stick128"))(C.op))
     C[i] = A_float32[i] * B[i]
     """
-    made: dict[tuple[Tensor, DType], Tensor] = {}
+    if target.stick is None:
+        return lambda op: op
+    return _Conversions(target).change
 
-    def converted(load: TensorLoad, dtype: DType) -> TensorLoad:
-        key = load.tensor, dtype
-        if key not in made:
-            made[key] = _conversion(*key)
-        return TensorLoad(made[key], load.indices, load.location)
 
-    def change(op: Operation) -> Operation:
-        if not _is_formula(op):
+@dataclass(frozen=True, slots=True)
+class _Conversions:
+    """Conversions in the making.
+
+    Attributes:
+        target: the machine.
+        made: what was converted, by the tensor and the type.
+        stored: values in types that the machine stores, by those in types that it does not.
+    """
+
+    target: Target
+    made: dict[tuple[Tensor, DType], Tensor] = field(default_factory=dict)
+    stored: dict[Tensor, Tensor] = field(default_factory=dict)
+
+    def change(self, op: Operation) -> Operation:
+        """An operation, of values that were converted before it.
+
+        What it makes in a type that the machine does not store is for others there in one that
+        holds all values of that.
+        """
+        if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) > 1:
             return op
+        body = top_down(op.body[0], self._stored_before)
+        op = op if body is op.body[0] else replace(op, body=(body,))
+        made = self._of_formula(op) if _is_formula(op) else op
+        result = op.output(0).dtype
+        if not self._is_stored(result) and not op.reduce_axis:
+            wide = next((x for x in (FLOAT32, INT32)
+                         if x in self.target.formats and holds_every(x, result)), None)  # fmt: skip
+            if wide is not None:
+                held = self._of_formula(_value(op, Cast(wide, body)).op)
+                self.stored[made.output(0)] = held.output(0)
+        return made
+
+    def _is_stored(self, dtype: DType) -> bool:
+        return not self.target.formats or dtype in self.target.formats
+
+    def _stored_before(self, node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad) or node.tensor not in self.stored:
+            return None
+        held = TensorLoad(self.stored[node.tensor], node.indices, node.location)
+        return Cast(node.dtype, held)
+
+    def _of_formula(self, op: Operation) -> Operation:
         assert isinstance(op, ComputeOp)
-        lanes = {x: lanes_of(target, x.dtype) for x in (*op.input_tensors, op.output(0))}
-        own = lanes[op.output(0)]
+        own, result = self._lanes(op.output(0).dtype), op.body[0]
+        wide = result.value.dtype if isinstance(result, Cast) else op.output(0).dtype
+        if isinstance(result, Cast) and self._is_stored(wide) and self._lanes(wide) != own:
+            is_wide = any(self._lanes(x.dtype) != own for x in op.input_tensors)
+            return self._converted_at_last(op, result) if is_wide else op
+        body = top_down(result, lambda node: self._of_lanes(node, op.output(0).dtype))
+        if any(_is_known(load) and self._lanes(load.dtype) != own for load in loads_of(body)):
+            return self._in_wide_types(op)
+        return op if body is result else replace(op, body=(body,))
+
+    def _lanes(self, dtype: DType) -> int:
+        return lanes_of(self.target, dtype)
+
+    def _converted(self, load: TensorLoad, dtype: DType) -> TensorLoad:
+        key = load.tensor, dtype
+        if key not in self.made:
+            self.made[key] = _conversion(*key)
+        return TensorLoad(self.made[key], load.indices, load.location)
+
+    def _of_lanes(self, node: Any, dtype: DType) -> Expr | None:
+        """What is converted, or is a condition, in a formula of a type of other lanes."""
+        is_cast, own = isinstance(node, Cast), self._lanes(dtype)
+        load: Any = node.value if is_cast else node
+        if not isinstance(load, TensorLoad):
+            return None
+        stays: Expr = node
+        if self._lanes(load.dtype) == own or not _is_known(load):
+            return stays
+        if is_cast:
+            return self._converted(load, node.dtype) if self._lanes(node.dtype) == own else stays
+        return self._converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else stays
+
+    def _converted_at_last(self, op: ComputeOp, result: Cast) -> Operation:
+        """What a formula makes as a value of its own, and then in the type that it is to have."""
+        made = _value(op, result.value)
+        return replace(op, body=(Cast(result.dtype, self.change(made.op).output(0)[op.axis]),))
+
+    def _in_wide_types(self, op: ComputeOp) -> Operation:
+        """The same of values, and with a result, of types with as many lanes as the widest has.
+
+        Such types hold all values of the narrow ones, so nothing is rounded otherwise. Where the
+        machine has none, the operation stays as it is.
+        """
+        result = op.output(0).dtype
+        kinds = dict.fromkeys((result, *(x.dtype for x in loads_of(op.body[0]) if _is_known(x))))
+        lanes = min(map(self._lanes, kinds))
+        types = {x: wide for x in kinds if (wide := self._wider(x, lanes)) is not None}
 
         def rule(node: Any) -> Expr | None:
-            is_cast = isinstance(node, Cast)
-            load: Any = node.value if is_cast else node
-            if not isinstance(load, TensorLoad):
+            if not isinstance(node, TensorLoad):
                 return None
             stays: Expr = node
-            if lanes[load.tensor] == own or not _is_known(load):
+            if not _is_known(node) or types[node.dtype] == node.dtype:
                 return stays
-            if is_cast:
-                return converted(load, node.dtype) if lanes_of(target, node.dtype) == own else stays
-            dtype = op.output(0).dtype
-            return converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else stays
+            return Cast(node.dtype, self._converted(node, types[node.dtype]))
 
-        result = op.body[0]
-        if isinstance(result, Cast) and lanes_of(target, result.value.dtype) != own:
-            wide = any(lanes[x] != own for x in op.input_tensors)
-            return _converted_at_last(op, result, change) if wide else op
-        body = top_down(result, rule)
-        return op if body is op.body[0] else replace(op, body=(body,))
+        if len(types) < len(kinds):
+            return op
+        body = top_down(op.body[0], rule)
+        if types[result] == result:
+            return replace(op, body=(body,))
+        made = _value(op, Cast(types[result], body))
+        return replace(op, body=(Cast(result, made[op.axis]),))
 
-    return change if target.stick is not None else lambda op: op
+    def _wider(self, dtype: DType, lanes: int) -> DType | None:
+        """A type of so many lanes that has all values of another one; None if there is none."""
+        return next((
+            each for each in (dtype, FLOAT32, INT32)
+            if each in self.target.formats and self._lanes(each) == lanes
+            and holds_every(each, dtype)
+        ), None)
 
 
-def _converted_at_last(
-    op: ComputeOp, result: Cast, change: Callable[[Operation], Operation]
-) -> Operation:
-    """What a formula makes as a value of its own, and then in the type that it is to have."""
+def _value(op: ComputeOp, value: Expr) -> Tensor:
+    """What an operation makes on its way, as a value of its own."""
 
     def element(*axes: Expr) -> Expr:
-        return substitute(result.value, dict(zip(op.axis, axes, strict=True)))
+        return substitute(value, dict(zip(op.axis, axes, strict=True)))
 
-    made = compute(op.shape, element, name=f"{op.name}_{result.value.dtype}")
+    made = compute(op.shape, element, name=f"{op.name}_{value.dtype}")
     assert isinstance(made, Tensor)
-    return replace(op, body=(Cast(result.dtype, change(made.op).output(0)[op.axis]),))
+    return made
 
 
 def _is_formula(op: Operation) -> bool:

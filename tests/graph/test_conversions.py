@@ -54,6 +54,27 @@ FORMULAS: dict[str, tuple[list[te.Tensor], Formula, Formula]] = {
         lambda i, j: (A[i, j] * 0.5 + B[i, j]).astype("float16"),
         lambda a, b: (a * np.float32(0.5) + b).astype("float16"),
     ),
+    "compared": ([B], lambda i, j: B[i, j] > 0.5, lambda b: b > 0.5),
+    "narrow values compared": ([A], lambda i, j: A[i, j] > te.const(0, "float16"), lambda a: a > 0),
+    "compared, then chosen": (
+        [B, N],
+        lambda i, j: te.Select(B[i, j] > 0.5, N[i, j], te.const(-3, "int8")),
+        lambda b, n: np.where(b > 0.5, n, -3),
+    ),
+    "chosen by narrow values": (
+        [N, B],
+        lambda i, j: te.Select(N[i, j] > te.const(0, "int8"), B[i, j], 0.5),
+        lambda n, b: np.where(n > 0, b, 0.5),
+    ),
+    "conditions of three types": (
+        [A, B, N, M],
+        lambda i, j: te.any(te.all(M[i, j], A[i, j] > te.const(0, "float16")), B[i, j] > 0.5,
+                            N[i, j] > te.const(0, "int8")),
+        lambda a, b, n, m: (m & (a > 0)) | (b > 0.5) | (n > 0),
+    ),
+    "converted twice": (
+        [N], lambda i, j: N[i, j].astype("float16").astype("float32") * 0.5, lambda n: n * 0.5
+    ),
 }
 
 
@@ -105,3 +126,17 @@ def test_a_value_is_converted_once() -> None:
     )
 
     assert first.input_tensors == second.input_tensors
+
+
+@pytest.mark.parametrize("target", ["texture2d", "vtcm2d", "stick128", "tensix_wh"])
+def test_conditions_between_operations_need_no_type_of_their_own(target: str) -> None:
+    """Nobody asks for them: where a machine stores no bool, they are numbers."""
+    K = te.compute(SHAPE, lambda i, j: B[i, j] > 0.5, name="K")
+    turned = te.compute(SHAPE, lambda i, j: K[j, i], name="turned")
+    Y = te.compute(SHAPE, lambda i, j: te.Select(
+        te.all(K[i, j], turned[i, j]), B[i, j], -1.0), name="Y")
+    b = np.random.default_rng(1).uniform(0, 1, SHAPE).astype("float32")
+
+    found = tecomp.compile(Y, [B], target)(b)
+
+    np.testing.assert_array_equal(found, np.where((b > 0.5) & (b.T > 0.5), b, -1))

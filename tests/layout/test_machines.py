@@ -67,7 +67,7 @@ def test_what_fits_to_the_byte() -> None:
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", grid=(16, 8)), LayoutError,
          "layout: the grid <16x8> has 128 cores, target tensix_wh has 64; take a smaller grid"),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float64"), LayoutError,
-         "layout: target tensix_wh stores no float64; its types are float32, bfloat16, float16, "
+         "layout: target tensix_wh stores no float64; convert to one of its types, float32, bfloat16, float16, "
          "int32, uint32, uint16, uint8, bool"),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", element="bfp_bf8"),
          LayoutError,

@@ -44,7 +44,7 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
     known = target.formats.get(DType(dtype), ())
     if not known:
         raise LayoutError(
-            f"layout: target {target.name} stores no {dtype}; its types are "
+            f"layout: target {target.name} stores no {dtype}; convert to one of its types, "
             f"{', '.join(target.formats) or 'none'}"
         )
     if element is not None and not is_one_of(element, known):
