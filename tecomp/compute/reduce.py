@@ -443,14 +443,14 @@ def _given(*values: Any) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-def _elementwise(op: BinOp, *operands: Any) -> Expr:
-    """The least or greatest of expressions.
+def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
+    """The least or greatest of expressions, of which the first two may be of any types.
 
     Raises:
-        DefinitionError: one is a condition, which was meant for a reduction, and others are not.
+        DefinitionError: a later one is a condition, which was meant for a reduction.
     """
-    first, *others = map(value_of, operands)
-    for other in others:
+    first = binary(op, value_of(a), value_of(b))
+    for other in map(value_of, others):
         if other.dtype.is_bool and not first.dtype.is_bool:
             raise DefinitionError(
                 f"te.{op.value}: of expressions takes no condition, and so no where=; give an "

@@ -190,8 +190,10 @@ RIGHT: dict[str, dict[str, Any]] = {
         )
     },
 }
-# What a call of ours returns, or what plug-ins write; nobody calls them to get something else.
-RECORDS = {"Access", "Accesses", "Affine", "Format", "Hint", "Runs", "Violation"}
+# What a call of ours returns or a target has, or what plug-ins write; nobody calls them to get something else.
+RECORDS = {
+    "Access", "Accesses", "Affine", "Format", "Hint", "MatmulUnit", "Runs", "VectorUnit", "Violation",
+}
 INNER = {"Target.check_axis", "Target.check_buffer"}
 CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target, Core)
 

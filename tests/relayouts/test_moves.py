@@ -74,5 +74,5 @@ def test_cores_share_as_many_loops_as_give_all_of_them_work() -> None:
     assert loops == [
         "for i0 in range(3):",
         "for i0_i2_outer_outer_fused in parallel(189):",
-        "for i0_i2_outer_outer_i1_outer_outer_fused in parallel(567):",
+        "for i0_i2_outer_outer_fused_i1_outer_outer_fused in parallel(567):",
     ]
