@@ -6,7 +6,7 @@ one.
 
 from __future__ import annotations
 
-from tecomp.topi import tag
+from tecomp.topi import nn, tag
 from tecomp.topi.broadcast import (
     add,
     atan2,
@@ -205,6 +205,7 @@ __all__ = [
     "multiply",
     "ndarray_size",
     "negative",
+    "nn",
     "not_equal",
     "one_hot",
     "power",

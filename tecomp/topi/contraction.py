@@ -10,7 +10,8 @@ from tecomp import DefinitionError, te
 from tecomp.schedules import matmul as library
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi.given import axis_of, integer_of, tensor_of
-from tecomp.topi.sizes import Size, broadcast, equal, shape_text
+from tecomp.topi.sizes import Size, broadcast, equal, product, shape_text
+from tecomp.topi.transform.views import reshape
 
 
 def matmul(
@@ -54,8 +55,13 @@ def multiplied(
             f"{', transposed' if transpose_b else ''}, which are to be added up along {depth} and "
             f"{other} elements; make these equal"
         )
-    outer = broadcast([a.shape[:-2], b.shape[:-2]], where)
     kind = dtype or _sum_type(a.dtype)
+    if a.ndim > 2 and b.ndim == 2 and not transpose_a:
+        # One matrix for all batches: their rows are those of one matrix too.
+        rows = reshape(a, (product(a.shape[:-1]), a.shape[-1]))
+        done = multiplied(rows, b, False, transpose_b, kind, where, name, bias)
+        return reshape(done, (*a.shape[:-1], done.shape[-1]))
+    outer = broadcast([a.shape[:-2], b.shape[:-2]], where)
     a, b = (_batches(x, outer) for x in (a, b))
     a, b = (_counted(x, kind) for x in (a, b))
     result: te.Tensor = library.define(

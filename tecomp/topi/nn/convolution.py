@@ -1,0 +1,382 @@
+"""Convolutions of any number of axes, layout, stride, dilation, padding and grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.schedules.tiling.types import wide_type
+from tecomp.topi.given import integer_of, integers_of
+from tecomp.topi.nn.pad import padded
+from tecomp.topi.nn.windows import SPATIAL, Images, count_of, images_of, paddings, reach
+from tecomp.topi.sizes import Size, equal, plus, quotient, shape_text, times
+
+Numbers = Any
+"""One number for all axes, or a list of one for each."""
+
+
+def convolved(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
+    tag: str = "",
+) -> te.Tensor:
+    """The convolution of images with filters; layouts say how many axes have windows."""
+    where = f"topi.nn.{name}"
+    space = [letter for letter in SPATIAL if letter in str(data_layout)]
+    images = images_of(data, data_layout, "".join(["NC", *space]), where)
+    filters = images_of(kernel, kernel_layout, "".join(["OI", *space]), where, "kernel")
+    count = len(space)
+    steps = integers_of(strides, count, where, "strides", least=1)
+    apart = integers_of(dilation, count, where, "dilation", least=1)
+    parts = integer_of(groups, where, "groups", least=1)
+    depth, total = filters.tensor.shape[filters.axis("I")], filters.tensor.shape[filters.axis("O")]
+    _check_channels(images, filters, parts, where)
+    reaches = [reach(size, gap) for size, gap in zip(filters.extents, apart, strict=True)]
+    before, after = paddings(padding, reaches, where)
+    shape = list(images.tensor.shape)
+    shape[images.axis("C")] = total
+    for k, axis in enumerate(images.spatial):
+        extent = plus(shape[axis], before[k] + after[k])
+        shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
+    image = _surrounded(images, before, after)
+    taps = [te.reduce_axis((0, size), name=letter.lower()) for size, letter in zip(
+        filters.extents, ("rs" if count == 2 else "qrs"[-count:]), strict=True)]
+    channel = te.reduce_axis((0, depth), name="c")
+    each = quotient(total, parts)
+
+    def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
+        out = i[images.axis("C")]
+        at, place = list(i), [*i[: count + 2]]
+        at[images.axis("C")] = channel if parts == 1 else out // each * depth + channel
+        for k, axis in enumerate(images.spatial):
+            at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
+            place[filters.spatial[k]] = taps[k]
+        place[filters.axis("O")], place[filters.axis("I")] = out, channel
+        return image(*at), filters.tensor(*place)
+
+    return _summed(tuple(shape), pair, [*taps, channel], data, out_dtype, name, tag)
+
+
+def _summed(
+    shape: tuple[Size, ...], pair: Any, axes: Sequence[te.IterVar], data: te.Tensor,
+    out_dtype: str | None, name: str, tag: str = "",
+) -> te.Tensor:
+    """The sum of products, in a wide type, and rounded at last."""
+    dtype = out_dtype or ("int32" if data.dtype.is_bool else data.dtype)
+    wide = wide_type(dtype)
+
+    def total(*i: te.Expr) -> te.Expr:
+        value, weight = pair(*i)
+        return te.sum(te.cast(value, wide) * te.cast(weight, wide), axis=list(axes))
+
+    if wide == dtype:
+        return te.compute(shape, total, name=name, tag=tag)
+    inner = te.compute(shape, total, name=f"{name}_sum", tag=tag)
+    return te.compute(shape, lambda *i: te.cast(inner(*i), dtype), name=name)
+
+
+def _surrounded(images: Images, before: Sequence[int], after: Sequence[int]) -> te.Tensor:
+    """The images with zeros around them."""
+    x = images.tensor
+    if not any((*before, *after)):
+        return x
+    low, high = [0] * x.ndim, [0] * x.ndim
+    for axis, a, b in zip(images.spatial, before, after, strict=True):
+        low[axis], high[axis] = a, b
+    return padded(x, low, high, te.const(0, x.dtype), "pad_temp")
+
+
+def _check_channels(images: Images, filters: Images, parts: int, where: str) -> None:
+    """Refuse filters for another number of channels.
+
+    Raises:
+        DefinitionError: they are.
+    """
+    given = images.tensor.shape[images.axis("C")]
+    depth, total = (filters.tensor.shape[filters.axis(x)] for x in "IO")
+    uneven = isinstance(total, int) and total % parts
+    if uneven or not equal(given, times(depth, parts)):
+        raise DefinitionError(
+            f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
+            f"{images.layout}, has {given} channels, and {filters.tensor.name}, shape "
+            f"{shape_text(filters.tensor.shape)} as {filters.layout}, takes {depth} and gives "
+            f"{total} for {parts} groups; a group takes as many as it has, and all give as many"
+        )
+
+
+def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
+    """The usual order of filters for images: their channels are where those of the images are."""
+    if kernel_layout:
+        return kernel_layout
+    space = "".join(letter for letter in SPATIAL if letter in data_layout)
+    return f"{space}IO" if str(data_layout).endswith("C") else f"OI{space}"
+
+
+def conv(
+    inp: te.Tensor, filt: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, data_layout: str, kernel_layout: str = "", out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str | None = None, meta_schedule_original_shape: object = None,
+    auto_scheduler_should_rewrite_layout: bool = False,
+) -> te.Tensor:
+    """Filters slid over images: of each place the sum of products with what lies there.
+
+    Args:
+        inp: images.
+        filt: filters.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
+        groups: parts that the channels are cut into; each output sees one part.
+        data_layout: letters of the axes: N, C, and of D, H and W those that there are.
+        kernel_layout: letters O and I for channels out and in, and the others; with the channels
+            where those of the images are if empty.
+        out_dtype: type of the result, in which is added up; that of `inp` if None. For narrow
+            floats it is added up in float32.
+        auto_scheduler_rewritten_layout: not used.
+        meta_schedule_original_shape: not used.
+        auto_scheduler_should_rewrite_layout: not used.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
+    >>> X, W = te.placeholder((1, 3, 9, 9), name="X"), te.placeholder((8, 3, 3, 3), name="W")
+    >>> conv(X, W, 2, 1, 1, 1, "NCHW").shape
+    (1, 8, 5, 5)
+    """
+    return convolved(
+        inp, filt, stride, padding, dilation, groups, data_layout,
+        _kernel_layout(data_layout, kernel_layout), out_dtype, "conv")
+
+
+def conv1d(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
+    dilation: Numbers = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "",
+    out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of rows, in any layout.
+
+    >>> X, W = te.placeholder((1, 3, 9), name="X"), te.placeholder((8, 3, 3), name="W")
+    >>> conv1d(X, W).shape
+    (1, 8, 7)
+    """
+    return convolved(
+        data, kernel, strides, padding, dilation, groups, data_layout,
+        _kernel_layout(data_layout, kernel_layout), out_dtype, "conv1d")
+
+
+def conv1d_ncw(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
+    dilation: Numbers = 1, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of rows (n, c, w) with filters (o, i, w)."""
+    return convolved(
+        data, kernel, strides, padding, dilation, 1, "NCW", "OIW", out_dtype, "conv1d_ncw")
+
+
+def conv1d_nwc(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
+    dilation: Numbers = 1, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of rows (n, w, c) with filters (w, i, o)."""
+    return convolved(
+        data, kernel, strides, padding, dilation, 1, "NWC", "WIO", out_dtype, "conv1d_nwc")
+
+
+def group_conv1d_ncw(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
+    dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of rows (n, c, w) with filters (o, i, w), in groups."""
+    return convolved(
+        data, kernel, strides, padding, dilation, groups, "NCW", "OIW", out_dtype,
+        "group_conv1d_ncw")
+
+
+def group_conv1d_nwc(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
+    dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of rows (n, w, c) with filters (w, i, o), in groups."""
+    return convolved(
+        data, kernel, strides, padding, dilation, groups, "NWC", "WIO", out_dtype,
+        "group_conv1d_nwc")
+
+
+def conv2d(
+    input: te.Tensor, filter: te.Tensor, strides: Numbers, padding: Numbers, dilation: Numbers,
+    data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of images, in any layout.
+
+    >>> X, W = te.placeholder((1, 9, 9, 3), name="X"), te.placeholder((3, 3, 3, 8), name="W")
+    >>> conv2d(X, W, 1, "SAME", 1, "NHWC").shape
+    (1, 9, 9, 8)
+    """
+    return convolved(
+        input, filter, strides, padding, dilation, 1, data_layout,
+        _kernel_layout(data_layout, kernel_layout), out_dtype, "conv2d")
+
+
+def conv2d_nchw(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of images (n, c, h, w) with filters (o, i, h, w)."""
+    return convolved(
+        Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype, "conv2d_nchw",
+        "conv2d_nchw")
+
+
+def conv2d_nhwc(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    out_dtype: str | None = "float32", auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> te.Tensor:
+    """`conv` of images (n, h, w, c) with filters (h, w, i, o)."""
+    return convolved(
+        Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype, "conv2d_nhwc",
+        "conv2d_nhwc")
+
+
+def conv2d_hwcn(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of images (h, w, c, n) with filters (h, w, i, o)."""
+    return convolved(
+        Input, Filter, stride, padding, dilation, 1, "HWCN", "HWIO", out_dtype, "conv2d_hwcn",
+        "conv2d_hwcn")
+
+
+def group_conv2d_nchw(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of images (n, c, h, w) with filters (o, i, h, w), in groups."""
+    return convolved(
+        Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype,
+        "group_conv2d_nchw", "group_conv2d_nchw")
+
+
+def group_conv2d_nhwc(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of images (n, h, w, c) with filters (h, w, i, o), in groups."""
+    return convolved(
+        Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype,
+        "group_conv2d_nhwc", "group_conv2d_nhwc")
+
+
+def conv3d_ncdhw(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, out_dtype: str | None = None,
+) -> te.Tensor:
+    """`conv` of volumes (n, c, d, h, w) with filters (o, i, d, h, w).
+
+    >>> X, W = te.placeholder((1, 3, 5, 5, 5), name="X"), te.placeholder((8, 3, 3, 3, 3), name="W")
+    >>> conv3d_ncdhw(X, W, 1, 0, 1, 1).shape
+    (1, 8, 3, 3, 3)
+    """
+    return convolved(
+        Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype,
+        "conv3d_ncdhw")
+
+
+def conv3d_ndhwc(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, out_dtype: str | None = "float32", auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_origin_shape: object = None,
+) -> te.Tensor:
+    """`conv` of volumes (n, d, h, w, c) with filters (d, h, w, i, o)."""
+    return convolved(
+        Input, Filter, stride, padding, dilation, groups, "NDHWC", "DHWIO", out_dtype,
+        "conv3d_ndhwc")
+
+
+def depthwise_conv2d_nchw(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    out_dtype: str | None = None,
+) -> te.Tensor:
+    """Convolutions of each channel of images (n, c, h, w) with filters (c, each, h, w) of its own.
+
+    >>> X, W = te.placeholder((1, 8, 9, 9), name="X"), te.placeholder((8, 2, 3, 3), name="W")
+    >>> depthwise_conv2d_nchw(X, W, 1, 1, 1).shape
+    (1, 16, 9, 9)
+    """
+    return _depthwise(
+        Input, Filter, stride, padding, dilation, "NCHW", "IOHW", out_dtype,
+        "depthwise_conv2d_nchw")
+
+
+def depthwise_conv2d_nhwc(
+    Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    kernel_layout: str = "HWOI", out_dtype: str | None = None,
+) -> te.Tensor:
+    """Convolutions of each channel of images (n, h, w, c) with filters of its own.
+
+    Args:
+        Input: images.
+        Filter: filters (h, w, c, each), or (h, w, each, c) for the layout HWIO.
+        stride: as of `conv`.
+        padding: as of `conv`.
+        dilation: as of `conv`.
+        kernel_layout: HWOI or HWIO.
+        out_dtype: as of `conv`.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
+    >>> X, W = te.placeholder((1, 9, 9, 8), name="X"), te.placeholder((3, 3, 8, 2), name="W")
+    >>> depthwise_conv2d_nhwc(X, W, 1, 1, 1).shape
+    (1, 9, 9, 16)
+    """
+    # TVM calls the channels of the images O here, and those that are made of each I.
+    order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(kernel_layout, kernel_layout)
+    return _depthwise(
+        Input, Filter, stride, padding, dilation, "NHWC", order, out_dtype, "depthwise_conv2d_nhwc")
+
+
+def _depthwise(
+    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
+) -> te.Tensor:
+    """Filters with the channels I of the images, of which each has O."""
+    where = f"topi.nn.{name}"
+    images = images_of(data, data_layout, "NCHW", where)
+    filters = images_of(kernel, kernel_layout, "OIHW", where, "Filter")
+    steps = integers_of(stride, 2, where, "stride", least=1)
+    apart = integers_of(dilation, 2, where, "dilation", least=1)
+    own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
+    if not equal(own, given):
+        raise DefinitionError(
+            f"{where}: {data.name}, shape {shape_text(data.shape)} as {data_layout}, has {given} "
+            f"channels, and {kernel.name}, shape {shape_text(kernel.shape)}, filters for {own}; "
+            "give filters for each channel"
+        )
+    reaches = [reach(size, gap) for size, gap in zip(filters.extents, apart, strict=True)]
+    before, after = paddings(padding, reaches, where)
+    each = filters.tensor.shape[filters.axis("O")]
+    shape = list(data.shape)
+    shape[images.axis("C")] = times(given, each)
+    for k, axis in enumerate(images.spatial):
+        extent = plus(shape[axis], before[k] + after[k])
+        shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
+    image = _surrounded(images, before, after)
+    taps = [
+        te.reduce_axis((0, size), name=x) for size, x in zip(filters.extents, "rs", strict=True)]
+
+    def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
+        out = i[images.axis("C")]
+        at, place = list(i), list(i)
+        channel = out if equal(each, 1) else out // each
+        at[images.axis("C")] = place[filters.axis("I")] = channel
+        place[filters.axis("O")] = te.const(0) if equal(each, 1) else out % each
+        for k, axis in enumerate(images.spatial):
+            at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
+            place[filters.spatial[k]] = taps[k]
+        return image(*at), filters.tensor(*place)
+
+    return _summed(tuple(shape), pair, taps, data, out_dtype, name, name)

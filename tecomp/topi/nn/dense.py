@@ -1,0 +1,125 @@
+"""Products of matrices in networks, with a bias and with types of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import DefinitionError, te
+from tecomp.topi.contraction import multiplied
+from tecomp.topi.given import check_rank, tensor_of
+from tecomp.topi.sizes import Size, equal, shape_text
+
+
+def matmul(
+    tensor_a: te.Tensor,
+    tensor_b: te.Tensor,
+    bias: te.Tensor | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> te.Tensor:
+    """`tensor_a @ tensor_b + bias`.
+
+    Args:
+        tensor_a: shape (..., m, k), or (..., k, m) if transposed.
+        tensor_b: shape (..., k, n), or (..., n, k) if transposed; leading axes are broadcast.
+        bias: shape (n,); none if None.
+        out_dtype: type of the result, in which is added up; that of `tensor_a` if None. For narrow
+            floats it is added up in float32.
+        transpose_a: whether the last two axes of `tensor_a` are exchanged.
+        transpose_b: whether those of `tensor_b` are.
+        auto_scheduler_rewritten_layout: not used.
+        meta_schedule_original_shape: not used.
+
+    Raises:
+        DefinitionError: the shapes do not fit.
+
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B")
+    >>> matmul(A, B, te.placeholder((6,), name="b")).shape
+    (4, 6)
+    """
+    return _product(
+        tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b, "topi.nn.matmul",
+        "T_matmul_NN")
+
+
+def dense(
+    data: te.Tensor,
+    weight: te.Tensor,
+    bias: te.Tensor | None = None,
+    out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> te.Tensor:
+    """`data @ weight.T + bias`.
+
+    Args:
+        data: shape (..., k).
+        weight: shape (n, k).
+        bias: shape (n,); none if None.
+        out_dtype: as of `matmul`.
+        auto_scheduler_rewritten_layout: not used.
+        meta_schedule_original_shape: not used.
+
+    Raises:
+        DefinitionError: the shapes do not fit.
+
+    >>> dense(te.placeholder((4, 8), name="A"), te.placeholder((6, 8), name="W")).shape
+    (4, 6)
+    """
+    return _product(
+        data, weight, bias, out_dtype, False, True, "topi.nn.dense", "T_matmul_NT")
+
+
+def batch_matmul(
+    tensor_a: te.Tensor,
+    tensor_b: te.Tensor,
+    oshape: Sequence[Size] | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> te.Tensor:
+    """Products of the matrices of two batches.
+
+    Args:
+        tensor_a: shape (b, m, k), or (b, k, m) if transposed; b may be 1 in one of the two.
+        tensor_b: shape (b, k, n), or (b, n, k) if transposed, which it is if nothing is said.
+        oshape: not used: the shape follows.
+        out_dtype: as of `matmul`.
+        transpose_a: whether the last two axes of `tensor_a` are exchanged.
+        transpose_b: whether those of `tensor_b` are.
+        auto_scheduler_rewritten_layout: not used.
+        meta_schedule_original_shape: not used.
+
+    Raises:
+        DefinitionError: the shapes do not fit.
+
+    >>> A, B = te.placeholder((2, 4, 8), name="A"), te.placeholder((2, 6, 8), name="B")
+    >>> batch_matmul(A, B).shape
+    (2, 4, 6)
+    """
+    where = "topi.nn.batch_matmul"
+    check_rank(tensor_of(tensor_a, where, "tensor_a"), 3, where, "tensor_a", "a batch of matrices")
+    check_rank(tensor_of(tensor_b, where, "tensor_b"), 3, where, "tensor_b", "a batch of matrices")
+    return _product(
+        tensor_a, tensor_b, None, out_dtype, transpose_a, transpose_b, where, "T_batch_matmul")
+
+
+def _product(
+    a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, dtype: str | None, transpose_a: bool,
+    transpose_b: bool, where: str, name: str,
+) -> te.Tensor:
+    if bias is not None:
+        check_rank(tensor_of(bias, where, "bias"), 1, where, "bias", "one number for each column")
+        shape = tensor_of(b, where, "weight").shape
+        columns = shape[-2 if transpose_b else -1] if len(shape) > 1 else 0
+        if not equal(bias.shape[0], columns):
+            raise DefinitionError(
+                f"{where}: bias has shape {shape_text(bias.shape)}, and the result {columns} "
+                "columns; give one number for each"
+            )
+    return multiplied(a, b, transpose_a, transpose_b, dtype, where, name, bias)

@@ -1,0 +1,130 @@
+"""Activations, biases and scales: functions of elements and of one number for each channel."""
+
+from __future__ import annotations
+
+from tecomp import DefinitionError, te
+from tecomp.schedules.tiling.types import wide_type
+from tecomp.topi import tag
+from tecomp.topi.given import axis_of, check_float, check_rank, tensor_of
+from tecomp.topi.math import each
+from tecomp.topi.sizes import equal, shape_text
+
+
+def relu(x: te.Tensor) -> te.Tensor:
+    """The greater of each element and 0; NaN stays.
+
+    >>> print(relu(te.placeholder((4, 8), name="A")).op)
+    T_relu[i0, i1] = max(A[i0, i1], float32(0.0))
+    """
+    return each(x, lambda value: te.max(value, te.const(0, value.dtype)), "relu")
+
+
+def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
+    """Each element, times `alpha` where it is not above 0."""
+    check_float(tensor_of(x, "topi.nn.leaky_relu", "x"), "topi.nn.leaky_relu")
+
+    def of(value: te.Expr) -> te.Expr:
+        zero = te.const(0, value.dtype)
+        return te.Select(value > zero, value, value * te.const(alpha, value.dtype))
+
+    return each(x, of, "leaky_relu")
+
+
+def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Tensor:
+    """`log(1 + exp(beta * x)) / beta`, or x itself where `beta * x` is above a threshold."""
+    check_float(tensor_of(x, "topi.nn.softplus", "x"), "topi.nn.softplus")
+    wide = wide_type(x.dtype)
+
+    def of(value: te.Expr) -> te.Expr:
+        scaled = te.cast(value, wide) * te.const(beta, wide)
+        soft = te.log1p(te.exp(te.min(scaled, te.const(threshold, wide)))) / te.const(beta, wide)
+        return te.Select(
+            scaled > te.const(threshold, wide), value, te.cast(soft, value.dtype))
+
+    return each(x, of, "softplus")
+
+
+def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
+    """Each element, times the slope of its channel where it is not above 0.
+
+    Args:
+        x: the tensor.
+        slope: one number for each channel.
+        axis: of the channels.
+
+    Raises:
+        DefinitionError: there is no such axis, or it has another extent than `slope`.
+
+    >>> A, s = te.placeholder((2, 8, 4), name="A"), te.placeholder((8,), name="s")
+    >>> prelu(A, s).shape
+    (2, 8, 4)
+    """
+    where = "topi.nn.prelu"
+    along = channels(x, axis, where, slope=slope)
+
+    def value(*i: te.Expr) -> te.Expr:
+        element = x(*i)
+        return te.Select(element > te.const(0, x.dtype), element, element * slope(i[along]))
+
+    return te.compute(x.shape, value, name="T_prelu", tag=tag.BROADCAST)
+
+
+def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
+    """Each element plus the bias of its channel.
+
+    Args:
+        data: the tensor.
+        bias: one number for each channel.
+        axis: of the channels.
+
+    Raises:
+        DefinitionError: there is no such axis, or it has another extent than `bias`.
+
+    >>> A, b = te.placeholder((2, 8, 4), name="A"), te.placeholder((8,), name="b")
+    >>> bias_add(A, b).shape
+    (2, 8, 4)
+    """
+    along = channels(data, axis, "topi.nn.bias_add", bias=bias)
+    return te.compute(
+        data.shape, lambda *i: data(*i) + bias(i[along]), name="T_bias_add", tag=tag.BROADCAST)
+
+
+def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) -> int:
+    """The axis of channels, for each of which some tensors have one number.
+
+    Raises:
+        DefinitionError: there is no such axis, or it has another extent than one of these.
+    """
+    data = tensor_of(data, where)
+    along = axis_of(axis, data.ndim, where)
+    for what, x in given.items():
+        if x is None:
+            continue
+        check_rank(tensor_of(x, where, what), 1, where, what)
+        if not equal(x.shape[0], data.shape[along]):
+            raise DefinitionError(
+                f"{where}: {what} has shape {shape_text(x.shape)}, and axis {along} of "
+                f"{data.name}, shape {shape_text(data.shape)}, has extent {data.shape[along]}; "
+                "give one number for each channel"
+            )
+    return along
+
+
+def _scale_shift(
+    data: te.Tensor, scale: te.Tensor, shift: te.Tensor, axis: int, name: str
+) -> te.Tensor:
+    along = channels(data, axis, f"topi.nn.{name}", Scale=scale, Shift=shift)
+    return te.compute(
+        data.shape, lambda *i: data(*i) * scale(i[along]) + shift(i[along]), name="ScaleShift",
+        tag=tag.BROADCAST,
+    )
+
+
+def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
+    """Images, channels first, times one number for each channel, plus another."""
+    return _scale_shift(Input, Scale, Shift, 1, "scale_shift_nchw")
+
+
+def scale_shift_nhwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
+    """Images, channels last, times one number for each channel, plus another."""
+    return _scale_shift(Input, Scale, Shift, -1, "scale_shift_nhwc")

@@ -1,0 +1,291 @@
+"""The greatest or the mean of windows of images: of fixed, adapted and whole size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp import TypeMismatchError, te
+from tecomp.schedules.tiling.types import wide_type
+from tecomp.topi import tag
+from tecomp.topi.given import integers_of, one_of
+from tecomp.topi.nn.pad import padded
+from tecomp.topi.nn.windows import SPATIAL, Images, count_of, images_of, paddings, reach
+from tecomp.topi.reduction import reduced
+from tecomp.topi.sizes import Size, ceil_div, minus, plus, product, quotient
+
+Numbers = Any
+
+
+def _pooled(
+    data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
+    pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool, space: str, name: str,
+) -> te.Tensor:
+    where = f"topi.nn.{name}"
+    images, count = _images(data, layout, pool_type, space, where), len(space)
+    sizes = integers_of(kernel, count, where, "kernel", least=1)
+    steps = integers_of(stride, count, where, "stride", least=1)
+    apart = integers_of(dilation, count, where, "dilation", least=1)
+    reaches = [reach(size, gap) for size, gap in zip(sizes, apart, strict=True)]
+    before, after = paddings(padding, reaches, where)
+    shape, high = list(data.shape), list(after)
+    for k, axis in enumerate(images.spatial):
+        extent = plus(data.shape[axis], before[k] + after[k])
+        shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
+        if ceil_mode:
+            shape[axis] = _rounded_up(data.shape[axis], extent, reaches[k], steps[k], before[k])
+            high[k] += steps[k] - 1
+    image = _surrounded(images, before, high, pool_type)
+    taps = [te.reduce_axis((0, n), name=x) for n, x in zip(sizes, "qrs"[-count:], strict=True)]
+    wide = wide_type(data.dtype) if pool_type == "avg" else data.dtype
+
+    def combined(*i: te.Expr) -> te.Expr:
+        at = list(i)
+        for k, axis in enumerate(images.spatial):
+            at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
+        value = te.cast(image(*at), wide)
+        return te.max(value, axis=taps) if pool_type == "max" else te.sum(value, axis=taps)
+
+    total = te.compute(tuple(shape), combined, name=f"pool_{pool_type}", tag=f"pool_{pool_type}")
+    if pool_type == "max":
+        return total
+
+    def places(*i: te.Expr) -> te.Expr:
+        """How many places of a window count."""
+        result: Any = 1
+        for k, axis in enumerate(images.spatial):
+            if (count_include_pad and not ceil_mode) or not (before[k] or high[k]):
+                result = result * sizes[k]
+                continue
+            low = i[axis] * steps[k]
+            first, last = (0, data.shape[axis] + (before[k] + after[k])) if (
+                count_include_pad) else (before[k], data.shape[axis] + before[k])
+            result = result * _inside(low, sizes[k], apart[k], first, last)
+        return te.cast(result, wide)
+
+    return te.compute(
+        tuple(shape), lambda *i: te.cast(total(*i) / places(*i), data.dtype), name="pool_avg_div",
+        tag=tag.ELEMWISE,
+    )
+
+
+def _inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Expr:
+    """How many of `low + apart * t` with t < size are from `first` to below `last`; 1 at least."""
+    before = te.max((first - low + (apart - 1)) // apart, 0) if first else 0
+    upto = te.min((last - low + (apart - 1)) // apart, size)
+    return te.max(upto - before, 1)
+
+
+def _rounded_up(extent: Size, padded_extent: Size, window: Size, step: int, before: int) -> Size:
+    """Windows with those that are cut short by the end, if they begin before it."""
+    count = plus(ceil_div(minus(padded_extent, window), step), 1)
+    if isinstance(count, int) and isinstance(extent, int) and (count - 1) * step >= extent + before:
+        return count - 1
+    return count
+
+
+def _surrounded(
+    images: Images, before: Sequence[int], after: Sequence[int], pool_type: str
+) -> te.Tensor:
+    """The images with what changes no result around them."""
+    x = images.tensor
+    if not any((*before, *after)):
+        return x
+    low, high = [0] * x.ndim, [0] * x.ndim
+    for axis, a, b in zip(images.spatial, before, after, strict=True):
+        low[axis], high[axis] = a, b
+    value = te.const(0, x.dtype)
+    if pool_type == "max":
+        value = -te.infinity(x.dtype) if x.dtype.is_float else te.min_value(x.dtype)
+    return padded(x, low, high, value, "pad_temp")
+
+
+def _images(
+    data: te.Tensor, layout: str, pool_type: str, space: str, where: str
+) -> Images:
+    one_of(pool_type, ("max", "avg"), where, "pool_type")
+    images = images_of(data, layout, f"NC{space}", where)
+    if pool_type == "avg" and not data.dtype.is_float:
+        raise TypeMismatchError(
+            f"{where}: {data.name} is {data.dtype}, and a mean is a float; convert it first: "
+            f'topi.cast({data.name}, "float32")'
+        )
+    return images
+
+
+def pool1d(
+    data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
+    pool_type: str, ceil_mode: bool = False, layout: str = "NCW", count_include_pad: bool = True,
+) -> te.Tensor:
+    """The greatest or the mean of each window of rows.
+
+    Args:
+        data: rows.
+        kernel: extent of a window.
+        stride: elements from one window to the next.
+        dilation: elements from one place of a window to the next.
+        padding: elements around the rows: in the forms of `conv`. They are no greatest, and 0 in a
+            mean.
+        pool_type: `max` or `avg`.
+        ceil_mode: whether windows that begin inside but end outside count.
+        layout: letters of the axes, N, C and W in any order.
+        count_include_pad: whether a mean is divided by the places in the padding too.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
+
+    >>> pool1d(te.placeholder((1, 3, 9), name="X"), [3], [2], [1], [0, 0], "max").shape
+    (1, 3, 4)
+    """
+    return _pooled(
+        data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
+        "W", "pool1d")
+
+
+def pool2d(
+    data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
+    pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
+) -> te.Tensor:
+    """The greatest or the mean of each window of images; arguments as `pool1d`.
+
+    >>> X = te.placeholder((1, 3, 9, 9), name="X")
+    >>> pool2d(X, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "avg").shape
+    (1, 3, 5, 5)
+    """
+    return _pooled(
+        data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
+        "HW", "pool2d")
+
+
+def pool3d(
+    data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
+    pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
+) -> te.Tensor:
+    """The greatest or the mean of each window of volumes; arguments as `pool1d`."""
+    return _pooled(
+        data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
+        SPATIAL, "pool3d")
+
+
+def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Tensor:
+    """The greatest or the mean of each whole image; its axes stay, with extent 1.
+
+    >>> global_pool(te.placeholder((1, 3, 9, 9), name="X"), "avg").shape
+    (1, 3, 1, 1)
+    """
+    where = "topi.nn.global_pool"
+    space = "".join(letter for letter in SPATIAL if letter in str(layout))
+    images = _images(data, layout, pool_type, space, where)
+    if pool_type == "max":
+        return reduced(data, list(images.spatial), True, "max", "global_pool_max")
+    return _mean(images)
+
+
+def _mean(images: Images) -> te.Tensor:
+    x, wide = images.tensor, wide_type(images.tensor.dtype)
+    runs = {k: te.reduce_axis((0, x.shape[k]), name=f"k{k}") for k in images.spatial}
+    shape = tuple(1 if k in runs else n for k, n in enumerate(x.shape))
+    total = te.compute(
+        shape,
+        lambda *i: te.sum(
+            te.cast(x(*(runs.get(k, axis) for k, axis in enumerate(i))), wide),
+            axis=list(runs.values())),
+        name="global_pool_sum", tag="global_pool_sum",
+    )
+    count = product(x.shape[k] for k in images.spatial)
+    return te.compute(
+        shape, lambda *i: te.cast(total(*i) / te.cast(count, wide), x.dtype),
+        name="global_pool_avg", tag=tag.ELEMWISE)
+
+
+def adaptive_pool(
+    data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCHW"
+) -> te.Tensor:
+    """The greatest or the mean of windows that are as even as the size of the result allows.
+
+    Window k of n is from `floor(k * extent / n)` to before `ceil((k + 1) * extent / n)`.
+
+    Args:
+        data: images.
+        output_size: extents of the result, one number or one for each axis.
+        pool_type: `max` or `avg`.
+        layout: letters of the axes.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
+
+    >>> adaptive_pool(te.placeholder((1, 3, 9, 9), name="X"), (2, 2), "avg").shape
+    (1, 3, 2, 2)
+    """
+    return _adapted(data, output_size, pool_type, layout, "HW", "adaptive_pool")
+
+
+def adaptive_pool1d(
+    data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCW"
+) -> te.Tensor:
+    """`adaptive_pool` of rows."""
+    return _adapted(data, output_size, pool_type, layout, "W", "adaptive_pool1d")
+
+
+def adaptive_pool3d(
+    data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCDHW"
+) -> te.Tensor:
+    """`adaptive_pool` of volumes."""
+    return _adapted(data, output_size, pool_type, layout, SPATIAL, "adaptive_pool3d")
+
+
+def _adapted(
+    data: te.Tensor, output_size: Numbers, pool_type: str, layout: str, space: str, name: str
+) -> te.Tensor:
+    where = f"topi.nn.{name}"
+    images = _images(data, layout, pool_type, space, where)
+    sizes = integers_of(output_size, len(space), where, "output_size", least=1)
+    known = [n for n in images.extents if isinstance(n, int)]
+    if len(known) == len(sizes) and all(
+        n % size == 0 and n for n, size in zip(known, sizes, strict=True)
+    ):
+        kernel = [n // size for n, size in zip(known, sizes, strict=True)]
+        return _pooled(
+            data, kernel, kernel, 1, 0, pool_type, False, layout, True, space, name)
+    shape = list(data.shape)
+    # A window has an element more than its share where it begins and ends between two.
+    longest = [plus(quotient(n, size), 2) for n, size in zip(images.extents, sizes, strict=True)]
+    taps = [te.reduce_axis((0, n), name=x) for n, x in zip(
+        longest, "qrs"[-len(space):], strict=True)]
+    for axis, size in zip(images.spatial, sizes, strict=True):
+        shape[axis] = size
+    wide = wide_type(data.dtype) if pool_type == "avg" else data.dtype
+
+    def bounds(k: int, index: te.Expr) -> tuple[te.Expr, te.Expr]:
+        extent = images.extents[k]
+        first = index * extent // sizes[k]
+        return first, ((index + 1) * extent + (sizes[k] - 1)) // sizes[k]
+
+    def combined(*i: te.Expr) -> te.Expr:
+        at, inside = list(i), []
+        for k, axis in enumerate(images.spatial):
+            first, last = bounds(k, i[axis])
+            inside.append(first + taps[k] < last)
+            at[axis] = te.min(first + taps[k], images.extents[k] - 1)
+        value = te.cast(data(*at), wide)
+        reducer = te.max if pool_type == "max" else te.sum
+        return reducer(value, axis=taps, where=te.all(*inside))
+
+    total = te.compute(
+        tuple(shape), combined, name=f"adaptive_pool_{pool_type}",
+        tag=f"adaptive_pool_{pool_type}")
+    if pool_type == "max":
+        return total
+
+    def places(*i: te.Expr) -> te.Expr:
+        result: Any = 1
+        for k, axis in enumerate(images.spatial):
+            first, last = bounds(k, i[axis])
+            result = result * (last - first)
+        return te.cast(result, wide)
+
+    return te.compute(
+        tuple(shape), lambda *i: te.cast(total(*i) / places(*i), data.dtype),
+        name="adaptive_pool_avg", tag=tag.ELEMWISE)

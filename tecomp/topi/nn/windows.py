@@ -1,0 +1,116 @@
+"""What convolutions and pools say of windows: layouts, strides, and padding in all its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.topi.given import check_rank, integers_of, tensor_of
+from tecomp.topi.sizes import Size, minus, plus, quotient, shape_text
+
+SPATIAL = "DHW"
+
+
+@dataclass(frozen=True)
+class Images:
+    """Where the axes of images are.
+
+    Attributes:
+        tensor: the images.
+        layout: a letter for each axis.
+        spatial: the axes along which windows move, in order.
+    """
+
+    tensor: te.Tensor
+    layout: str
+    spatial: tuple[int, ...]
+
+    def axis(self, letter: str) -> int:
+        """Which axis has this letter."""
+        return self.layout.index(letter)
+
+    @property
+    def extents(self) -> tuple[Size, ...]:
+        """Extents of the axes along which windows move."""
+        return tuple(self.tensor.shape[k] for k in self.spatial)
+
+
+def images_of(
+    data: te.Tensor, layout: object, letters: str, where: str, what: str = "data"
+) -> Images:
+    """A tensor whose axes are called by letters.
+
+    Args:
+        data: the tensor.
+        layout: a letter for each axis, in any order.
+        letters: the letters that there have to be.
+        where: the call, for messages.
+        what: the argument.
+
+    Raises:
+        DefinitionError: the layout has other letters, or the tensor more or fewer axes.
+    """
+    data = tensor_of(data, where, what)
+    if sorted(str(layout)) != sorted(letters):
+        raise DefinitionError(
+            f"{where}: the layout of {what} is {layout!r}; write the letters {letters} in their "
+            "order, each once"
+        )
+    text = str(layout)
+    check_rank(data, len(text), where, what, text)
+    return Images(data, text, tuple(text.index(x) for x in SPATIAL if x in text))
+
+
+def paddings(
+    padding: Any, reaches: Sequence[Size], where: str
+) -> tuple[list[int], list[int]]:
+    """Elements before and after each axis.
+
+    Args:
+        padding: one number for all sides; one for each axis; all before and then all after; `VALID`
+            for none; `SAME` for as many as keep the extent at stride 1.
+        reaches: extents of a window with its gaps.
+        where: the call, for messages.
+
+    Raises:
+        DefinitionError: it is none of these.
+    """
+    count = len(reaches)
+    if isinstance(padding, str):
+        if padding == "VALID":
+            return [0] * count, [0] * count
+        if padding == "SAME" and all(isinstance(reach, int) for reach in reaches):
+            total = [reach - 1 for reach in reaches if isinstance(reach, int)]
+            return [(n + 1) // 2 for n in total], [n // 2 for n in total]
+        raise DefinitionError(
+            f"{where}: padding is {padding!r}; it is 'VALID', 'SAME', or numbers of elements"
+        )
+    if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:
+        both = integers_of(padding, 2 * count, where, "padding", least=0)
+        return list(both[:count]), list(both[count:])
+    each = integers_of(padding, count, where, "padding", least=0)
+    return list(each), list(each)
+
+
+def reach(size: Size, dilation: int) -> Size:
+    """The extent of a window of so many elements, with the gaps between them."""
+    if isinstance(size, int):
+        return (size - 1) * dilation + 1
+    return size if dilation == 1 else plus(minus(size, 1) * dilation, 1)
+
+
+def count_of(extent: Size, window: Size, stride: int, where: str, images: Images) -> Size:
+    """How many windows fit into an extent.
+
+    Raises:
+        DefinitionError: none does.
+    """
+    if isinstance(extent, int) and isinstance(window, int) and extent < window:
+        raise DefinitionError(
+            f"{where}: a window reaches over {window} elements, and {images.tensor.name}, shape "
+            f"{shape_text(images.tensor.shape)} as {images.layout}, has {extent} with its padding; "
+            "pad it more, or take a smaller window"
+        )
+    return plus(quotient(minus(extent, window), stride), 1)

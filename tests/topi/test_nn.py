@@ -1,0 +1,370 @@
+"""Activations, norms, products, padding and blocks of networks give NumPy's numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, topi
+from tecomp.topi import nn
+from tests.topi.refusals import refused
+from tests.topi.running import (
+    FLOATS,
+    INTEGERS,
+    Array,
+    assert_results,
+    compiled,
+    given,
+    numpy_type,
+    values,
+)
+
+
+def arrays_of(*shapes: tuple[int, ...], dtype: str = "float32") -> dict[te.Tensor, Array]:
+    arrays = [values(shape, dtype, seed=k) for k, shape in enumerate(shapes)]
+    return {given(a, name): a for a, name in zip(arrays, "ABCDE", strict=False)}
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+def test_rectified(dtype: str) -> None:
+    a = values((3, 4), dtype)
+    A = given(a)
+
+    assert_results({nn.relu(A): np.maximum(a, 0).astype(a.dtype)}, {A: a})
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_activations(dtype: str) -> None:
+    a = np.array([[-30, -2, -0.5], [0.5, 3, 30], [np.nan, -np.inf, np.inf]]).astype(numpy_type(dtype))
+    s = values((3,), dtype, seed=1)
+    A, S = given(a), given(s, "S")
+    wide = a.astype("float64")
+    slopes = s.astype("float64")
+    with np.errstate(all="ignore"):
+        wanted = {
+            nn.leaky_relu(A, 0.25): np.where(wide > 0, wide, 0.25 * wide),
+            nn.softplus(A): np.where(wide > 20, wide, np.log1p(np.exp(wide))),
+            nn.softplus(A, 2.0, 3.0): np.where(2 * wide > 3, wide, np.log1p(np.exp(2 * wide)) / 2),
+            nn.prelu(A, S, -1): np.where(wide > 0, wide, wide * slopes),
+            nn.bias_add(A, S, 0): wide + slopes[:, None],
+            nn.bias_add(A, S): wide + slopes,
+        }
+
+    assert_results({x: y.astype(a.dtype) for x, y in wanted.items()}, {A: a, S: s})
+
+
+def test_scales_and_shifts() -> None:
+    arrays = arrays_of((2, 3, 4, 3), (3,), (3,))
+    (A, S, T), (a, s, t) = arrays, arrays.values()
+
+    assert_results({
+        nn.scale_shift_nchw(A, S, T): a * s[:, None, None] + t[:, None, None],
+        nn.scale_shift_nhwc(A, S, T): a * s + t,
+    }, arrays)
+
+
+def softmax(x: Array, axis: int) -> Array:
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    shares: Array = powers / powers.sum(axis, keepdims=True)
+    return shares
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4), (0, 3), (1, 1)])
+def test_softmax(shape: tuple[int, ...], dtype: str) -> None:
+    a = values(shape, dtype)
+    A = given(a)
+    wide = a.astype("float64")
+    wanted = {}
+    for axis in {-1, 0, len(shape) // 2}:
+        if shape[axis]:
+            wanted[nn.softmax(A, axis)] = softmax(wide, axis).astype(a.dtype)
+            wanted[nn.log_softmax(A, axis)] = np.log(softmax(wide, axis)).astype(a.dtype)
+
+    assert_results(wanted, {A: a})
+
+
+def test_softmax_of_large_numbers() -> None:
+    a = np.array([[1e4, -1e4, 0], [np.nan, 1, 2], [-np.inf, 0, 0]], "float32")
+    A = given(a)
+    wanted = np.array([[1, 0, 0], [np.nan] * 3, [0, 0.5, 0.5]], "float32")
+    with np.errstate(all="ignore"):
+        logarithms = np.array([[0, -2e4, -1e4], [np.nan] * 3, [-np.inf, *np.log([0.5, 0.5])]])
+
+    assert_results({nn.softmax(A): wanted, nn.log_softmax(A): logarithms.astype("float32")},
+                   {A: a}, run=compiled)
+
+
+def standard(a: Array, axes: Any, epsilon: float = 1e-5) -> Array:
+    mean, var = a.mean(axes, keepdims=True), a.var(axes, keepdims=True)
+    result: Array = (a - mean) / np.sqrt(var + epsilon)
+    return result
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_norms_of_layers(dtype: str) -> None:
+    arrays = arrays_of((2, 3, 4), (4,), (4,), (3, 4), (3, 4), dtype=dtype)
+    A, G, B, G2, B2 = arrays
+    a, g, b, g2, b2 = (x.astype("float64") for x in arrays.values())
+    roots = a / np.sqrt((a * a).mean(-1, keepdims=True) + 1e-5)
+    both = a / np.sqrt((a * a).mean((1, 2), keepdims=True) + 1e-5)
+    wanted = {
+        nn.layer_norm(A, G, B, -1): standard(a, -1) * g + b,
+        nn.layer_norm(A, G, None, [2], 0.5): standard(a, -1, 0.5) * g,
+        nn.layer_norm(A, G2, B2, [1, 2]): standard(a, (1, 2)) * g2 + b2,
+        nn.rms_norm(A, G, -1): roots * g,
+        nn.rms_norm(A, G2, (1, 2)): both * g2,
+    }
+
+    assert_results({x: y.astype(numpy_type(dtype)) for x, y in wanted.items()}, arrays)
+
+
+def test_norms_of_images() -> None:
+    arrays = arrays_of((2, 4, 3, 5), (4,), (4,))
+    (A, G, B), (a, g, b) = arrays, arrays.values()
+    g4, b4 = g[:, None, None], b[:, None, None]
+    groups = standard(a.reshape(2, 2, 2, 3, 5), (2, 3, 4)).reshape(a.shape)
+    last = a.transpose(0, 2, 3, 1).copy()
+    L = given(last, "L")
+
+    assert_results({
+        nn.instance_norm(A, G, B, 1, [2, 3]): standard(a, (2, 3)) * g4 + b4,
+        nn.group_norm(A, G, B, 2, 1, [2, 3]): groups * g4 + b4,
+        nn.group_norm(A, None, None, 2, 1, [2, 3]): groups,
+    }, arrays)
+    assert_results(
+        {nn.group_norm(L, G, B, 2, -1, [1, 2]): (groups * g4 + b4).transpose(0, 2, 3, 1)},
+        {L: last, G: g, B: b})
+
+
+@pytest.mark.parametrize("axis", [None, 1, -1])
+def test_norms_of_batches(axis: int | None) -> None:
+    arrays = arrays_of((2, 3, 4, 3), (3,), (3,), (3,), (3,))
+    (A, G, B, M, V), (a, g, b, m, v) = arrays, arrays.values()
+    v = np.abs(v) + 1
+    arrays[V] = v
+    along = 1 if axis is None else axis
+    shape = [1, 1, 1, 1]
+    shape[along] = 3
+    g4, b4, m4, v4 = (x.reshape(shape) for x in (g, b, m, v))
+    plain = nn.batch_norm(A, G, B, M, V, axis)
+    assert plain[1:] == [M, V]
+    assert_results({
+        plain[0]: (a - m4) / np.sqrt(v4 + 1e-5) * g4 + b4,
+        nn.batch_norm(A, G, B, M, V, axis, 0.5, False, False)[0]: (a - m4) / np.sqrt(v4 + 0.5),
+    }, arrays)
+    axes = tuple(k for k in range(4) if k != along % 4)
+    trained = nn.batch_norm(A, G, B, M, V, axis, training=True, momentum=0.25)
+    assert_results({
+        trained[0]: standard(a, axes) * g4 + b4,
+        trained[1]: 0.75 * m + 0.25 * a.mean(axes), trained[2]: 0.75 * v + 0.25 * a.var(axes),
+    }, arrays, rtol=1e-4)
+
+
+def test_norms_of_roots_and_neighbours() -> None:
+    a = values((2, 7, 3), "float32")
+    A = given(a)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(a * a, ((0, 0), (2, 2), (0, 0))), 5, 1).sum(-1)
+
+    assert_results({
+        nn.l2_normalize(A, 1e-3, [1, 2]): a / np.sqrt(
+            np.maximum((a * a).sum((1, 2), keepdims=True), 1e-3)),
+        nn.lrn(A, 5, 1, 0.1, 0.5, 2.0): a / (2 + 0.1 / 5 * windows) ** 0.5,
+    }, {A: a})
+
+
+def test_products() -> None:
+    arrays = arrays_of((3, 4), (5, 4), (5,))
+    (A, W, B), (a, w, b) = arrays, arrays.values()
+    t = values((2, 2, 4), "float32")
+    T = given(t, "T")
+    assert_results({
+        nn.dense(A, W): a @ w.T, nn.dense(A, W, B): a @ w.T + b,
+        nn.matmul(A, W, B, transpose_b=True): a @ w.T + b,
+        nn.dense(A, W, B, "float64"): (a @ w.T + b).astype("float64"),
+    }, arrays)
+    assert_results({nn.dense(T, W, B): t @ w.T + b}, {T: t, W: w, B: b})
+
+
+def test_products_of_bytes() -> None:
+    arrays = arrays_of((3, 40), (5, 40), dtype="int8")
+    (A, W), (a, w) = arrays, arrays.values()
+
+    assert_results({nn.dense(A, W, out_dtype="int32"): a.astype("int32") @ w.T.astype("int32")},
+                   arrays)
+
+
+def test_products_of_batches() -> None:
+    arrays = arrays_of((2, 3, 4), (2, 5, 4), (1, 4, 5))
+    (A, B, C), (a, b, c) = arrays, arrays.values()
+
+    assert_results({
+        nn.batch_matmul(A, B): a @ b.swapaxes(1, 2), nn.batch_matmul(A, C, transpose_b=False): a @ c,
+        nn.batch_matmul(B, A): b @ a.swapaxes(1, 2),
+    }, arrays)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+def test_padding_of_all_types(dtype: str) -> None:
+    a = values((2, 3), dtype)
+    A = given(a)
+
+    assert_results({nn.pad(A, [1, 0], [0, 2], 1): np.pad(
+        a, ((1, 0), (0, 2)), constant_values=a.dtype.type(1))}, {A: a})
+
+
+@pytest.mark.parametrize(("shape", "before", "after"), [
+    ((), [], []), ((4,), [2], None), ((3, 4), [1, 0], [2, 3]), ((3, 4), [0, 0], [0, 0]),
+    ((2, 3, 4), [1, 1, 1], [0, 2, 1])])
+def test_padding(shape: tuple[int, ...], before: list[int], after: list[int] | None) -> None:
+    a = values(shape, "int32")
+    A = given(a)
+    sides = list(zip(before, before if after is None else after, strict=True))
+    wanted: dict[te.Tensor, Any] = {nn.pad(A, before, after): np.pad(a, sides)} if shape else {}
+    modes = {
+        nn.replicate_pad(A, before, after): "edge", nn.circular_pad(A, before, after): "wrap",
+        nn.mirror_pad(A, before, after): "symmetric",
+    }
+    if all(max(side) < n for side, n in zip(sides, shape, strict=True)):
+        modes[nn.reflect_pad(A, before, after)] = "reflect"
+        modes[nn.mirror_pad(A, before, after, "REFLECT")] = "reflect"
+    for padded, mode in modes.items():
+        wanted[padded] = np.pad(a, sides, mode=mode) if shape else a  # type: ignore[call-overload]
+
+    assert_results(wanted, {A: a})
+
+
+def test_gaps_and_rows() -> None:
+    a = values((2, 3, 2), "int32")
+    A = given(a)
+    spread = np.full((3, 3, 4), 7, "int32")
+    spread[::2, :, ::3] = a
+
+    assert_results({nn.dilate(A, [2, 1, 3], 7): spread, nn.flatten(A): a.reshape(2, 6)}, {A: a})
+
+
+def test_depth_and_space() -> None:
+    a, d = values((2, 3, 4, 6), "int32"), values((2, 8, 3, 2), "int32")
+    A, D = given(a), given(d, "D")
+    deep = a.reshape(2, 3, 2, 2, 3, 2).transpose(0, 3, 5, 1, 2, 4).reshape(2, 12, 2, 3)
+    columns = d.reshape(2, 2, 2, 2, 3, 2).transpose(0, 3, 4, 1, 5, 2).reshape(2, 2, 6, 4)
+    channels = d.reshape(2, 2, 2, 2, 3, 2).transpose(0, 1, 4, 2, 5, 3).reshape(2, 2, 6, 4)
+    last = d.transpose(0, 2, 3, 1).copy()
+    L = given(last, "L")
+    assert_results({nn.space_to_depth(A, 2): deep, nn.depth_to_space(nn.space_to_depth(A, 2), 2): a},
+                   {A: a})
+    assert_results({nn.depth_to_space(D, 2): columns, nn.depth_to_space(D, 2, mode="CRD"): channels},
+                   {D: d})
+    assert_results({
+        nn.depth_to_space(L, 2, "NHWC"): columns.transpose(0, 2, 3, 1),
+        nn.depth_to_space(L, 2, "NHWC", "CRD"): channels.transpose(0, 2, 3, 1),
+        nn.space_to_depth(nn.depth_to_space(L, 2, "NHWC"), 2, "NHWC"): last,
+    }, {L: last})
+
+
+def test_batches_and_space() -> None:
+    a = values((2, 4, 6, 3), "int32")
+    A = given(a)
+    moved = a.reshape(2, 2, 2, 2, 3, 3).transpose(2, 4, 0, 1, 3, 5).reshape(12, 2, 2, 3)
+    there = nn.space_to_batch_nd(A, [2, 3], [0, 0], [0, 0])
+    padded = nn.space_to_batch_nd(A, [3], [1], [1], 5)
+    wide = np.pad(a, ((0, 0), (1, 1), (0, 0), (0, 0)), constant_values=5)
+
+    assert_results({
+        there: moved, nn.batch_to_space_nd(there, [2, 3], [0, 0], [0, 0]): a,
+        nn.batch_to_space_nd(there, [2, 3], [1, 0], [0, 2]): a[:, 1:, :-2],
+        padded: wide.reshape(2, 2, 3, 6, 3).transpose(2, 0, 1, 3, 4).reshape(6, 2, 6, 3),
+    }, {A: a})
+
+
+def test_what_came_last() -> None:
+    a, b = values((2, 2), "int32"), values((2, 5), "int32", seed=1)
+    A, B = given(a), given(b, "B")
+
+    assert_results({nn.fifo_buffer(A, B, -1): np.hstack([b[:, 2:], a])}, {A: a, B: b})
+
+
+def test_compiled_in_one_program() -> None:
+    """A small network: views cost nothing, and what follows a product is computed with it."""
+    arrays = arrays_of((8, 12), (6, 12), (6,), (6,))
+    (A, W, B, G), (a, w, b, g) = arrays, arrays.values()
+    hidden = nn.relu(nn.dense(A, W, B))
+    normed = nn.layer_norm(hidden, G, None, -1)
+    h = np.maximum(a @ w.T + b, 0)
+
+    assert_results({nn.softmax(topi.reshape(normed, (4, 12))): softmax(
+        (standard(h, -1) * g).reshape(4, 12), -1)}, arrays, run=compiled, rtol=1e-4)
+
+
+def test_sizes_come_at_the_call() -> None:
+    n, m = te.var("n"), te.var("m")
+    A, W = te.placeholder((n, m), name="A"), te.placeholder((6, m), name="W")
+    outputs = [nn.dense(A, W), nn.softmax(A, 0), nn.pad(A, [1, 0], [0, 2]),
+               nn.layer_norm(A, None, None, -1), topi.add(nn.dilate(A, [1, 1]), A)]
+    kernel = tecomp.build(outputs, [A, W, *outputs])
+    for rows, columns in [(1, 1), (3, 7)]:
+        a, w = values((rows, columns), "float32"), values((6, columns), "float32", seed=1)
+        wanted = [a @ w.T, softmax(a, 0), np.pad(a, ((1, 0), (0, 2))), standard(a, -1), 2 * a]
+        results = [np.full(x.shape, 77, "float32") for x in wanted]
+        kernel(a, w, *results)
+        for result, right in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5)
+
+
+def test_refusals() -> None:
+    A, i = te.placeholder((4, 6), name="A"), te.placeholder((6,), "int32", name="i")
+    W, B = te.placeholder((5, 6), name="W"), te.placeholder((4,), name="B")
+
+    assert refused(lambda: nn.softmax(i)) == (
+        'topi.nn.softmax: i is int32, and this is a function of floats; convert it first: '
+        'topi.cast(i, "float32")'
+    )
+    assert refused(lambda: nn.dense(A, W, B)) == (
+        "topi.nn.dense: bias has shape (4,), and the result 5 columns; give one number for each"
+    )
+    assert refused(lambda: nn.batch_matmul(A, W)) == (
+        "topi.nn.batch_matmul: tensor_a has shape (4, 6), and takes 3 axes, a batch of matrices; "
+        "reshape it first"
+    )
+    assert refused(lambda: nn.pad(A, [1])) == (
+        "topi.nn.pad: A has shape (4, 6), and there are (1,) elements before and (1,) after; give a "
+        "number from 0 for each axis"
+    )
+    assert refused(lambda: nn.reflect_pad(A, [4, 0])) == (
+        "topi.nn.reflect_pad: axis 0 of A, shape (4, 6), gets 4 elements on one side, and has 3 "
+        "for that; pad it less"
+    )
+    assert refused(lambda: nn.bias_add(A, B)) == (
+        "topi.nn.bias_add: bias has shape (4,), and axis 1 of A, shape (4, 6), has extent 6; give "
+        "one number for each channel"
+    )
+    assert refused(lambda: nn.layer_norm(A, B, None, -1)) == (
+        "topi.nn.layer_norm: gamma has shape (4,), and axis (1,) of A, shape (4, 6), has (6,); "
+        "give one number for each element"
+    )
+    assert refused(lambda: nn.group_norm(A, None, None, 4, 1, [1])) == (
+        "topi.nn.group_norm: there are 6 channels and 4 groups, which do not divide them; take "
+        "another number of groups"
+    )
+    assert refused(lambda: nn.lrn(A, 4)) == (
+        "topi.nn.lrn: size is 4; it is odd, to have a middle"
+    )
+    assert refused(lambda: nn.space_to_depth(A, 2)) == (
+        "topi.nn.space_to_depth: data has shape (4, 6), and takes 4 axes, NCHW; reshape it first"
+    )
+    assert refused(lambda: nn.space_to_batch_nd(A, [4], [0], [0])) == (
+        "topi.nn.space_to_batch_nd: A has shape (4, 6), and blocks take 4 of 6 at a time; pad it "
+        "to a multiple with topi.nn.pad"
+    )
+    assert refused(lambda: nn.fifo_buffer(A, W, 1)) == (
+        "topi.nn.fifo_buffer: data has shape (4, 6) and buffer (5, 6); data has the axes of "
+        "buffer, and no more along axis 1"
+    )
+    assert refused(lambda: nn.dilate(A, [2])) == (
+        "topi.nn.dilate: strides has 1 numbers, and there are 2 axes; give one for each, or one "
+        "number for all"
+    )

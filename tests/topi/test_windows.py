@@ -1,0 +1,346 @@
+"""Convolutions and pools of all layouts, strides, paddings and groups give the sums that NumPy adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import conv2d
+from tecomp.topi import nn
+from tests.strategies.pairwise import pairwise
+from tests.topi.refusals import refused
+from tests.topi.running import Array, assert_results, compiled, given, numpy_type, values
+
+
+def of(*parts: Any) -> Any:
+    """An index."""
+    return parts
+
+
+def convolution(
+    x: Array, w: Array, steps: Sequence[int], before: Sequence[int], after: Sequence[int],
+    apart: Sequence[int], groups: int = 1,
+) -> Array:
+    """Of (n, c, ...) with (o, i, ...): a product for each tap."""
+    x, w = x.astype("float64"), w.astype("float64")
+    x = np.pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True)])
+    sizes = [
+        (n - a * (k - 1) - 1) // s + 1
+        for n, k, s, a in zip(x.shape[2:], w.shape[2:], steps, apart, strict=True)]
+    each = w.shape[0] // groups
+    result = np.zeros((x.shape[0], w.shape[0], *sizes))
+    for taps in product(*map(range, w.shape[2:])):
+        at = tuple(
+            slice(t * a, t * a + s * (m - 1) + 1, s)
+            for t, a, s, m in zip(taps, apart, steps, sizes, strict=True))
+        part = x[of(slice(None), slice(None), *at)]
+        for g in range(groups):
+            own = slice(g * each, (g + 1) * each)
+            depth = slice(g * w.shape[1], (g + 1) * w.shape[1])
+            result[:, own] += np.einsum(
+                "nc...,oc->no...", part[:, depth], w[of(own, slice(None), *taps)])
+    return result
+
+
+def check(made: Any, x: Array, w: Array, wanted: Array, **options: Any) -> None:
+    X, W = given(x, "X"), given(w, "W")
+    output = made(X, W)
+    assert_results({output: wanted.astype(numpy_type(str(output.dtype)))}, {X: x, W: w}, **options)
+
+
+CASES: list[tuple[int, int, int, Any]] = [
+    (1, 1, 1, 0), (2, 1, 1, 1), (1, 2, 2, "SAME"), (2, 2, 1, "VALID"), (1, 1, 4, 1)]
+
+
+@pytest.mark.parametrize(("step", "gap", "groups", "padding"), CASES)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_channels_first(rank: int, step: int, gap: int, groups: int, padding: Any) -> None:
+    x = values((1 + (rank < 3), 4, 6, 5, 4)[: rank + 2], "int32", low=-3, high=3)
+    w = values((8, 4 // groups, 3, 2, 2)[: rank + 2], "int32", low=-3, high=3, seed=1)
+    reaches = [(k - 1) * gap for k in w.shape[2:]]
+    before = [(r + 1) // 2 for r in reaches] if padding == "SAME" else [0] * rank
+    after = [r // 2 for r in reaches] if padding == "SAME" else [0] * rank
+    if isinstance(padding, int):
+        before = after = [padding] * rank
+    wanted = convolution(x, w, [step] * rank, before, after, [gap] * rank, groups)
+    layout = "NC" + "DHW"[-rank:]
+    check(lambda X, W: nn.conv(X, W, step, padding, gap, groups, layout), x, w, wanted)
+    named = {
+        1: lambda X, W: nn.group_conv1d_ncw(X, W, step, padding, gap, groups),
+        2: lambda X, W: nn.group_conv2d_nchw(X, W, step, padding, gap, groups),
+        3: lambda X, W: nn.conv3d_ncdhw(X, W, step, padding, gap, groups),
+    }
+    check(named[rank], x, w, wanted)
+
+
+@pytest.mark.parametrize(("step", "gap", "groups", "padding"), CASES[:3])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_channels_last(rank: int, step: int, gap: int, groups: int, padding: Any) -> None:
+    x = values((1 + (rank < 3), 4, 6, 5, 4)[: rank + 2], "float32", low=-3, high=3)
+    w = values((8, 4 // groups, 3, 2, 2)[: rank + 2], "float32", low=-3, high=3, seed=1)
+    reaches = [(k - 1) * gap for k in w.shape[2:]]
+    before = [(r + 1) // 2 for r in reaches] if padding == "SAME" else [padding] * rank
+    after = [r // 2 for r in reaches] if padding == "SAME" else [padding] * rank
+    wanted = convolution(x, w, [step] * rank, before, after, [gap] * rank, groups)
+    last, filters = np.moveaxis(x, 1, -1).copy(), np.moveaxis(w, (1, 0), (-2, -1)).copy()
+    named = {
+        1: lambda X, W: nn.group_conv1d_nwc(X, W, step, padding, gap, groups),
+        2: lambda X, W: nn.group_conv2d_nhwc(X, W, step, padding, gap, groups),
+        3: lambda X, W: nn.conv3d_ndhwc(X, W, step, padding, gap, groups),
+    }
+    check(named[rank], last, filters, np.moveaxis(wanted, 1, -1))
+
+
+def test_other_names_and_layouts() -> None:
+    x, w = values((2, 4, 6, 7), "float32"), values((3, 4, 2, 3), "float32", seed=1)
+    one = convolution(x, w, (1, 2), (1, 0), (2, 1), (1, 1))
+    check(lambda X, W: nn.conv2d_nchw(X, W, (1, 2), (1, 0, 2, 1), 1), x, w, one)
+    check(lambda X, W: nn.conv2d(X, W, (1, 2), (1, 0, 2, 1), (1, 1)), x, w, one)
+    last, filters = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
+    check(lambda X, W: nn.conv2d_nhwc(X, W, (1, 2), (1, 0, 2, 1), 1), last, filters,
+          one.transpose(0, 2, 3, 1))
+    check(lambda X, W: nn.conv2d(X, W, (1, 2), (1, 0, 2, 1), 1, "NHWC", "OIHW"), last, w,
+          one.transpose(0, 2, 3, 1))
+    check(lambda X, W: nn.conv2d_hwcn(X, W, (1, 2), (1, 0, 2, 1), 1),
+          x.transpose(2, 3, 1, 0).copy(), filters, one.transpose(2, 3, 1, 0))
+    row, taps = x[:, :, 0].copy(), w[:, :, 0].copy()
+    line = convolution(row, taps, (1,), (0,), (0,), (1,))
+    check(lambda X, W: nn.conv1d_ncw(X, W), row, taps, line)
+    check(lambda X, W: nn.conv1d(X, W), row, taps, line)
+    check(lambda X, W: nn.conv1d_nwc(X, W), row.transpose(0, 2, 1).copy(),
+          taps.transpose(2, 1, 0).copy(), line.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize(("dtype", "out"), [
+    ("int8", "int32"), ("uint8", "int32"), ("float16", None), ("bfloat16", "float32"),
+    ("float64", None), ("bool", None)])
+def test_types(dtype: str, out: str | None) -> None:
+    x, w = values((1, 2, 5, 5), dtype, low=-3, high=3), values((2, 2, 3, 3), dtype, low=-3, high=3)
+    check(lambda X, W: nn.conv2d_nchw(X, W, 1, 1, 1, out), x, w,
+          convolution(x, w, (1, 1), (1, 1), (1, 1), (1, 1)))
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_depthwise(each: int) -> None:
+    x, w = values((2, 3, 6, 5), "float32"), values((3, each, 3, 2), "float32", seed=1)
+    wanted = convolution(x, w.reshape(3 * each, 1, 3, 2), (2, 1), (1, 1), (1, 1), (1, 1), 3)
+    check(lambda X, W: nn.depthwise_conv2d_nchw(X, W, (2, 1), 1, 1), x, w, wanted)
+    last, mapped = x.transpose(0, 2, 3, 1).copy(), wanted.transpose(0, 2, 3, 1)
+    check(lambda X, W: nn.depthwise_conv2d_nhwc(X, W, (2, 1), 1, 1), last,
+          w.transpose(2, 3, 0, 1).copy(), mapped)
+    check(lambda X, W: nn.depthwise_conv2d_nhwc(X, W, (2, 1), 1, 1, "HWIO"), last,
+          w.transpose(2, 3, 1, 0).copy(), mapped)
+
+
+def spread(
+    x: Array, w: Array, step: int, pad: int, more: int, groups: int
+) -> Array:
+    """Each element of (n, i, ...) times the filters (i, o, ...), added where it goes to."""
+    rank, taken, each = x.ndim - 2, x.shape[1] // groups, w.shape[1]
+    sizes = [(n - 1) * step + k for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    result = np.zeros((x.shape[0], each * groups, *(n + more for n in sizes)))
+    for taps in product(*map(range, w.shape[2:])):
+        at = tuple(
+            slice(t, t + step * (n - 1) + 1, step)
+            for t, n in zip(taps, x.shape[2:], strict=True))
+        for g in range(groups):
+            own, depth = slice(g * each, (g + 1) * each), slice(g * taken, (g + 1) * taken)
+            result[of(slice(None), own, *at)] += np.einsum(
+                "ni...,io->no...", x[:, depth], w[of(depth, slice(None), *taps)])
+    cut = tuple(slice(pad, n + more - pad) for n in sizes)
+    inner: Array = result[of(slice(None), slice(None), *cut[:rank])]
+    return inner
+
+
+@pytest.mark.parametrize(("step", "pad", "more", "groups"), [
+    (1, 0, 0, 1), (2, 1, 1, 1), (3, 2, 0, 2), (2, 0, 1, 2)])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_transposed(rank: int, step: int, pad: int, more: int, groups: int) -> None:
+    x = values((1 + (rank < 3), 4, 4, 3, 2)[: rank + 2], "float32", low=-3, high=3)
+    w = values((4, 2, 3, 3, 2)[: rank + 2], "float32", low=-3, high=3, seed=1)
+    wanted = spread(x, w, step, pad, more, groups)
+    grouped = {1: nn.group_conv1d_transpose_ncw, 2: nn.group_conv2d_transpose_nchw,
+               3: nn.group_conv3d_transpose_ncdhw}[rank]
+    check(lambda X, W: grouped(X, W, step, pad, "float32", more, groups), x, w, wanted)
+    if groups == 1:
+        plain = {1: nn.conv1d_transpose_ncw, 2: nn.conv2d_transpose_nchw,
+                 3: nn.conv3d_transpose_ncdhw}[rank]
+        check(lambda X, W: plain(X, W, step, pad, "float32", more), x, w, wanted)
+
+
+def pooled(
+    x: Array, kernel: Sequence[int], step: int, gap: int, pad: int, kind: str, ceil: bool,
+    count_pad: bool,
+) -> Array:
+    """Windows of (n, c, ...) one by one: those that begin inside or before count, if `ceil`."""
+    sizes = []
+    for n, k in zip(x.shape[2:], kernel, strict=True):
+        reach = gap * (k - 1) + 1
+        room = n + 2 * pad - reach
+        count = -(-room // step) + 1 if ceil else room // step + 1
+        sizes.append(count - (ceil and (count - 1) * step >= n + pad))
+    result = np.zeros((*x.shape[:2], *sizes))
+    for place in product(*map(range, sizes)):
+        inside, counted = [], []
+        for taps in product(*map(range, kernel)):
+            at = [p * step + t * gap - pad for p, t in zip(place, taps, strict=True)]
+            if all(0 <= a < n for a, n in zip(at, x.shape[2:], strict=True)):
+                inside.append(x[of(slice(None), slice(None), *at)])
+            if all(-pad <= a < n + pad for a, n in zip(at, x.shape[2:], strict=True)):
+                counted.append(at)
+        stacked = np.stack(inside)
+        count = len(counted) if count_pad else len(inside)
+        result[of(slice(None), slice(None), *place)] = (
+            stacked.max(0) if kind == "max" else stacked.sum(0) / count)
+    return result
+
+
+@pairwise(
+    rank=[1, 2, 3], step=[1, 2, 3], gap=[1, 2], pad=[0, 1], kind=["max", "avg"],
+    ceil=[False, True], count_pad=[False, True],
+)
+def test_pools(
+    rank: int, step: int, gap: int, pad: int, kind: str, ceil: bool, count_pad: bool
+) -> None:
+    x = values((2, 3, 7, 6, 5)[: rank + 2], "float32")
+    kernel = (3, 2, 2)[:rank]
+    wanted = pooled(x, kernel, step, gap, pad, kind, ceil, count_pad).astype("float32")
+    X = given(x, "X")
+    pool = {1: nn.pool1d, 2: nn.pool2d, 3: nn.pool3d}[rank]
+    made = pool(X, kernel, [step] * rank, [gap] * rank, [pad] * (2 * rank), kind, ceil,
+                count_include_pad=count_pad)
+    assert_results({made: wanted}, {X: x})
+
+
+def test_pools_of_other_layouts_and_types() -> None:
+    x = values((2, 6, 5, 3), "float32")
+    X = given(x, "X")
+    first = x.transpose(0, 3, 1, 2)
+    wanted = pooled(first, (2, 2), 2, 1, 0, "avg", False, True).transpose(0, 2, 3, 1)
+    assert_results({nn.pool2d(X, 2, 2, 1, 0, "avg", layout="NHWC"): wanted.astype("float32")},
+                   {X: x})
+    bytes_ = values((1, 2, 4, 4), "int8")
+    Y = given(bytes_, "Y")
+    assert_results({
+        nn.pool2d(Y, 3, 1, 1, 1, "max"): pooled(
+            bytes_, (3, 3), 1, 1, 1, "max", False, True).astype("int8"),
+        nn.global_pool(Y, "max"): bytes_.max((2, 3), keepdims=True),
+    }, {Y: bytes_})
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_whole_and_adapted_pools(kind: str) -> None:
+    x = values((2, 3, 7, 6), "float32")
+    X = given(x, "X")
+    reduce = np.max if kind == "max" else np.mean
+
+    def adapted(rows: int, columns: int) -> Array:
+        result = np.zeros((2, 3, rows, columns), "float32")
+        for y, z in product(range(rows), range(columns)):
+            part = x[:, :, y * 7 // rows : -(-(y + 1) * 7 // rows),
+                     z * 6 // columns : -(-(z + 1) * 6 // columns)]
+            result[:, :, y, z] = reduce(part, axis=(2, 3))
+        return result
+
+    row = x[:, :, :, 0].copy()
+    R = given(row, "R")
+    assert_results({
+        nn.global_pool(X, kind): reduce(x, axis=(2, 3), keepdims=True),
+        nn.adaptive_pool(X, (3, 4), kind): adapted(3, 4),
+        nn.adaptive_pool(X, (7, 3), kind): adapted(7, 3),
+        nn.adaptive_pool(X, 1, kind): adapted(1, 1),
+    }, {X: x})
+    assert_results({nn.adaptive_pool1d(R, 7, kind): row}, {R: row})
+
+
+def test_windows_have_the_schedules_of_the_library() -> None:
+    X, W = te.placeholder((1, 16, 14, 14), name="X"), te.placeholder((8, 16, 3, 3), name="W")
+    Y, V = te.placeholder((1, 14, 14, 16), name="Y"), te.placeholder((3, 3, 16, 8), name="V")
+
+    for made in (nn.conv2d_nchw(X, W, 1, 1, 1), nn.conv2d_nhwc(Y, V, 2, (1, 0, 0, 1), 1),
+                 nn.group_conv2d_nchw(X, te.placeholder((8, 4, 3, 3)), 1, 1, 1, 4)):
+        assert conv2d.describe(made).total is not None
+
+
+def test_compiled() -> None:
+    x, w = values((1, 16, 12, 12), "float32"), values((8, 16, 3, 3), "float32", seed=1)
+    check(lambda X, W: nn.relu(nn.conv2d_nchw(X, W, 2, "SAME", 1)), x, w,
+          np.maximum(convolution(x, w, (2, 2), (1, 1), (1, 1), (1, 1)), 0), run=compiled, rtol=1e-3)
+    y, v = values((1, 4, 5, 5), "float32"), values((4, 2, 3, 3), "float32", seed=1)
+    check(lambda X, W: nn.conv2d_transpose_nchw(X, W, 2, 1, "float32", 1), y, v,
+          spread(y, v, 2, 1, 1, 1), run=compiled, rtol=1e-3)
+    X = given(x, "X")
+    assert_results({
+        nn.pool2d(X, 3, 2, 1, 1, "avg", True, count_include_pad=False): pooled(
+            x, (3, 3), 2, 1, 1, "avg", True, False).astype("float32"),
+    }, {X: x}, run=compiled)
+
+
+def test_sizes_come_at_the_call() -> None:
+    n, h = te.var("n"), te.var("h")
+    X, W = te.placeholder((n, 3, h, 8), name="X"), te.placeholder((4, 3, 3, 3), name="W")
+    outputs = [nn.conv2d_nchw(X, W, 1, "SAME", 1), nn.pool2d(X, 2, 2, 1, 0, "max"),
+               nn.global_pool(X, "avg")]
+    assert outputs[0].shape == (n, 4, h, 8)
+    kernel = tecomp.build(outputs, [X, W, *outputs])
+    for batch, rows in [(1, 3), (2, 6)]:
+        x, w = values((batch, 3, rows, 8), "float32"), values((4, 3, 3, 3), "float32", seed=1)
+        wanted = [convolution(x, w, (1, 1), (1, 1), (1, 1), (1, 1)),
+                  pooled(x, (2, 2), 2, 1, 0, "max", False, True), x.mean((2, 3), keepdims=True)]
+        results = [np.full(part.shape, 77, "float32") for part in wanted]
+        kernel(x, w, *results)
+        for result, right in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result, right, rtol=1e-3, atol=1e-4)
+
+
+def test_refusals() -> None:
+    X, W = te.placeholder((1, 4, 6, 6), name="X"), te.placeholder((8, 3, 3, 3), name="W")
+    V, K = te.placeholder((8, 4, 9, 3), name="V"), te.placeholder((1, 4, 6, 6), "int8", name="I")
+
+    assert refused(lambda: nn.conv2d_nchw(X, W, 1, 0, 1)) == (
+        "topi.nn.conv2d_nchw: X, shape (1, 4, 6, 6) as NCHW, has 4 channels, and W, shape "
+        "(8, 3, 3, 3) as OIHW, takes 3 and gives 8 for 1 groups; a group takes as many as it has, "
+        "and all give as many"
+    )
+    assert refused(lambda: nn.conv2d_nchw(X, V, 1, 0, 1)) == (
+        "topi.nn.conv2d_nchw: a window reaches over 9 elements, and X, shape (1, 4, 6, 6) as NCHW, "
+        "has 6 with its padding; pad it more, or take a smaller window"
+    )
+    assert refused(lambda: nn.conv2d(X, W, 1, 0, 1, "NCH")) == (
+        "topi.nn.conv2d: data has shape (1, 4, 6, 6), and takes 3 axes, NCH; reshape it first"
+    )
+    assert refused(lambda: nn.conv2d_nchw(X, V, 1, "FULL", 1)) == (
+        "topi.nn.conv2d_nchw: padding is 'FULL'; it is 'VALID', 'SAME', or numbers of elements"
+    )
+    assert refused(lambda: nn.conv2d_nchw(X, V, 0, 0, 1)) == (
+        "topi.nn.conv2d_nchw: strides is 0; it is at least 1"
+    )
+    assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "sum")) == (
+        "topi.nn.pool2d: pool_type is 'sum'; it is one of 'max', 'avg'"
+    )
+    assert refused(lambda: nn.global_pool(K, "avg")) == (
+        'topi.nn.global_pool: I is int8, and a mean is a float; convert it first: '
+        'topi.cast(I, "float32")'
+    )
+    assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 1)) == (
+        "topi.nn.conv2d_transpose_nchw: output_padding is (1, 1) and strides (1, 1); padding of "
+        "the result is less than the stride"
+    )
+    assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 0)) == (
+        "topi.nn.conv2d_transpose_nchw: X, shape (1, 4, 6, 6), has 4 channels, and W, shape "
+        "(8, 3, 3, 3), takes 8 in 1 groups; make them equal, and a multiple of the groups"
+    )
+    assert refused(lambda: nn.depthwise_conv2d_nchw(X, W, 1, 0, 1)) == (
+        "topi.nn.depthwise_conv2d_nchw: X, shape (1, 4, 6, 6) as NCHW, has 4 channels, and W, "
+        "shape (8, 3, 3, 3), filters for 8; give filters for each channel"
+    )
+    assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "max", layout="NCWX")) == (
+        "topi.nn.pool2d: the layout of data is 'NCWX'; write the letters NCHW in their order, each "
+        "once"
+    )
