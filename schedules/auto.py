@@ -22,7 +22,7 @@ from tecomp.schedules.programs.groups import Group, groups_of, program_of
 from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.programs.on_scratchpads import on_scratchpads
 from tecomp.schedules.reduce import reduce_at_root
-from tecomp.schedules.rows import rows_at_root
+from tecomp.schedules.rows import rows_at_root, values_at_root
 from tecomp.schedules.scratchpads.division import Cut, Cuts
 from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placement_of
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
@@ -173,7 +173,8 @@ def _is_search(d: Reduction) -> bool:
 def _rows(group: Group, target: Target) -> Walk:
     if is_scan(group.rows[0]):
         return lambda s: walk_transposed(s, group.output, group.rows[0], target)
-    return lambda s: rows_at_root(s, group.output, group.rows, target)
+    walk = values_at_root if group.is_value else rows_at_root
+    return lambda s: walk(s, group.output, group.rows, target)
 
 
 def _elements(output: te.Tensor, target: Target, apart: Container[te.Tensor]) -> list[Walk]:

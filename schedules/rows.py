@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tecomp import Target, te
 from tecomp.schedules.scratchpads.placement import placement_of
 from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
+from tecomp.schedules.structure.sizes import product
 from tecomp.schedules.tiling.fold import fold
 from tecomp.schedules.tiling.tiles import core_of, lanes_of, transpose_squares, width_of
 
@@ -51,6 +52,52 @@ def rows_at_root(
         _side_by_side(s, output, made, target)
     else:
         _one_by_one(s, output, made, target)
+
+
+def values_at_root(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
+    """Schedule a value for each row, and stages on the way to it, with loops of their own.
+
+    All of them walk through one row after the other, or a few, which stay in a cache; a formula of
+    their values is one for a vector of rows.
+    """
+    row = _walk_values(s, output, made, target)
+    if output.op.reduce_axis:
+        fold(s, output, output.op.reduce_axis[-1], row, target)
+    for x in reversed(made):
+        s[x].compute_at(s[output], row)
+        place = s[x].fuse(*s[x].op.axis)
+        if x.op.reduce_axis:
+            fold(s, x, x.op.reduce_axis[-1], place, target)
+        elif len(x.shape) > len(output.shape):
+            _, lane = s[x].split(place, factor=lanes_of(x, x.op.axis[-1], target))
+            s[x].vectorize(lane)
+
+
+def _walk_values(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> te.IterVar:
+    """Share values of rows, as many at a time as a vector has and a cache has rows for."""
+    *axes, last = output.op.axis
+    lanes = 1 if output.op.reduce_axis else lanes_of(output, last, target)
+    while lanes > 1 and lanes * _longest(made) > core_of(target).cache_bytes[0] // 2:
+        lanes //= 2
+    if lanes > 1:
+        last, lane = s[output].split(last, factor=lanes)
+        s[output].vectorize(lane)
+    row = s[output].fuse(*axes, last)
+    s[output].parallel(row)
+    return row
+
+
+def _longest(made: Sequence[te.Tensor]) -> float:
+    """Bytes of the longest row that a stage walks through; endless where that is not known."""
+    sizes = [
+        (product(axis.extent for axis in x.op.reduce_axis), width_of(x))
+        for x in made if x.op.reduce_axis
+    ]
+    return max(size * width if isinstance(size, int) else float("inf") for size, width in sizes)
 
 
 def _are_short(output: te.Tensor, target: Target) -> bool:

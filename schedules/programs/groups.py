@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -20,6 +20,8 @@ _FIND = 8
 """Operations to find an element whose neighbours are nowhere near, a vector of them at a time."""
 _LONGEST = 256
 """Operations of a formula with all that is computed inside of it."""
+_WALKED = 64
+"""Elements of a row from which on it is walked through alone, in vectors."""
 _UNKNOWN = 1024
 """What extents that only the call tells are counted as."""
 
@@ -34,11 +36,13 @@ class Group:
             element; the output alone if there is none.
         rows: the stages that are computed for each row of the output, producers first, or the scan
             whose steps are along its rows; none if the output is made of a chain.
+        is_value: whether an element of the output is a value of a row, and not an element of one.
     """
 
     output: te.Tensor
     chain: tuple[te.Tensor, ...]
     rows: tuple[te.Tensor, ...] = ()
+    is_value: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,16 +76,9 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
     inlined = _inlined(p)
     found: dict[te.Tensor, Group] = {}
     taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
-    after = _after_reductions(p)
-    for x in reversed(p.stages):
-        if x in after and x not in taken and x not in inlined and is_pointwise(x):
-            members = _rows(p, x, taken, inlined, target)
-            if any(y.op.reduce_axis for y in members):
-                # Rows that are there in a scratchpad are not computed again for each reader.
-                inlined -= members if target.core is None else set()
-                made = tuple(y for y in p.stages if y in members and y not in inlined)
-                found[x] = Group(x, (x,), made)
-                taken |= members | {x}
+    for members_of in (_rows, _values):
+        for group in _row_by_row(p, taken, inlined, target, members_of):
+            found[group.output] = group
     for x in p.stages:
         output = _transposed(p, x, inlined, target) if x not in taken else None
         if output is not None and output not in taken:
@@ -99,6 +96,26 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
     order = [found[x] for x in p.stages if x in found]
     between = _between(order)
     return order, [x for x in p.stages if x in inlined and x not in between]
+
+
+def _row_by_row(
+    p: Program, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target,
+    members_of: Callable[..., set[te.Tensor]],
+) -> Iterator[Group]:
+    """The groups of what is computed row by row of its last stage; their stages are taken then."""
+    after = _after_reductions(p)
+    for x in reversed(p.stages):
+        if x not in after or x in taken or x in inlined or not x.shape:
+            continue
+        members = members_of(p, x, taken, target)
+        if not any(y.op.reduce_axis for y in members):
+            continue
+        if target.core is None:
+            # Rows that are there in a scratchpad are not computed again for each reader.
+            inlined -= members
+        made = tuple(y for y in p.stages if y in members and y not in inlined)
+        taken |= members | {x}
+        yield Group(x, (x,), made, is_value=members_of is _values)
 
 
 def _after_reductions(p: Program) -> set[te.Tensor]:
@@ -279,12 +296,63 @@ def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tens
 
 
 def _rows(
-    p: Program, output: te.Tensor, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target
+    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
 ) -> set[te.Tensor]:
     """The stages that can be computed row by row of `output`: nobody else reads them."""
-    if len(output.shape) < 2 or not _fits(output, target):
+    if len(output.shape) < 2 or not is_pointwise(output) or not _fits(output, target):
         return set()
     return _members(p, output, taken | {x for x in p.stages if _is_transposing(x)})
+
+
+def _values(
+    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
+) -> set[te.Tensor]:
+    """The stages from which a value for each row follows, row by row; more than one walks it."""
+    is_shared = target.core is not None and _count(output.shape) >= target.core.count
+    if not is_shared or not _is_value(output, output):
+        return set()
+    members: set[te.Tensor] = {output}
+    for x in reversed(p.stages[: p.stages.index(output)]):
+        is_free = x not in taken and x not in p.results and x.op.num_outputs == 1
+        if is_free and p.readers[x] and all(
+            y in members and _reads_own(y, x, len(output.shape)) for y in p.readers[x]
+        ) and _is_value(x, output):
+            members.add(x)
+    walks = [_walk_of(x, len(output.shape)) for x in members if x.op.reduce_axis]
+    is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in members)
+    is_long = any(length >= _WALKED for length, _ in walks)
+    is_small = all(size <= core_of(target).second_cache // 8 for _, size in walks)
+    return members - {output} if is_long and is_small and not is_one else set()
+
+
+def _walk_of(x: te.Tensor, lead: int) -> tuple[int, int]:
+    """Elements that a reduction walks through for one value, and bytes for all of a row."""
+    (run,) = x.op.reduce_axis
+    width = max(read.tensor.dtype.bytes for read in accesses(x).reads)
+    known = prod(size for size in (run.extent, *x.shape[lead:]) if isinstance(size, int))
+    return _count([run.extent]), known * int(width)
+
+
+def _is_value(x: te.Tensor, output: te.Tensor) -> bool:
+    """Whether a stage gives for each element of `output` one value, or some: parts of its row."""
+    lead = len(output.shape)
+    if not same_shape(x.shape[:lead], output.shape) or len(x.shape) > lead + 1:
+        return False
+    if not x.op.reduce_axis:
+        return bool(is_pointwise(x))
+    found, (run, *others) = accesses(x), x.op.reduce_axis
+    if found.reducer is None or found.has_start or others or not found.reads:
+        return False
+    walked = [read for read in found.reads if any(run in index.axes for index in read.index)]
+    in_order = all(read.index[-1].coefficient(run) == 1 for read in walked)
+    is_own = all(is_same(read.axes[:lead], x.op.axis[:lead]) for read in walked)
+    return bool(walked) and in_order and (is_own or len(x.shape) == lead)
+
+
+def _reads_own(y: te.Tensor, x: te.Tensor, lead: int) -> bool:
+    """Whether `y` reads of `x` only what belongs to the same value."""
+    reads = [read for read in accesses(y).reads if read.tensor == x]
+    return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
 
 
 def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
