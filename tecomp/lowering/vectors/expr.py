@@ -244,14 +244,15 @@ class Lanes:
 
     def _checks(self, predicate: Expr | None) -> Expr | None:
         """A predicate in all lanes, index checks included: each lane is checked for itself."""
-        if predicate is None or predicate.dtype.lanes > 1:
-            return predicate
+        if predicate is None:
+            return None
         result: Expr | None = None
         for term in conjuncts(predicate):
-            wide: Expr = Broadcast(term, self.lanes)
-            if isinstance(term, Call) and term.name == "check_index":
-                index, extent, site = term.args
-                wide = Call(term.name, (self.spread(index), self.spread(extent), site), wide.dtype)
+            wide = self.spread(term)
+            match wide:
+                case Broadcast(Call("check_index", (index, extent, site))):
+                    places = self.spread(index), self.spread(extent)
+                    wide = Call("check_index", (*places, site), wide.dtype)
             result = joined(result, wide)
         return result
 

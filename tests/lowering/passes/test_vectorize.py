@@ -331,3 +331,17 @@ def f(A: Buffer("float32", (8,))):
 """)
 
     assert str(vectorize_loops(func)) == str(func).replace("vectorized", "range")
+
+
+def test_checks_of_what_all_lanes_read_are_made_in_the_lanes_that_take_part(check: Check) -> None:
+    """One index differs from lane to lane and the other does not; nothing is read in any lane."""
+    check(vectorize_loops, """
+@sites("t.py:1: A[idx[i], at[0]]")
+def f(A: Buffer("float32", (117,)), idx: Buffer("int64", (8,)), at: Buffer("int64", (1,)), B: Buffer("float32", (8,))):
+    for i in vectorized(8):
+        B[i] = if_then_else(idx[i] > 99, A.load(idx[i] * 13 + at[0], where=check_index(idx[i], 9, 0) and check_index(at[0] - 99, 13, 0)), float32(1.0))
+""", """
+@sites("t.py:1: A[idx[i], at[0]]")
+def f(A: Buffer("float32", (117,)), idx: Buffer("int64", (8,)), at: Buffer("int64", (1,)), B: Buffer("float32", (8,))):
+    B[ramp(0, 1, 8)] = select(idx[ramp(0, 1, 8)] > broadcast(99, 8), A.load(idx[ramp(0, 1, 8)] * broadcast(13, 8) + broadcast(at[0], 8), where=idx[ramp(0, 1, 8)] > broadcast(99, 8) and (check_index(idx[ramp(0, 1, 8)], broadcast(9, 8), 0) and check_index(broadcast(at[0] - 99, 8), broadcast(13, 8), 0))), broadcast(float32(1.0), 8))
+""")
