@@ -294,6 +294,12 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
     return in_order(reduce.combiner, number)
 
 
+def _from_zero(axis: IterVar) -> IterVar:
+    """The axis, or one as long that begins at 0."""
+    is_so = isinstance(axis.low, int) and axis.low == 0
+    return axis if is_so else make_axis(axis.name, 0, axis.extent, IterKind.REDUCE)
+
+
 def _factored_op(
     stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, at: int
 ) -> ComputeOp:
@@ -303,7 +309,7 @@ def _factored_op(
     data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
     # Loops count from 0, wherever the axes that they come from begin.
     factor = make_axis(axis.name, 0, axis.extent, IterKind.DATA)
-    rest = {a: make_axis(a.name, 0, a.extent, IterKind.REDUCE) for a in leaves if a is not axis}
+    rest = {a: _from_zero(a) for a in leaves if a is not axis}
     loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
     found = iterations(compute.reduce_axis, relations, loops)
     moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}

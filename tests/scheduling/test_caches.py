@@ -202,6 +202,22 @@ def test_rfactor_makes_the_loop_an_axis(factor_axis: int) -> None:
     assert s[R].leaf_iter_vars == (R.op.axis[0], combined)
 
 
+def test_rfactor_keeps_the_other_axes_of_the_reduction() -> None:
+    k1, k2 = te.reduce_axis((0, 12), name="k1"), te.reduce_axis((0, 6), name="k2")
+    k3 = te.reduce_axis((2, 5), name="k3")
+    B = te.placeholder((4, 12, 6, 5), name="B")
+    S = te.compute((4,), lambda i: te.sum(B[i, k1, k2, k3], axis=[k1, k2, k3]), name="S")
+    s = te.create_schedule(S)
+    outer, inner = s[S].split(k1, factor=4)
+
+    SF = tensor(s.rfactor(S, inner))
+    s[SF].reorder(k2, outer)
+
+    *same, from_zero = s[SF].op.reduce_axis
+    assert set(same) == {outer, k2}
+    assert (from_zero.name, from_zero.low, from_zero.extent) == ("k3", 0, 3)
+
+
 def test_rfactor_keeps_the_data_loops_of_the_tensor() -> None:
     s = te.create_schedule(R)
     outer, inner = s[R].split(R.op.axis[0], factor=4)

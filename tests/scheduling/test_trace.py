@@ -164,7 +164,7 @@ def factored(s: Schedule) -> None:
     (rest,) = s[RF].op.reduce_axis
     s[RF].unroll(rest)
     s[R].unroll(s[R].op.reduce_axis[0])
-    assert inner is not rest
+    assert inner is rest
 
 
 def factored_by_default(s: Schedule) -> None:
