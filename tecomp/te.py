@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tecomp.compute import ir_builder as ir_builder
 from tecomp.compute.axis import IterVar
+from tecomp.compute.bits import clz, copysign, exp10, ldexp, nextafter
 from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
 from tecomp.compute.division import (
@@ -121,9 +122,11 @@ __all__ = [
     "ceil",
     "check_tensor_intrin",
     "clip",
+    "clz",
     "comm_reducer",
     "compute",
     "const",
+    "copysign",
     "cos",
     "cosh",
     "create_schedule",
@@ -134,6 +137,7 @@ __all__ = [
     "erf",
     "exp",
     "exp2",
+    "exp10",
     "expm1",
     "extern",
     "fabs",
@@ -151,6 +155,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "ldexp",
     "log",
     "log1p",
     "log2",
@@ -162,6 +167,7 @@ __all__ = [
     "min_value",
     "multiply",
     "nearbyint",
+    "nextafter",
     "placeholder",
     "popcount",
     "pow",

@@ -14,6 +14,7 @@ from tecomp.compute.shape import dtype_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.expr import Expr, const
+from tecomp.ir.language.given import is_one_of
 from tecomp.ir.language.outside_call import ArrayArgument, Convention, OutsideCall, Passed
 from tecomp.ir.language.stmt import Stmt
 from tecomp.ir.outside.c_function import Argument
@@ -84,7 +85,7 @@ def call_extern(
     """
     where = "te.call_extern"
     _check_name(name, where)
-    if dtype not in _NO_VALUE:
+    if not is_one_of(dtype, _NO_VALUE):
         dtype_of(dtype, f"{where} {name}")
     declared = c_function(name, where).arguments
     given = [

@@ -23,7 +23,7 @@ X, N = te.const(1.5), te.var("n")
 THREE: Any = 3
 UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp",
-    "exp2", "expm1", "fabs", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
+    "exp10", "exp2", "expm1", "fabs", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
     "nearbyint", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )
 REDUCERS = ("max", "min", "prod", "sum")
@@ -60,6 +60,9 @@ OF_TE: dict[str, Right] = {
     **{name: {"expr": A[0, K], "axis": K, "where": K > 0, "init": 1.0}
        for name in REDUCERS},
     **{name: {"dtype": "float32"} for name in ("infinity", "max_value", "min_value")},
+    **{name: {"x1": X, "x2": X} for name in ("copysign", "nextafter")},
+    "ldexp": {"x1": X, "x2": te.const(3)},
+    "clz": {"x": te.const(3)},
     "cast": {"expr": X, "dtype": "int32"},
     "clip": {"x": X, "a_min": 0.0, "a_max": 1.0},
     "dot": {"a": LANES[0], "b": LANES[1]},
@@ -112,6 +115,8 @@ PRIMITIVES: dict[str, Right] = {
     "Stage.vectorize": {"var": B.op.axis[0]},
     "Schedule.cache_read": {"tensor": A, "scope": "local", "readers": [B]},
     "Schedule.cache_write": {"tensor": B, "scope": "local"},
+    "Schedule.create_group": {"outputs": B, "inputs": [A], "include_inputs": True},
+    "Schedule.place_group": {"group": None, "parent": C, "scope": C.op.axis[0]},
     "Schedule.cache_factor": {"tensor": B, "factors": [0], "scope": "local"},
     "Schedule.into_dots": {"tensor": B, "axis": K, "first": "int8x4", "second": "int8x4"},
     "Schedule.rfactor": {"tensor": B, "axis": K, "factor_axis": 0},
@@ -135,6 +140,8 @@ PLAIN: dict[str, Callable[[te.Schedule, Any], object]] = {
     "all": lambda _, wrong: te.all(N > 0, wrong),
     "any": lambda _, wrong: te.any(N > 0, wrong),
     "axis of all": lambda _, wrong: te.all(N > 0, axis=wrong),
+    "call_packed": lambda _, wrong: te.call_packed(wrong, wrong),
+    "call_extern": lambda _, wrong: te.call_extern(wrong, "exp", wrong),
     "stmt_seq": lambda _, wrong: te.stmt_seq(STORE, wrong),
     "body of a loop": lambda _, wrong: te.for_range(0, 4, lambda i: wrong),
     "body of memory": lambda _, wrong: te.allocate((4,), "float32", lambda m: wrong),

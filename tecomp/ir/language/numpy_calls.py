@@ -23,7 +23,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }
 _SAME_NAME = (
     "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc fabs "
-    "hypot fmod power isnan isinf isfinite logical_not"
+    "hypot fmod power copysign nextafter ldexp isnan isinf isfinite logical_not"
 )
 _IN_TE = {
     **{name: f"te.{name}" for name in _SAME_NAME.split()},

@@ -1,0 +1,141 @@
+"""Functions of the bits of numbers against NumPy: each type, with vectors and without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import TypeMismatchError
+
+COUNT = 512
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+ODD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 6e-8)
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def patterns(dtype: str, seed: int) -> Any:
+    """Numbers of every exponent and sign, and odd ones, beside each other."""
+    rng, kind = np.random.default_rng(seed), numpy_type(dtype)
+    every = rng.integers(0, 2 ** (8 * kind.itemsize), COUNT, dtype=np.uint64, endpoint=False)
+    values = every.astype(f"u{kind.itemsize}").view(kind)
+    odd = np.array(ODD).astype(kind)
+    with np.errstate(invalid="ignore"):
+        values[np.isnan(values)] = np.nan
+    values[:64] = np.repeat(odd, 8) if seed % 2 else np.tile(odd, 8)
+    return values
+
+
+def check(
+    agrees: Any, function: Callable[..., te.Expr], operands: list[Any], wanted: Any, lanes: int
+) -> None:
+    names = [te.placeholder((COUNT,), str(x.dtype), name=f"P{k}") for k, x in enumerate(operands)]
+    C = te.compute((COUNT,), lambda i: function(*(p[i] for p in names)), name="C")
+    s = te.create_schedule(C.op)
+    if lanes > 1:
+        s[C].vectorize(s[C].split(C.op.axis[0], factor=lanes)[1])
+    agrees(s, [*names, C], {**dict(zip(names, operands, strict=True)), C: wanted})
+
+
+@pytest.mark.parametrize("lanes", [1, 7, 8])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_signs_and_neighbours(agrees: Any, dtype: str, lanes: int) -> None:
+    x, y = patterns(dtype, 1), patterns(dtype, 2)
+
+    check(agrees, te.copysign, [x, y], np.copysign(x, y), lanes)
+    with np.errstate(all="ignore"):
+        check(agrees, te.nextafter, [x, y], np.nextafter(x, y), lanes)
+
+
+def test_signs_of_zeros_and_of_nan(agrees: Any) -> None:
+    x, y = (np.array(np.meshgrid(ODD, ODD), "float32").reshape(2, -1)[k] for k in (0, 1))
+    X, Y = te.placeholder((64,), name="X"), te.placeholder((64,), name="Y")
+    C = te.compute((64,), lambda i: te.reinterpret("int32", te.copysign(X[i], Y[i])), name="C")
+
+    agrees(te.create_schedule(C.op), [X, Y, C], {X: x, Y: y, C: np.copysign(x, y).view("int32")})
+
+
+@pytest.mark.parametrize("lanes", [1, 7, 8])
+@pytest.mark.parametrize("of", [*((x, "int32") for x in FLOATS), *(("float32", x) for x in INTEGERS)])
+def test_powers_of_two(agrees: Any, of: tuple[str, str], lanes: int) -> None:
+    """Also those that are subnormal, which are rounded once, and any exponent that there is."""
+    dtype, integer = of
+    rng, held = np.random.default_rng(7), np.iinfo(integer)
+    x = patterns(dtype, 1)
+    x[64:256] = rng.standard_normal(192).astype(x.dtype)
+    n = rng.integers(max(held.min, -2200), min(held.max, 2200), COUNT).astype(integer)
+    n[64:160] = rng.integers(max(held.min, -160), min(held.max, 160), 96)
+    n[:2] = held.max, held.min
+    clipped = np.clip(n.astype(object), -6000, 6000).astype("int32")
+    wide = x.astype("float64") if x.dtype.itemsize < 4 else x
+    with np.errstate(all="ignore"):
+        wanted = np.ldexp(wide, clipped).astype(x.dtype)
+
+    check(agrees, te.ldexp, [x, n], wanted, lanes)
+
+
+@pytest.mark.parametrize("lanes", [1, 7, 8])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_zeros_in_front(agrees: Any, dtype: str, lanes: int) -> None:
+    rng, held = np.random.default_rng(8), np.iinfo(dtype)
+    every = rng.integers(0, 2**64, COUNT, dtype=np.uint64, endpoint=False)
+    x = (every >> rng.integers(0, 64, COUNT, dtype=np.uint64)).astype(dtype)
+    x[:3] = 0, held.min, held.max
+    wanted = [held.bits - int(n).bit_length() for n in x.view(f"uint{held.bits}")]
+
+    check(agrees, te.clz, [x], np.array(wanted, "int32"), lanes)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float16", 4), ("float32", 10), ("float64", 22)])
+def test_powers_of_ten(dtype: str, most: int) -> None:
+    """Those that the type holds are exact; others are as those of te.power."""
+    X = te.placeholder((most + 5,), dtype, name="X")
+    C = te.compute((most + 5,), lambda i: te.exp10(X[i]), name="C")
+    x = np.array([*range(most + 1), np.inf, -np.inf, np.nan, 0.5], dtype)
+    out = np.empty_like(x)
+
+    tecomp.build(te.create_schedule(C.op), [X, C])(x, out)
+
+    np.testing.assert_array_equal(out[: most + 1], np.array([10**k for k in range(most + 1)], dtype))
+    np.testing.assert_array_equal(out[most + 1 : -1], np.array([np.inf, 0, np.nan], dtype))
+    np.testing.assert_allclose(out[-1], 10**0.5, rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
+A = te.placeholder((), "int32", name="A")
+F, H, B = (te.placeholder((), dtype, name="F") for dtype in ("float64", "float16", "bfloat16"))
+
+
+def test_types() -> None:
+    assert te.clz(te.const(3, "uint8")).dtype == te.clz(A).dtype == "int32"
+    assert (te.ldexp(H, 3).dtype, te.copysign(H, F).dtype) == ("float16", "float64")
+    assert (te.nextafter(B, B).dtype, te.exp10(F).dtype) == ("bfloat16", "float64")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: te.exp10(A), "te.exp10 takes a float, not int32; convert it first, for example "
+                              'with .astype("float32")'),
+        (lambda: te.copysign(A, 3), "te.copysign takes a float, not int32; convert it first, for "
+                                    'example with .astype("float32")'),
+        (lambda: te.nextafter(H, B), "te.nextafter of float16 and bfloat16 has no type; convert one "
+                                     "with .astype(...)"),
+        (lambda: te.ldexp(A, 3), "te.ldexp takes a float, not int32; convert it first, for example "
+                                 'with .astype("float32")'),
+        (lambda: te.ldexp(F, 3.0), "te.ldexp takes an integer as exponent, not float32"),
+        (lambda: te.clz(F), "te.clz takes an integer, not float64"),
+    ],
+)
+def test_what_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeMismatchError) as error:
+        call()
+    assert error.value.message == message
