@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tecomp.compute import hybrid as hybrid
 from tecomp.compute import ir_builder as ir_builder
 from tecomp.compute.axis import IterVar
 from tecomp.compute.bits import clz, copysign, exp10, ldexp, nextafter

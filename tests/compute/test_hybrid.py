@@ -1,0 +1,515 @@
+"""Hybrid functions: what they define is what Python computes with them, and what is refused."""
+# ruff: noqa: F821 (the names of hybrid functions are no names of Python)
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.compute.extern import ExternOp
+from tecomp.errors import DefinitionError, TypeMismatchError
+
+script = te.hybrid.script
+rng = np.random.default_rng(0)
+
+
+def arrays_for(args: list[Any], sizes: dict[Any, int]) -> list[Any]:
+    """Values for arguments: random arrays, sizes, and lists as they are."""
+    found: list[Any] = []
+    for arg in args:
+        if isinstance(arg, te.Tensor):
+            shape = [sizes.get(n, n) for n in arg.shape]
+            kind = arg.dtype.numpy
+            found.append(rng.integers(0, 9, shape).astype(kind))
+        elif isinstance(arg, list | tuple):
+            found.append(arrays_for(list(arg), sizes))
+        elif isinstance(arg, te.Var):
+            found.append(sizes[arg])
+        else:
+            found.append(int(arg.value) if hasattr(arg, "value") else arg)
+    return found
+
+
+def flat(values: list[Any], kind: Any) -> list[Any]:
+    return [x for v in values for x in (flat(v, kind) if isinstance(v, list | tuple) else [v])
+            if isinstance(x, kind)]
+
+
+def agrees(function: Any, args: list[Any], sizes: Any = None, s: Any = None) -> Any:
+    """Compiled and interpreted, a function computes what Python does; gives what it defines."""
+    sizes = sizes or {}
+    outs = function(*args)
+    results = list(outs) if isinstance(outs, list) else [outs]
+    values = arrays_for(args, sizes)
+    wanted = function(*values)
+    wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
+    schedule = te.create_schedule([results[0].op])
+    symbols = flat(args, te.Tensor) + [v for v in args if isinstance(v, te.Var)]
+    given = flat(values, np.ndarray) + [sizes[v] for v in args if isinstance(v, te.Var)]
+    lowered = tecomp.lower(schedule, [*symbols, *results], stop_after="nest")
+    for run in (
+        tecomp.build(schedule, [*symbols, *results]),
+        tecomp.build(schedule, [*symbols, *results], check_bounds=True),
+        lambda *all: tecomp.evaluate(lowered, all),
+    ):
+        found = [np.zeros_like(w) for w in wanted]
+        run(*given, *found)
+        for got, right in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-5)
+    return outs
+
+
+def is_compute(made: Any) -> bool:
+    return not isinstance(made.op, ExternOp)
+
+
+@script
+def outer_product(n, m, a, b):
+    """A product of two vectors.
+
+    What is said here is no statement.
+    """
+    c = output_tensor((n, m), a.dtype)
+    for i in range(n):
+        for j in range(m):
+            assert i < n, "index out of range!"
+            c[i, j] = a[i] * b[j]
+    return c
+
+
+def test_sizes_are_arguments() -> None:
+    n, m = te.size_var("n"), te.size_var("m")
+    a, b = te.placeholder((n,), name="a"), te.placeholder((m,), name="b")
+    c = agrees(outer_product, [n, m, a, b], {n: 9, m: 5})
+
+    assert (c.name, [axis.name for axis in c.op.axis]) == ("c", ["i", "j"])
+    assert str(c.op) == "c[i, j] = a[i] * b[j]"
+    assert outer_product.__name__ == "outer_product"
+    assert "output_tensor" not in outer_product.function.__globals__
+
+
+def test_local_variables_and_sums() -> None:
+    @script
+    def fanout(n, a):
+        three = 3.0
+        b = output_tensor((a.shape[0] - 3,), a.dtype)
+        for i in range(a.shape[0] - 3):
+            sigma = 0.0
+            for j in range(3):
+                sigma += a[i + j]
+            sigma = sigma / three
+            b[i] = sigma
+        return b
+
+    n = te.size_var("n")
+    assert not is_compute(agrees(fanout, [n, te.placeholder((n,), name="a")], {n: 10}))
+
+
+def test_kinds_of_loops() -> None:
+    @script
+    def looptype(a, b, c):
+        d = output_tensor((16,), "int32")
+        e = output_tensor((16,), "int32")
+        f = output_tensor((16,), "int32")
+        for i in parallel(16):
+            d[i] = a[i]
+        for j in vectorize(16):
+            e[j] = b[j]
+        for k in unroll(16):
+            f[k] = c[k]
+        return d, e, f
+
+    d, _, _ = agrees(looptype, [te.placeholder((16,), "int32", name=x) for x in "abc"])
+    assert re.findall(r" in (\w+)\(", str(d.op.statement)) == [
+        "parallel", "vectorized", "unrolled",
+    ]
+
+
+def test_conditions() -> None:
+    @script
+    def both(a):
+        b = output_tensor((10,), "int32")
+        c = output_tensor((10,), "int32")
+        for i in range(10):
+            if i % 2 == 0:
+                c[i] = a[i]
+            else:
+                c[i] = b[i]
+        for i in unroll(10):
+            b[i] = -1 if i % 2 == 0 else 1
+        return b, c
+
+    @script
+    def chained(a):
+        b = output_tensor((10,), "int32")
+        for i in range(10):
+            if 0 <= i < 5 or not a[i] > 3:
+                b[i] = a[i]
+            else:
+                b[i] = a[i] + 1
+        return b
+
+    a = te.placeholder((10,), "int32", name="a")
+    agrees(both, [a])
+    assert is_compute(agrees(chained, [a]))
+
+
+def test_conditions_of_data() -> None:
+    @script
+    def logic(a):
+        b = output_tensor(a.shape, a.dtype)
+        b[0] = 1.2
+        b[a.shape[0] - 1] = 0.0
+        for i in range(1, a.shape[0] - 1):
+            if a[i] * a[i - 1] < a[i] or a[i] * a[i - 1] < a[i - 1] or i * a[i] == a[i]:
+                b[i] = a[i]
+            else:
+                b[i] = 0.0
+        return b
+
+    agrees(logic, [te.placeholder((10,), name="a")])
+
+
+def test_memory_and_threads() -> None:
+    @script
+    def blur(a):
+        b = output_tensor((10, 10), "float32")
+        for i in bind("blockIdx.x", 10):
+            ha = allocate((3, 10), "float32", "local")
+            for j in range(3):
+                for k in range(10):
+                    ha[j, k] = a[i + j, k] + a[i + j, k + 1] + a[i + j, k + 2]
+            for j in range(10):
+                b[i, j] = (ha[0, j] + ha[1, j] + ha[2, j]) / 9.0
+        return b
+
+    @script
+    def shares(a):
+        c = output_tensor((a.shape[0],), a.dtype)
+        total = allocate((1,), a.dtype, "local")
+        len_i = a.shape[0]
+        len_j = a.shape[1]
+        m = max_num_threads(True)
+        for i in bind("threadIdx.x", ceil_div(len_i, m)):
+            total[0] = 0.0
+            for k in const_range(len_j):
+                total[0] += a[i, k]
+            c[i] = total[0]
+        return c
+
+    agrees(blur, [te.placeholder((12, 12), name="a")])
+    agrees(shares, [te.placeholder((8, 4), name="a")])
+
+
+def test_functions_of_numbers() -> None:
+    @script
+    def real(a):
+        b = output_tensor((10,), "float32")
+        b[0] = sqrt(a[0])
+        b[1] = log(a[1] + 1.0)
+        b[2] = exp(a[2])
+        b[3] = sigmoid(a[3])
+        b[4] = power(a[4], a[5])
+        b[5] = tanh(a[5])
+        b[6] = min(a[4], a[5])
+        b[7] = max(a[5], a[6])
+        b[8] = float32(int32(a[6] / 2.0))
+        b[9] = a[7] ** 2.0
+        return b
+
+    @script
+    def whole(a):
+        b = output_tensor((3,), "int32")
+        b[0] = popcount(a[0])
+        b[1] = a[1] // 3 + a[1] % 3
+        b[2] = (a[2] << 2) | 1
+        return b
+
+    agrees(real, [te.placeholder((8,), name="a")])
+    agrees(whole, [te.placeholder((3,), "int32", name="a")])
+
+
+def test_loops_from_elsewhere() -> None:
+    @script
+    def blur(a):
+        b = output_tensor((10, 10), "float32")
+        for i in range(2, 12):
+            for j in range(2, 12):
+                s = 0.0
+                for di in range(3):
+                    for dj in range(3):
+                        s += a[i - di, j - dj]
+                b[i - 2, j - 2] = s / 9.0
+        return b
+
+    @script
+    def triangle(a, b):
+        c = output_tensor((10, 10), dtype="float32")
+        for i in range(10):
+            for j in range(i, 10):
+                c[i, j] += a[i] * b[j]
+        return c
+
+    agrees(blur, [te.placeholder((12, 12), name="a")])
+    agrees(triangle, [te.placeholder((10,), name="a"), te.placeholder((10,), name="b")])
+
+
+def test_constants_lists_and_what_is_outside() -> None:
+    n, entries, place = 8, [[1, 2], [3, 8]], 1
+
+    @script
+    def added(a, b, c):
+        d = output_tensor((n,), "int32")
+        for i in range(n):
+            for j in const_range(len(c)):
+                e = a[i] * c[j]
+                e += entries[1][place] + b
+                d[i] += e
+        return d
+
+    @script
+    def summed(inputs):
+        out = output_tensor((10,), inputs[0].dtype)
+        for i in range(10):
+            for j in const_range(len(inputs)):
+                out[i] += inputs[j][i]
+        return out
+
+    a = te.placeholder((n,), "int32", name="a")
+    agrees(added, [a, te.const(11), [1, 2, 3]])
+    made = agrees(summed, [[te.placeholder((10,), name=f"t{k}") for k in range(5)]])
+    assert len(made.op.input_tensors) == 5
+
+
+def test_functions_call_each_other() -> None:
+    @script
+    def total(a, b):
+        c = outer_product(10, 10, a, b)
+        d = output_tensor((10, 10), c.dtype)
+        for i in range(10):
+            for j in range(10):
+                d[i, j] = c[i, j] + i * j
+        return d
+
+    agrees(total, [te.placeholder((10,), name="a"), te.placeholder((10,), name="b")])
+
+
+def test_results_of_several_shapes_are_read() -> None:
+    @script
+    def first(a):
+        b = output_tensor((16,), "int32")
+        c = output_tensor((4, 4), "int32")
+        for i in range(16):
+            b[i] = a[i] + 2
+            c[i // 4, i % 4] = a[i] + 1
+        return b, c
+
+    @script
+    def second(b, a):
+        c = output_tensor((4, 4), "int32")
+        for i in range(4):
+            for j in range(4):
+                c[i, j] = a[i * 4 + j] * b[i, j]
+        return c
+
+    a = te.placeholder((16,), "int32", name="a")
+    b, c = first(a)
+    d = second(c, b)
+    e = te.compute((4, 4), lambda i, j: d[i, j] - 1, name="e")
+    value, result = rng.integers(0, 9, 16).astype("int32"), np.zeros((4, 4), "int32")
+    tecomp.build(te.create_schedule(e), [a, e])(value, result)
+    x, y = first(value)
+    np.testing.assert_array_equal(result, second(y, x) - 1)
+
+
+def test_what_a_variable_reads_may_change() -> None:
+    @script
+    def swap(a):
+        b = output_tensor((4,), "float32")
+        for i in range(4):
+            b[i] = a[i]
+        for i in range(2):
+            first = b[i]
+            b[i] = b[3 - i]
+            b[3 - i] = first
+        return b
+
+    agrees(swap, [te.placeholder((4,), name="a")])
+
+
+@pytest.mark.parametrize("variant", range(4))
+def test_loops_of_a_plain_definition_are_scheduled(variant: int) -> None:
+    @script
+    def product(a, b):
+        c = output_tensor((64, 60), a.dtype)
+        for i in range(64):
+            for j in range(60):
+                if i > j:
+                    c[i, j] = a[i] * b[j] + i
+                else:
+                    c[i, j] = a[i] - b[j]
+        return c
+
+    a, b = te.placeholder((64,), name="a"), te.placeholder((60,), name="b")
+    c = product(a, b)
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    if variant == 1:
+        io, ii = s[c].split(i, 4)
+        s[c].parallel(ii)
+        jo, ji = s[c].split(j, 4)
+        joo, joi = s[c].split(jo, 4)
+        s[c].vectorize(ji)
+        s[c].reorder(ii, io, joo, joi, ji)
+    if variant == 2:
+        s[c].fuse(i, j)
+    if variant == 3:
+        s[c].split(i, 3)
+    x, y = rng.random(64, "float32"), rng.random(60, "float32")
+    z = np.zeros((64, 60), "float32")
+    tecomp.build(s, [a, b, c])(x, y, z)
+    np.testing.assert_allclose(z, product(x, y), rtol=1e-6)
+
+
+A = te.placeholder((8,), name="A")
+
+
+def refused(function: Any, *args: Any) -> str:
+    """The message, with the line counted from that of the decorator."""
+    with pytest.raises(DefinitionError) as error:
+        script(function)(*(args or (A,)))
+    first = function.__code__.co_firstlineno
+    return re.sub(r"line (\d+)", lambda m: f"line +{int(m[1]) - first}", error.value.message)
+
+
+def test_statements_outside_of_the_subset() -> None:
+    subset = (
+        "is outside of the subset; there are loops over range, parallel, vectorize, unroll, bind "
+        "and const_range, if, assignments, and return last"
+    )
+
+    def waits(a):
+        b = output_tensor((8,), "float32")
+        while True:
+            b[0] = 1.0
+        return b
+
+    def over(a):
+        b = output_tensor((8,), "float32")
+        for x in a:
+            b[0] = x
+        return b
+
+    def early(a):
+        b = output_tensor((8,), "float32")
+        if True:
+            return b
+        return b
+
+    assert refused(waits) == f"te.hybrid waits, line +2: `while True:` {subset}"
+    assert refused(over) == f"te.hybrid over, line +2: `for x in a:` {subset}"
+    assert refused(early) == f"te.hybrid early, line +3: `return b` {subset}"
+
+
+def test_expressions_outside_of_the_subset() -> None:
+    outside = "is outside of the subset of expressions"
+
+    def sliced(a):
+        b = output_tensor((8,), "float32")
+        b[0] = a[0:2]
+        return b
+
+    def named(a):
+        b = output_tensor((8,), "float32")
+        for i in range(8):
+            t = a[i]
+        b[0] = t
+        return b
+
+    def many(a):
+        b = output_tensor((8,), "float32")
+        b[0] = a[0, 1]
+        return b
+
+    def whole(a):
+        b = output_tensor((8,), "float32")
+        b[0] = a + 1.0
+        return b
+
+    def method(a):
+        b = output_tensor((8,), "float32")
+        b[0] = a.sum()
+        return b
+
+    assert refused(sliced) == f"te.hybrid sliced, line +2: `0:2` {outside}"
+    assert refused(named) == (
+        "te.hybrid named, line +4: `t` is not known here; names of a loop or an if end with it"
+    )
+    assert refused(many) == "te.hybrid many, line +2: `a[0, 1]` has 2 indices for 1 axes"
+    assert refused(whole) == (
+        "te.hybrid whole, line +2: `a + 1.0` computes with whole tensors; write it for an element"
+    )
+    assert refused(method) == f"te.hybrid method, line +2: `a.sum()` {outside}"
+
+
+def test_stores_and_results() -> None:
+    def writes(a):
+        b = output_tensor((8,), "float32")
+        a[0] = 1.0
+        b[0] = a[0]
+        return b
+
+    def forgets(a):
+        b = output_tensor((8,), "float32")
+        c = output_tensor((8,), "float32")
+        b[0] = 1.0
+        c[0] = 1.0
+        return b
+
+    def returns(a):
+        b = output_tensor((8,), "float32")
+        b[0] = 1.0
+        return b[0]
+
+    def nothing(a):
+        b = output_tensor((8,), "float32")
+        b[0] = 1.0
+
+    def types(a):
+        b = output_tensor((8,), "float32")
+        b[a[0]] = 1.0
+        return b
+
+    assert refused(writes) == "te.extern b: fcompute stores to the input A"
+    assert refused(forgets) == (
+        "te.hybrid forgets: c is an output_tensor and not returned; return it, or allocate it"
+    )
+    assert refused(returns) == (
+        "te.hybrid returns, line +3: `b[0]` is returned, and is no output_tensor"
+    )
+    assert refused(nothing) == (
+        "te.hybrid nothing, line +2: `b[0] = 1.0` is the last statement; return the output tensors "
+        "there"
+    )
+    assert refused(types) == (
+        "te.hybrid types, line +2: `b[a[0]] = 1.0` is no statement: operand b[...]: index 0 is "
+        'A[0] (float32); give an integer, or convert it with .astype("int64") if that is meant'
+    )
+    assert refused(nothing, A, A) == "te.hybrid nothing: it takes 1 arguments (a), and is given 2"
+
+
+def test_what_is_no_function() -> None:
+    with pytest.raises(TypeMismatchError) as error:
+        script(3)
+    assert error.value.message == (
+        "te.hybrid.script: the function is 3; give a Python function"
+    )
+    assert refused(eval("lambda a: a")) == (
+        "te.hybrid <lambda>: its text is not there to be read; write it in a file"
+    )
