@@ -14,6 +14,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.dag import Graph
 from tecomp.graph.sizes import sizes_of
 from tecomp.graph.ways import Seat, Slot
+from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Const
 from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
@@ -207,7 +208,7 @@ def _strides(view: View, size: Sequence[int]) -> tuple[int, ...]:
     steps = row_major(view.layout.shape)
 
     def offset(at: Sequence[int]) -> int:
-        index = view.at([Const(n, INT64) for n in at])
+        index = [simplify(n) for n in view.at([Const(n, INT64) for n in at])]
         return sum(step * int(n.value) for step, n in zip(steps, index, strict=True)
                    if isinstance(n, Const))  # fmt: skip
 

@@ -99,15 +99,16 @@ class _Outline:
 
 
 def _outline(asked: Asked) -> _Outline:
-    written = graph = _graph(asked)
+    graph = written = _graph(asked)
     stands = dict[Tensor, Tensor]()
     layouts, apart, stored = None, frozenset[Operation](), dict[Tensor, Layout]()
     if asked.is_laid_out:
-        chosen = _chosen(asked, written)
+        chosen = _chosen(asked, graph)
         made = laid(chosen)
         graph, apart, stored = made.graph, made.apart, dict(made.stored)
         groups = groups_of(graph, apart, made.asked)
         layouts, stands = made.homes(chosen, groups), dict(made.made)
+        written = chosen.graph
     else:
         groups = groups_of(graph)
     known = known_once(graph, groups)

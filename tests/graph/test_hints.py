@@ -278,6 +278,25 @@ def test_a_formula_that_converts_is_divided_as_asked() -> None:
     assert [wish.is_kept for wish in program.layouts.wishes] == [True]
 
 
+def test_hints_are_for_values_as_they_are_written() -> None:
+    """The first formula is done in several operations, as it reads beside its own place."""
+    A = te.placeholder((66, 66), name="A")
+    Y = te.compute((64, 64), lambda i, j: A[i, j + 1] + A[i + 1, j], name="Y")
+    Z = te.compute((64, 64), lambda i, j: Y[i, j] * 0.25, name="Z")
+    program = tecomp.compile(
+        Z, [A], "stick128",
+        hints=[tecomp.hint(Y, stick=1, hard=True), tecomp.hint(Y, cores={"i": 4}, hard=True)],
+    )
+    a = random.integers(-4, 5, (66, 66)).astype("float32")
+
+    np.testing.assert_allclose(program(a), (a[:-2, 1:-1] + a[1:-1, :-2]) / 4)
+    assert [str(wish) for wish in program.layouts.wishes] == [
+        "the hint that Y has axis 1 along its lanes is kept",
+        "the hint that Y is shared out to cores, 4 along i, is kept",
+    ]
+    assert program.layouts[Y].size == (64, 64)
+
+
 def test_rows_are_not_divided() -> None:
     X = te.placeholder((128, 256), "float32", name="X")
     k = te.reduce_axis((0, 256), name="k")

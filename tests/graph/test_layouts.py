@@ -104,6 +104,13 @@ def test_what_is_given_in_other_sticks_needs_no_relayout() -> None:
     assert found.of[B] is across
 
 
+def test_a_view_has_the_strides_of_what_it_shows() -> None:
+    V = te.compute((30, 20), lambda i, j: A[2 * i + 1, j + 3], name="V")
+    Y = te.compute((30, 20), lambda i, j: V[i, j] + 1.0, name="Y")
+
+    assert layouts_of(Y, [A])[V].stride == (2 * SIZE, 1)
+
+
 def test_a_copy_names_who_reads_it() -> None:
     (copy,) = layouts_of(add(t(A), X), [A, X]).relayouts
 
