@@ -48,6 +48,18 @@ def steps_with_a_border() -> Case:
     return Y, [A], [a], expected
 
 
+def rows_below() -> Case:
+    A, a = given("A", 70, 200), values(70, 200)
+    Y = te.compute(A.shape, lambda i, j: te.if_then_else(i > 0, A[i - 1, j], 1.0), name="Y")
+    return Y, [A], [a], np.concatenate([np.ones((1, 200)), a[:-1]])
+
+
+def columns_beside() -> Case:
+    A, a = given("A", 70, 200), values(70, 200)
+    Y = te.compute(A.shape, lambda i, j: te.if_then_else(j > 0, A[i, j - 1], 1.0), name="Y")
+    return Y, [A], [a], np.concatenate([np.ones((70, 1)), a[:, :-1]], 1)
+
+
 def rows_moved_by_their_number() -> Case:
     A, a = given("A", N, M), values(N, M)
     Y = te.compute((N, M), lambda i, j: te.if_then_else(j >= i, A[i, j - i], 0.0) + A[i, j], name="Y")
@@ -115,7 +127,8 @@ def product(
 
 CASES: dict[str, Callable[[], Case]] = {
     made.__name__: made for made in (
-        steps_of_jacobi, steps_with_a_border, rows_moved_by_their_number, padded_vector,
+        steps_of_jacobi, steps_with_a_border, rows_below, columns_beside,
+        rows_moved_by_their_number, padded_vector,
         parts_of_vectors, sum_of_row_and_column, scan_of_a_reversed_vector,
     )
 } | {
@@ -129,7 +142,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("machine", ["stick128", "vtcm2d", MADE_UP])
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh", "texture2d", "vtcm2d", MADE_UP])
 def test_what_takes_several_operations(name: str, machine: str) -> None:
     Y, inputs, arrays, expected = CASES[name]()
     program = tecomp.compile(Y, inputs, machine)

@@ -265,6 +265,29 @@ def test_the_region_of_a_strided_read(step: int, bounds: str, nest: Any, realize
     assert realized(nest(s, [A, C]), "P") == [bounds]
 
 
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+def test_the_region_of_a_read_under_a_condition(
+    blocks: int, fused: bool, nest: Any, realized: Any
+) -> None:
+    """However few the blocks: the least of two is a case distinction of numbers."""
+    rows = 7 * blocks
+    A = te.placeholder((rows, 6), name="A")
+    P = te.compute((rows, 6), lambda i, j: A[i, j] * 2.0, name="P")
+    C = te.compute(
+        (rows, 6), lambda i, j: te.if_then_else(i > 0, P[i - 1, j], 1.0), name="C")
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    i_outer, j_outer, _, _ = s[C].tile(i, j, 7, 3)
+    place = s[C].fuse(i_outer, j_outer) if fused else j_outer
+    s[P].compute_at(s[C], place)
+
+    (region,) = realized(nest(s, [A, C]), "P")
+
+    extents = [part.rpartition("+")[2] for part in region.split(", ")]
+    assert extents == ["7", "3"]
+
+
 def test_every_leaf_of_a_fused_consumer(count: Any) -> None:
     rows, columns = 3, 5
     A = te.placeholder((rows, columns + 1), name="A")

@@ -29,15 +29,15 @@ def chain(inner: int | None) -> tuple[te.Schedule, list[te.Tensor]]:
     return s, [A, D]
 
 
-@pytest.mark.parametrize(("inner", "rows"), [(None, 1), (8, 2)])
-def test_memory_is_for_rows_in_use(inner: int | None, rows: int) -> None:
-    """A chunk is in two rows at most, so there is memory for two."""
+@pytest.mark.parametrize(("inner", "elements"), [(None, 32), (8, 2 * LENGTH)])
+def test_memory_is_for_rows_in_use(inner: int | None, elements: int) -> None:
+    """A chunk is in two rows at most, so there is memory for two; for its part of one row."""
     s, args = chain(inner)
 
     text = str(tecomp.lower(s, args, stop_after="flatten_buffer"))
 
     found = {name: int(n) for n, name in re.findall(r"Allocate\(.*\((\d+),\)\)\) as (\w+)", text)}
-    assert found == {"B": rows * LENGTH, "C": 2 * LENGTH}
+    assert found == {"B": elements, "C": 2 * LENGTH}
 
 
 @pytest.mark.parametrize("inner", [None, 8])

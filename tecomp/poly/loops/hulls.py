@@ -132,15 +132,29 @@ def windows_around(
 
 
 def _starts(line: isl.Set, scope: Scope) -> list[isl.PwAff]:
-    """The cases of the least value that are never behind others, or those of two that are not."""
+    """The cases of the least value that are never behind others, or those of two that are not.
+
+    Where each case is a number, as of few blocks, a bound of the values may be a start as well.
+    """
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     # Elsewhere a case may be no whole number.
     cases = [case.floor().to_pw_aff() for _, case in low.get_pieces()[:MOST_CASES]]
     singles = [case for case in cases if not case.is_cst() and _is_before(case, line)]
-    if singles:
+    if singles := singles or _bounds(line):
         return singles
     pairs = (a.min(b) for k, a in enumerate(cases) for b in cases[:k])
     return [pair for pair in pairs if not pair.is_cst() and _is_before(pair, line)]
+
+
+def _bounds(line: isl.Set) -> list[isl.PwAff]:
+    """What values are at least, one by one, where that changes with the loops around."""
+    parts = line.compute_divs().get_basic_sets()
+    found = []
+    for constraint in parts[0].get_constraints() if len(parts) == 1 else ():
+        if constraint.is_lower_bound(_DIM, 0) and not constraint.is_equality():
+            bound = constraint.get_bound(_DIM, 0).ceil().to_pw_aff()
+            found.append(bound.project_domain_on_params())
+    return [bound for bound in found if not bound.is_cst()]
 
 
 def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
