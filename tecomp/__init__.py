@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import typing
+
 from tecomp import moves, te, tir
+from tecomp.compute.absent import absent as _absent
 from tecomp.compute.accesses import Access, Accesses, Affine, accesses
 from tecomp.constraints.check import Violation, check_constraints
 from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
@@ -19,6 +22,7 @@ from tecomp.errors import (
     InternalError,
     LayoutError,
     LowerError,
+    MissingError,
     ParseError,
     ScheduleError,
     TargetError,
@@ -88,6 +92,7 @@ __all__ = [
     "LayoutError",
     "LowerError",
     "MatmulUnit",
+    "MissingError",
     "ParseError",
     "Relayout",
     "Runs",
@@ -138,3 +143,9 @@ __all__ = [
     "xla",
     "xla_text",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _absent(__name__, name)

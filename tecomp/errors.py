@@ -192,5 +192,9 @@ class CacheError(TecompError, ValueError):
     """What is said about the cache has no meaning, or a saved program cannot be used."""
 
 
+class MissingError(TecompError, AttributeError):
+    """A name of TVM's is not here."""
+
+
 class InternalError(TecompError, RuntimeError):
     """The compiler contradicts itself: a mistake of ours, not of the user."""

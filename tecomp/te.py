@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import typing
+from types import SimpleNamespace as _Names
+
 from tecomp.compute import hybrid as hybrid
 from tecomp.compute import ir_builder as ir_builder
+from tecomp.compute.absent import absent as _absent
 from tecomp.compute.axis import IterVar
 from tecomp.compute.bits import clz, copysign, exp10, ldexp, nextafter
 from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
@@ -84,6 +88,17 @@ from tecomp.ir.language.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
+
+tensor = _Names(
+    ComputeOp=ComputeOp, ExternOp=ExternOp, Operation=Operation, PlaceholderOp=PlaceholderOp,
+    ScanOp=ScanOp, Tensor=Tensor, TensorSlice=TensorSlice,
+)
+"""The classes under the names that TVM's `te.tensor` has for them."""
+
+schedule = _Names(
+    IterVar=IterVar, Schedule=Schedule, Stage=Stage, create_schedule=create_schedule,
+)
+"""The classes under the names that TVM's `te.schedule` has for them."""
 
 __all__ = [
     "AXIS_SEPARATOR",
@@ -179,6 +194,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scan",
+    "schedule",
     "select",
     "sigmoid",
     "sin",
@@ -191,9 +207,16 @@ __all__ = [
     "tag_scope",
     "tan",
     "tanh",
+    "tensor",
     "thread_axis",
     "trunc",
     "truncdiv",
     "truncmod",
     "var",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _absent(__name__, name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import typing
+
+from tecomp.compute.absent import absent as _absent
 from tecomp.compute.class_names import (
     EQ,
     GE,
@@ -22,6 +25,7 @@ from tecomp.compute.class_names import (
     Not,
     Or,
     Sub,
+    likely,
 )
 from tecomp.te import (
     AXIS_SEPARATOR,
@@ -160,6 +164,7 @@ __all__ = [
     "isinf",
     "isnan",
     "ldexp",
+    "likely",
     "log",
     "log1p",
     "log2",
@@ -188,3 +193,9 @@ __all__ = [
     "truncdiv",
     "truncmod",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _absent(__name__, name)

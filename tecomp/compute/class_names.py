@@ -1,4 +1,4 @@
-"""TVM's classes of expressions, which its programs call: here functions that give the same."""
+"""TVM's names of expressions, classes there, which its programs call."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def _comparison(op: CmpOp) -> Callable[[Value, Value], Expr]:
 def _conversion(dtype: str, value: Value) -> Expr:
     """`value` converted to `dtype`, as `value.astype(dtype)`."""
     return cast(value, dtype)
+
+
+def likely(cond: Value) -> Expr:
+    """`cond`: which branch is taken more often is not told to the processor."""
+    return value_of(cond)
 
 
 And, Or, Not = all, any, logical_not

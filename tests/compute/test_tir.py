@@ -38,6 +38,7 @@ p, q = x > 1, y > 2
         (tir.And(p, q), te.all(p, q)),
         (tir.Or(p, q), te.any(p, q)),
         (tir.Not(p), te.logical_not(p)),
+        (tir.likely(p), p),
         (tir.EQ(x, 3), x.equal(3)),
         (tir.NE(x, y), x.astype("int32") != y),
         (tir.LT(x, y), x < y),

@@ -1,0 +1,51 @@
+"""Names of TVM's that are not here: what is said instead, and that it stays true."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import tecomp
+from tecomp import te, tir
+from tecomp.compute.absent import ABSENT
+
+
+@pytest.mark.parametrize("module", ABSENT)
+def test_what_is_called_absent_is(module: str) -> None:
+    found = importlib.import_module(module)
+
+    for name, instead in ABSENT[module].items():
+        assert not hasattr(found, name)
+        with pytest.raises(tecomp.MissingError) as error:
+            getattr(found, name)
+        assert error.value.message == f"{module.rpartition('.')[2]}.{name}: {instead}"
+
+
+def test_messages_say_what_takes_the_place() -> None:
+    with pytest.raises(AttributeError) as error:
+        te.create_prim_func  # type: ignore[attr-defined]  # noqa: B018
+
+    assert str(error.value).startswith(
+        "te.create_prim_func: there is no TensorIR; te.create_schedule says how loops run, and "
+        "tecomp.lower gives them to print, to read and to evaluate\n"
+    )
+
+
+@pytest.mark.parametrize("module", [te, tir, tecomp])
+def test_names_that_nobody_has(module: object) -> None:
+    with pytest.raises(AttributeError) as error:
+        module.gradiant  # type: ignore[attr-defined]  # noqa: B018
+
+    name = module.__name__  # type: ignore[attr-defined]
+    assert str(error.value) == f"module {name!r} has no attribute 'gradiant'"
+
+
+def test_classes_have_the_places_that_tvm_gives_them() -> None:
+    A = te.placeholder((4,), name="A")
+    s = te.create_schedule(te.compute((4,), lambda i: A[i], name="B"))
+
+    assert isinstance(A, te.tensor.Tensor)
+    assert isinstance(A.op, te.tensor.PlaceholderOp)
+    assert isinstance(s, te.schedule.Schedule)
+    assert isinstance(s[A], te.schedule.Stage)
