@@ -15,7 +15,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.expr import Call, Expr
-from tecomp.ir.language.given import check_function
+from tecomp.ir.language.given import check_function, check_list
 from tecomp.ir.language.stmt import Buffer, BufferStore, Extent, Stmt
 from tecomp.ir.language.text import Name, Pieces
 from tecomp.ir.traversal.rewrite import free_variables, walk
@@ -78,8 +78,8 @@ def extern(
     fcompute: Callable[[list[Operand], list[Operand]], Stmt],
     name: str = "extern",
     dtype: str | Sequence[str] | None = None,
-    in_buffers: None = None,
-    out_buffers: None = None,
+    in_buffers: Buffer | Sequence[Buffer] | None = None,
+    out_buffers: Buffer | Sequence[Buffer] | None = None,
     tag: str = "",
     attrs: Mapping[str, object] | None = None,
 ) -> Any:
@@ -94,8 +94,9 @@ def extern(
             `te.stmt_seq`.
         name: what printed text calls the result.
         dtype: of the result, or one for each; that of the inputs if None.
-        in_buffers: not taken; memories and layouts come from the schedule.
-        out_buffers: as `in_buffers`.
+        in_buffers: for each input a `te.decl_buffer` of its shape and type, whose name the operand
+            has; its memory and layout come from the schedule.
+        out_buffers: for each result, as `in_buffers`; says types too.
         tag: free text, kept with the operation.
         attrs: free values, kept with the operation.
 
@@ -120,21 +121,21 @@ def extern(
     """
     name = name_of(name, "te.extern")
     where = f"te.extern {name}"
-    if in_buffers is not None or out_buffers is not None:
-        raise DefinitionError(
-            f"{where}: in_buffers and out_buffers are not taken; memories and layouts come from "
-            "the schedule: set_scope and transform_layout"
-        )
     read = _inputs(inputs, where)
     shapes = _shapes(shape, where)
+    outs = _declared(out_buffers, f"{where}: out_buffers")
+    if dtype is None and len(outs) == len(shapes):
+        dtype = [buffer.dtype for buffer in outs]
     types = _types(dtype, read, len(shapes), where)
     alike = all(list(map(str, each)) == list(map(str, shapes[0])) for each in shapes)
     common = shapes[0] if alike else ()
     axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(common))
     results = [name if len(types) == 1 else f"{name}_v{k}" for k in range(len(types))]
+    ins = [Buffer(t.name, t.shape, t.dtype, "") for t in read]
+    made = [Buffer(n, each, t, "") for n, each, t in zip(results, shapes, types, strict=True)]
     buffers = (
-        *(Buffer(t.name, t.shape, t.dtype, "") for t in read),
-        *(Buffer(n, each, t, "") for n, each, t in zip(results, shapes, types, strict=True)),
+        *_named(ins, _declared(in_buffers, f"{where}: in_buffers"), f"{where}: in_buffers"),
+        *_named(made, outs, f"{where}: out_buffers"),
     )
     statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
@@ -145,6 +146,33 @@ def extern(
         buffers=buffers, statement=statement,
     ).outputs
     return outputs[0] if len(outputs) == 1 else list(outputs)
+
+
+def _declared(given: object, where: str) -> tuple[Buffer, ...]:
+    """Buffers that a caller has declared for operands; none for None."""
+    buffers: Any = () if given is None else [given] if isinstance(given, Buffer) else given
+    check_list(buffers, Buffer, where, "give a list of te.decl_buffer", TypeMismatchError)
+    return tuple(buffers)
+
+
+def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterator[Buffer]:
+    """The buffers of operands under the names that were declared for them.
+
+    Raises:
+        DefinitionError: what was declared is something else.
+    """
+    if given and len(given) != len(own):
+        raise DefinitionError(
+            f"{where}: there are {len(given)} for {len(own)} tensors; give one for each"
+        )
+    for buffer, asked in zip(own, given or own, strict=True):
+        same = list(map(str, buffer.shape)) == list(map(str, asked.shape))
+        if not same or buffer.dtype != asked.dtype or asked.scope not in ("", "global"):
+            raise DefinitionError(
+                f"{where}: `{asked}` is declared for `{buffer}`; declare its shape and type, and "
+                "leave its memory to set_scope"
+            )
+        yield Buffer(asked.name, buffer.shape, buffer.dtype, "")
 
 
 def _anywhere(tensor: Tensor) -> Iterator[Expr]:

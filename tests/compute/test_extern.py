@@ -104,9 +104,34 @@ def test_shapes_and_types() -> None:
         "te.extern E: there are 2 types for 1 results; give one for each"
     )
     assert refused(copy, inputs=[3]) == "te.extern E: an input is 3 (int); give tensors"
-    assert refused(copy, in_buffers=[]) == (
-        "te.extern E: in_buffers and out_buffers are not taken; memories and layouts come from the "
-        "schedule: set_scope and transform_layout"
+
+
+def test_operands_have_the_names_of_buffers() -> None:
+    seen: list[str] = []
+
+    def named(ins: Any, outs: Any) -> Any:
+        seen.extend(each.name for each in (*ins, *outs))
+        return copy(ins, outs)
+
+    a, b = te.decl_buffer((4,), name="a"), te.decl_buffer((4,), "int32", name="b")
+    E = te.extern((4,), A, named, name="E", in_buffers=a, out_buffers=[b])
+
+    assert (seen, E.dtype, E.name) == (["a", "b"], "int32", "E")
+    assert refused(copy, in_buffers=[a, b]) == (
+        "te.extern E: in_buffers: there are 2 for 1 tensors; give one for each"
+    )
+    assert refused(copy, in_buffers=[b]) == (
+        'te.extern E: in_buffers: `b: Buffer("int32", (4,), scope="")` is declared for `A: '
+        'Buffer("float32", (4,), scope="")`; declare its shape and type, and leave its memory to '
+        "set_scope"
+    )
+    assert refused(copy, out_buffers=[te.decl_buffer((5,), name="c")]) == (
+        'te.extern E: out_buffers: `c: Buffer("float32", (5,), scope="")` is declared for `E: '
+        'Buffer("float32", (4,), scope="")`; declare its shape and type, and leave its memory to '
+        "set_scope"
+    )
+    assert refused(copy, in_buffers=3) == (
+        "te.extern E: in_buffers is 3; give a list of te.decl_buffer"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import shutil
 import subprocess
 import sys
@@ -425,6 +427,17 @@ def test_c_numpy_and_python_in_one_kernel(library: Path, target: str) -> None:
 
     np.testing.assert_allclose(program(a, b), np.sort(wanted) - 1, rtol=1e-5)
     np.testing.assert_allclose(seen, [wanted.sum()], rtol=1e-5)
+
+
+def test_kernels_are_pickled_and_find_their_functions() -> None:
+    kernel = build(called(NAME), lambda x, y: np.copyto(y, x + 1))
+    text = pickle.dumps(kernel)
+    tecomp.register_func(NAME, lambda x, y: np.copyto(y, x + 5), override=True)
+    c = np.zeros_like(a)
+    pickle.loads(text)(a, c)
+
+    np.testing.assert_array_equal(c, a + 5)
+    assert copy.copy(kernel) is kernel
 
 
 def test_programs_are_saved_and_raise(tmp_path: Path) -> None:

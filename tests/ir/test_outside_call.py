@@ -86,6 +86,16 @@ def test_flat_memory_has_strides(seen: list[Any]) -> None:
     assert (list(map(str, start)), list(map(str, strides))) == (["0"], ["1", "4"])
 
 
+def test_an_array_of_no_axes_is_no_copy(seen: list[Any]) -> None:
+    func = parse('def f(A: Buffer("float32", ())):\n    call_packed('
+                 '"test.turned", reads(lambda: A[()], ()), writes(lambda: A[()], ()), 1, 2)')  # fmt: skip
+    a = np.zeros((), "float32")
+    evaluate(func, [a])
+
+    assert a == 2
+    assert parse(str(func)) == func
+
+
 def test_an_array_needs_strides() -> None:
     func = parse('def f(A: Buffer("float32", (8,))):\n    call_packed('
                  '"len", reads(lambda i: A[i // 4 + i % 4 * 2], (8,)))')  # fmt: skip

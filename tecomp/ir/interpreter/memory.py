@@ -138,5 +138,7 @@ def bytes_of(array: NDArray[Any]) -> Bytes:
         return np.empty(0, np.uint8)
     steps = [step // array.itemsize for step in array.strides]
     size = span(array.shape, steps) * array.itemsize
-    first = array[(slice(1),) * array.ndim].reshape(1).view(np.uint8)
+    # An array without axes would give a copy of its element.
+    part = array[(slice(1),) * array.ndim] if array.ndim else array
+    first = part.reshape(1).view(np.uint8)
     return np.lib.stride_tricks.as_strided(first, (size,), (1,))
