@@ -281,6 +281,19 @@ def test_constants_lists_and_what_is_outside() -> None:
                 out[i] += inputs[j][i]
         return out
 
+    @script
+    def of_rows(a, b):
+        c = output_tensor((2, 3), "int32")
+        for i in const_range(len(b)):
+            for j in const_range(len(b[0])):
+                c[i, j] = a[i, j] + b[i, j]
+        return c
+
+    rows, t = [[1, 2, 3], [4, 5, 6]], te.placeholder((2, 3), "int32", name="t")
+    made = of_rows(t, rows)
+    given, got = np.arange(6, dtype="int32").reshape(2, 3), np.zeros((2, 3), "int32")
+    tecomp.build(te.create_schedule(made.op), [t, made])(given, got)
+    np.testing.assert_array_equal(got, of_rows(given, np.array(rows)))
     a = te.placeholder((n,), "int32", name="a")
     agrees(added, [a, te.const(11), [1, 2, 3]])
     made = agrees(summed, [[te.placeholder((10,), name=f"t{k}") for k in range(5)]])

@@ -335,6 +335,23 @@ def test_more_operations_than_can_be_compiled(nest: Any) -> None:
     )
 
 
+def test_an_output_that_others_read_may_stay_inside() -> None:
+    B = te.compute((N, N), lambda i, j: A[i, j] + 1.0, name="B")
+    D = te.compute((N, N), lambda i, j: B[i, j] * 2.0, name="D")
+    s = te.create_schedule([B, D])
+    a = np.arange(N * N, dtype="float32").reshape(N, N)
+    d = np.zeros_like(a)
+
+    tecomp.build(s, [A, D])(a, d)
+
+    np.testing.assert_array_equal(d, 2 * (a + 1))
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, [A, B])
+    assert error.value.message == (
+        "lower: D is an output of the schedule but is not among the arguments; add it"
+    )
+
+
 OTHER = te.placeholder((N, N), name="OTHER")
 OTHER_ONE = te.compute((N,), lambda i: OTHER[i, 0], name="OTHER_ONE")
 T = te.compute((N,), lambda i: (A[i, 0], A[i, 1]), name="T")

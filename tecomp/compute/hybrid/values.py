@@ -147,6 +147,10 @@ def _compared(names: Names, node: ast.Compare) -> Any:
 
 
 def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: bool) -> Any:
+    if isinstance(base, tuple | list) and isinstance(index, tuple):
+        for each in index:
+            base = _item(names, node, base, each, is_target=is_target)
+        return base
     if isinstance(base, tuple | list):
         if isinstance(index, bool) or not isinstance(index, int):
             names.source.refuse(node, "has an index that is not known here")

@@ -218,11 +218,13 @@ def _check_missing(
     states: States,
     given: set[tuple[Operation, int]],
 ) -> None:
+    read: set[Operation] = set()
     for key, body in bodies.items():
         for node in walk(*body, *starts.get(key, ())):
             if not isinstance(node, TensorLoad):
                 continue
             stage = state.stage(node.tensor.op)
+            read |= {stage.key} if stage.key != key else set()
             if not stage.is_placeholder or stage.key in states:
                 continue
             if (stage.key, 0) not in given:
@@ -234,7 +236,9 @@ def _check_missing(
         stage = state.stage(key)
         count = stage.op.num_outputs
         missing = [k for k in range(count) if (key, k) not in given]
-        if missing and not stage.is_placeholder:
+        # What other stages read may stay inside, as in TVM.
+        is_inside = len(missing) == count and key in read
+        if missing and not stage.is_placeholder and not is_inside:
             name = stage.op.output(missing[0]).name
             raise LowerError(
                 f"lower: {name} is an output of the schedule but is not among the arguments; add it"
