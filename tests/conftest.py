@@ -66,6 +66,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 @pytest.hookimpl(tryfirst=True)  # before the time limit is read
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
     if config.getoption("--hypothesis-profile") == "long":
         config.option.timeout = 0
 

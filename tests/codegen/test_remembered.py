@@ -56,3 +56,8 @@ def test_other_machines_are_for_numbers(
     del machine
 
     assert ships(request.node) == is_shipped
+
+
+@pytest.mark.numbers_alone
+def test_what_is_marked_is_for_numbers(request: pytest.FixtureRequest) -> None:
+    assert not ships(request.node)

@@ -37,6 +37,8 @@ from tecomp.schedules import (
 from tests.strategies.machines import shipped
 from tests.strategies.reference import number
 
+pytestmark = pytest.mark.numbers_alone
+
 SMALL = tecomp.Target(
     "small", "short vectors, small caches so that little sizes are cut into many blocks, and dots",
     tecomp.Target.load("cpu").memories,

@@ -42,11 +42,15 @@ class Code:
 
 
 def ships(item: pytest.Item) -> bool:
-    """Whether a test is about code for the machine at hand; on all others, numbers matter alone."""
+    """Whether a test is about code for the machine at hand.
+
+    On all others numbers matter alone, and where a mark says so.
+    """
     room = item.path.relative_to(item.config.rootpath).parts[1]
     callspec = getattr(item, "callspec", None)
     params = () if callspec is None else callspec.params.values()
-    return room in _ABOUT_CODE and not any(map(_is_other_machine, params))
+    is_about_code = room in _ABOUT_CODE and item.get_closest_marker("numbers_alone") is None
+    return is_about_code and not any(map(_is_other_machine, params))
 
 
 def _is_other_machine(value: object) -> bool:
