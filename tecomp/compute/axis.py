@@ -30,15 +30,18 @@ class IterVar(Var):
         kind: whether each value gives an element, all together give one, or one follows from
             those before.
         thread_tag: what the user noted for threads; loops are bound by schedules.
+        inside: of a domain that depends on other axes the first value and the end, where they do;
+            `dom` has all values that there are anywhere.
     """
 
     # The domain is where the variable comes from, not something it computes with.
-    binds: ClassVar[tuple[str, ...]] = ("dom",)
+    binds: ClassVar[tuple[str, ...]] = ("dom", "inside")
 
     dtype: DType = INT32
     dom: Range = field(kw_only=True)
     kind: IterKind = field(kw_only=True)
     thread_tag: str = field(kw_only=True, default="")
+    inside: tuple[Expr | None, Expr | None] = field(kw_only=True, default=(None, None))
 
     @property
     def var(self) -> IterVar:
@@ -59,14 +62,20 @@ class IterVar(Var):
 
 
 def make_axis(
-    name: str, low: Extent, extent: Extent, kind: IterKind, thread_tag: str = ""
+    name: str,
+    low: Extent,
+    extent: Extent,
+    kind: IterKind,
+    thread_tag: str = "",
+    inside: tuple[Expr | None, Expr | None] = (None, None),
 ) -> IterVar:
     """An axis of `extent` values from `low`."""
     first, count = as_expr(low), as_expr(extent)
     wide = any(_is_wide(bound.dtype) for bound in (first, count))
     dtype = INT64 if wide else INT32
     domain = Range(_typed(first, dtype), _typed(count, dtype))
-    return IterVar(name, dtype, dom=domain, kind=kind, thread_tag=thread_tag)
+    return IterVar(
+        name, dtype, dom=domain, kind=kind, thread_tag=thread_tag, inside=inside)
 
 
 def _is_wide(dtype: DType) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, overload
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.domains import dependent_axis
 from tecomp.compute.intrinsic import TensorIntrinCall
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.operations import MOST_OPERATIONS, operations
@@ -160,7 +161,9 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
     """An axis to reduce over: all values of `dom` together give one element.
 
     Args:
-        dom: `(low, high)` without `high`, a `Range`, or a bare extent.
+        dom: `(low, high)` without `high`, a `Range`, or a bare extent. Of `(low, high)` either may
+            depend on axes of the result, or on others that are reduced over: the axis then runs
+            through all values that there are, and reductions take those that count.
         name: what printed text calls it.
         thread_tag: kept with the axis, and of no effect: `s[T].bind` binds loops.
 
@@ -176,6 +179,10 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
     name = name_of(name, "te.reduce_axis")
     where = f"te.reduce_axis {name}"
     check_kind(thread_tag, str, f"{where}: thread_tag", "give a text", DefinitionError)
+    if isinstance(dom, list | tuple) and len(dom) == 2:
+        axis = dependent_axis(name, dom[0], dom[1], where, thread_tag)
+        if axis is not None:
+            return axis
     low, extent = _domain(dom, where)
     return make_axis(name, low, extent, IterKind.REDUCE, thread_tag)
 

@@ -13,11 +13,23 @@ from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BinOp, Const, Expr, Var, as_expr, binary, condition_of, const
+from tecomp.ir.language.dtype import BOOL, DType
+from tecomp.ir.language.expr import (
+    BinOp,
+    Const,
+    Expr,
+    Var,
+    as_expr,
+    binary,
+    condition_of,
+    const,
+    if_then_else,
+    is_const,
+    logical_and,
+)
 from tecomp.ir.language.given import check_function
 from tecomp.ir.language.text import Name, Operand, Pieces, comma, operands, tuple_of
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
 
 Axes = IterVar | Sequence[IterVar]
 _IDENTITY = "give a function of the type of each value"
@@ -33,6 +45,7 @@ class CommReducer:
         result: the new values.
         identity: values that change nothing when combined.
         name: what printed text calls it.
+        given: variables for what else it uses, which is the same for all that it combines.
     """
 
     lhs: tuple[Var, ...]
@@ -40,10 +53,11 @@ class CommReducer:
     result: tuple[Expr, ...]
     identity: tuple[Expr, ...]
     name: str = "reduce"
+    given: tuple[Var, ...] = ()
 
     def bound(self) -> tuple[Var, ...]:
         """The variables that this node binds."""
-        return (*self.lhs, *self.rhs)
+        return (*self.lhs, *self.rhs, *self.given)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,6 +67,7 @@ class Reduce(Expr):
     Attributes:
         init: what the combination starts from, in place of the identity; empty for the identity.
         location: where the user wrote it.
+        given: what the reducer uses beside the values that it combines.
     """
 
     # The axes are made by the reduction, not used by it.
@@ -65,10 +80,17 @@ class Reduce(Expr):
     init: tuple[Expr, ...] = ()
     value_index: int = 0
     location: Location | None = field(default=None, compare=False)
+    given: tuple[Expr, ...] = ()
     dtype: DType = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.source[self.value_index].dtype)
+
+    @property
+    def identity(self) -> tuple[Expr, ...]:
+        """Values that change nothing when combined."""
+        known = dict(zip(self.combiner.given, self.given, strict=True))
+        return tuple(substitute(value, known) for value in self.combiner.identity)
 
     def pieces(self) -> Pieces:
         """The text, piece by piece."""
@@ -89,6 +111,9 @@ class Reduce(Expr):
         if self.init:
             yield ", init="
             yield from _one_or_tuple(self.init)
+        if self.given:
+            yield ", given="
+            yield from _one_or_tuple(self.given)
         yield ")"
 
 
@@ -155,12 +180,14 @@ class Reducer:
         source = tuple(value_of(value) for value in (expr if several else (expr,)))
         if not source:
             raise DefinitionError(f"{who}: there is no value to combine; give one at least")
-        condition = condition_of(True if where is None else value_of(where), f"{who}(where=)")
-        combiner = _combiner(self, tuple(value.dtype for value in source), several=several)
+        condition = _within(
+            axes, condition_of(True if where is None else value_of(where), f"{who}(where=)"))
+        combiner, given = _combiner(
+            self, tuple(value.dtype for value in source), several=several)
         start = () if init is None else _start(who, init, source, axes)
         location = user_location()
         reductions = tuple(
-            Reduce(combiner, source, axes, condition, start, k, location)
+            Reduce(combiner, source, axes, condition, start, k, location, given)
             for k in range(len(source))
         )
         return reductions[0] if len(reductions) == 1 else reductions
@@ -246,7 +273,28 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     return tuple(axes)
 
 
-def _combiner(reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool) -> CommReducer:
+def _within(axes: Sequence[IterVar], condition: Expr) -> Expr:
+    """A condition that holds where axes are inside of domains that depend on other axes, too."""
+    inside = [
+        part for axis in axes for part in (
+            None if axis.inside[0] is None else axis >= axis.inside[0],
+            None if axis.inside[1] is None else axis < axis.inside[1],
+        ) if part is not None
+    ]
+    if not inside:
+        return condition
+    # A condition of the user's may read where the others hold only; `and` alone does not guard.
+    if any(isinstance(node, TensorLoad) for node in walk(condition)):
+        condition = if_then_else(logical_and(*inside), condition, const(False, BOOL))
+    elif is_const(condition, True):
+        return logical_and(*inside)
+    return logical_and(*inside, condition)
+
+
+def _combiner(
+    reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool
+) -> tuple[CommReducer, tuple[Expr, ...]]:
+    """What a reducer does with values of some types, and what else it uses."""
     who = f"{reducer.room}{reducer.name}"
     marks = [f"_{k}" for k in range(len(dtypes))] if several else [""]
     lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
@@ -257,15 +305,29 @@ def _combiner(reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool) -> 
         reducer.fidentity, len(dtypes), f"{who}: the identity", _IDENTITY, TypeMismatchError)
     neutral = reducer.fidentity(*dtypes)
     identity = _fitted(neutral, dtypes, f"{who}: the identity", several=several)
-    inside = {*lhs, *rhs}
     for node in walk(*result, *identity):
-        stray = isinstance(node, Var) and node not in inside
-        if stray or isinstance(node, TensorLoad | Reduce):
+        is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
+        if is_reduced or isinstance(node, Reduce):
             raise DefinitionError(
                 f"{who}: the reducer uses {node}; it may use the two values that it combines, and "
-                "numbers"
+                "what is the same for all of them: axes of the result, elements, sizes, numbers"
             )
-    return CommReducer(lhs, rhs, result, identity, reducer.name)
+    own = {*lhs, *rhs}
+    used = [
+        node for node in walk(*result, *identity, parts=_outside_of_indices)
+        if isinstance(node, TensorLoad) or (isinstance(node, Var) and node not in own)
+    ]
+    given = tuple(Var(f"g_{k}", value.dtype) for k, value in enumerate(used))
+    instead = {id(value): var for value, var in zip(used, given, strict=True)}
+    result, identity = (
+        tuple(top_down(value, lambda node: instead.get(id(node))) for value in values)
+        for values in (result, identity)
+    )
+    return CommReducer(lhs, rhs, result, identity, reducer.name, given), tuple(used)
+
+
+def _outside_of_indices(node: Any) -> Sequence[Any]:
+    return () if isinstance(node, TensorLoad) else children(node)
 
 
 def _fitted(

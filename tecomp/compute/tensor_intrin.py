@@ -279,8 +279,13 @@ def _checked(op: object, where: str) -> ComputeOp:
         )
     _check_reads(compute, where)
     first = compute.body[0]
-    if isinstance(first, Reduce) and (first.init or not _is_true(first.condition)):
-        raise DefinitionError(f"{where}: the reduction of an intrinsic has no where= and no init=")
+    if isinstance(first, Reduce) and (
+        first.init or first.given or not _is_true(first.condition)
+    ):
+        raise DefinitionError(
+            f"{where}: the reduction of an intrinsic has no where= and no init=, and its reducer "
+            "uses nothing but the values that it combines"
+        )
     return compute
 
 

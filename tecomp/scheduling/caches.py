@@ -246,7 +246,10 @@ def rfactor(
     indices = (*compute.axis[:at], combined, *compute.axis[at:])
     loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
     body = tuple(
-        Reduce(combiner, loads, (combined,), Const(True, reduce.condition.dtype), reduce.init, k)
+        Reduce(
+            combiner, loads, (combined,), Const(True, reduce.condition.dtype), reduce.init, k,
+            given=reduce.given,
+        )
         for k in range(compute.num_outputs)
     )
     data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
@@ -315,15 +318,17 @@ def _factored_op(
     moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
     condition = _guarded(found.conditions, substitute(reduce.condition, moved))
     source = tuple(substitute(value, moved) for value in reduce.source)
+    given = tuple(substitute(value, moved) for value in reduce.given)
+    made = replace(reduce, source=source, condition=condition, init=(), given=given)
     if rest:
         body: tuple[Expr, ...] = tuple(
-            Reduce(reduce.combiner, source, tuple(rest.values()), condition, (), k)
+            replace(made, axis=tuple(rest.values()), value_index=k)
             for k in range(compute.num_outputs)
         )
     else:
         body = tuple(
             if_then_else(condition, value, identity)
-            for value, identity in zip(source, reduce.combiner.identity, strict=True)
+            for value, identity in zip(source, made.identity, strict=True)
         )
     axes = (*data[:at], factor, *data[at:])
     name = f"{stage.name}.rf"

@@ -349,13 +349,14 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         '.astype("float32")',
     ),
     (
-        lambda: te.comm_reducer(lambda x, y: x + y * A[0, 0], lambda t: 0, "f")(A[i, k], axis=k),
-        "f: the reducer uses A[int32(0), int32(0)]; it may use the two values that it combines, "
-        "and numbers",
+        lambda: te.comm_reducer(lambda x, y: x + y * k, lambda t: 0, "f")(A[i, k], axis=k),
+        "f: the reducer uses k; it may use the two values that it combines, and what is the same "
+        "for all of them: axes of the result, elements, sizes, numbers",
     ),
     (
-        lambda: te.comm_reducer(lambda x, y: x + y * i, lambda t: 0, "f")(A[i, k], axis=k),
-        "f: the reducer uses i; it may use the two values that it combines, and numbers",
+        lambda: te.comm_reducer(lambda x, y: x + y * A[k, 0], lambda t: 0, "f")(A[i, k], axis=k),
+        "f: the reducer uses k; it may use the two values that it combines, and what is the same "
+        "for all of them: axes of the result, elements, sizes, numbers",
     ),
 ]
 

@@ -50,7 +50,7 @@ class StageBody:
         reduce = self.definition.reduce
         if reduce is None:
             return self._first_steps(roots)
-        start = reduce.init or reduce.combiner.identity
+        start = reduce.init or reduce.identity
         return self._store([self._value(value, roots) for value in start], roots)
 
     def _first_steps(self, roots: Mapping[IterVar, Expr]) -> Stmt:
@@ -79,9 +79,9 @@ class StageBody:
             *(Compare(CmpOp.EQ, roots[axis], index_value(self.program.extent(axis.dom.min)))
               for axis in reduce.axis)
         )
-        (identity,) = (self._value(value, roots) for value in reduce.combiner.identity)
+        (identity,) = (self._value(value, roots) for value in reduce.identity)
         (new,) = (self._value(value, roots) for value in reduce.source)
-        (result,) = reduce.combiner.result
+        (result,) = self._results(reduce, roots)
         (left,), (right,) = reduce.combiner.lhs, reduce.combiner.rhs
         begin = self._store([substitute(result, {left: identity, right: new})], roots)
         return IfThenElse(first, begin, self._combine(reduce, roots))
@@ -102,7 +102,7 @@ class StageBody:
         else:
             old_new = [*old, *new]
         operands = dict(zip((*combiner.lhs, *combiner.rhs), old_new, strict=True))
-        results = [substitute(result, operands) for result in combiner.result]
+        results = [substitute(result, operands) for result in self._results(reduce, roots)]
         statement = self._store(results, roots)
         for var, value in reversed(lets):
             statement = Let(var, value, statement)
@@ -110,6 +110,14 @@ class StageBody:
         if isinstance(condition, Const) and condition.value is True:
             return statement
         return IfThenElse(condition, statement)
+
+    def _results(self, reduce: Reduce, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
+        """What two values are combined to, in variables for them."""
+        combiner = reduce.combiner
+        if not reduce.given:
+            return combiner.result
+        known = dict(zip(combiner.given, self._values(reduce.given, roots), strict=True))
+        return tuple(substitute(result, known) for result in combiner.result)
 
     def _store(self, values: list[Expr], roots: Mapping[IterVar, Expr]) -> Stmt:
         indices = self._indices(roots)

@@ -84,7 +84,9 @@ class Definition:
     @property
     def initial(self) -> tuple[Expr, ...]:
         """What is stored before the loops over a reduction, or over steps."""
-        return self.reduce.init if self.reduce is not None else self.start
+        if self.reduce is None:
+            return self.start
+        return self.reduce.init or self.reduce.identity
 
     @property
     def is_later_step(self) -> Expr:
@@ -131,8 +133,9 @@ def _parts(
     inside = conditions if _is_true(value.condition) else (*conditions, value.condition)
     return [
         (value.condition, conditions, False),
+        *((given, inside, False) for given in value.given),
         *((source, inside, False) for source in value.source),
-        *((start, conditions, True) for start in value.init),
+        *((start, conditions, True) for start in value.init or value.identity),
     ]
 
 
