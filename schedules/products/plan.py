@@ -27,6 +27,8 @@ _UNDER_WAY = 8
 """Sums that are needed: as many as two multipliers have under way."""
 _OPEN_TILES = 8
 """Column tiles of a part where it is open how many columns there are."""
+_WORTH = 1.03
+"""What the core that has most of the rows has less of them where it is worth a smaller tile."""
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
 
@@ -146,13 +148,14 @@ def _packed_rows_pay(d: Product, target: Target) -> bool:
 def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
     """The tile that wastes least of itself at the edge of the columns, of those that are fast."""
     m, n, dtype = d.m, d.n, d.total.dtype
+    sharers = 1 if d.outer else core_of(target).count
     most = core_of(target).vector_registers if pack_rows else _rows_at_hand(d, target)
     best, chosen = 0.0, register_tile(target, dtype)
     for vectors in (2, 3, 1, 4):
         tile = register_tile(target, dtype, vectors)
         if isinstance(n, int) and tile.columns > round_up(n, tile.lanes):
             continue
-        rows = _rows_of_a_tile(m, min(tile.rows, most))
+        rows = _rows_of_a_tile(m, min(tile.rows, most), sharers)
         sums = rows * vectors
         used = _used_columns(n, tile) * min(sums / _UNDER_WAY, 1.0)
         score = used / (1 + _LOAD * (rows + vectors) / sums)
@@ -190,19 +193,25 @@ def _rows_at_hand(d: Product, target: Target) -> int:
     return next((i for i, place in enumerate(sets) if sets[:i].count(place) == ways), len(sets))
 
 
-def _rows_of_a_tile(m: int | te.Expr, most: int) -> int:
-    """The number, of those near `most`, with which tiles reach least beyond the last row.
+def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
+    """The number, of those near `most`, with which the core that has most computes fewest rows.
 
-    A few rows less leave the multipliers as busy.
+    Tiles are whole, also where they reach beyond the last row. A few rows less leave the
+    multipliers as busy.
 
     >>> _rows_of_a_tile(1024, 14), _rows_of_a_tile(1000, 14), _rows_of_a_tile(8, 14)
     (13, 13, 8)
+    >>> _rows_of_a_tile(128, 14, sharers=4)  # 3 tiles of 11 rows each, not 3 of 13
+    11
     """
     if not isinstance(m, int):
         return most
     even: int = balanced(m, most)
-    near: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
-    return near
+    near = [even, *range(even - 1, most * 3 // 4, -1)]
+    rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in near}
+    usual: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
+    best = min(rows, key=lambda n: rows[n])
+    return best if rows[best] * _WORTH < rows[usual] else usual
 
 
 def _packed_columns_pay(d: Product, target: Target) -> int:
