@@ -228,6 +228,25 @@ def test_functions_are_there_when_a_kernel_is_built() -> None:
     )
 
 
+@pytest.mark.parametrize(("offset", "extent", "index"), [
+    (0, 8 * N + 1, 8 * N), (8 * N - 3, 4, 8 * N), (-2, 4, -2), (8 * N - 4, 4, None), (500, 0, None),
+])
+def test_arrays_are_checked_where_indices_are(offset: int, extent: int, index: int | None) -> None:
+    seen: list[Any] = []
+    tecomp.register_func(NAME, lambda x, y: seen.append(x.shape), override=True)
+    C = te.extern((N, 8), A, lambda ins, outs: te.call_packed(
+        NAME, ins[0].access_ptr("r", offset=offset, extent=extent), outs[0]), name="C")
+    kernel = tecomp.build(te.create_schedule(C), [A, C], check_bounds=True)
+    if index is None:
+        kernel(a, np.zeros_like(a))
+        assert seen == [(extent,)]
+        return
+    with pytest.raises(CallError) as error:
+        kernel(a, np.zeros_like(a))
+    assert error.value.message == f"index {index} is out of bounds for axis 0 of A[{8 * N}]"
+    assert not seen
+
+
 def test_an_index_that_is_checked_comes_before() -> None:
     Place = te.placeholder((N,), "int32", name="Place")
     G = te.compute((N, 8), lambda i, j: A[Place[i], j], name="G")

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.codegen.functions.expr import emit
-from tecomp.codegen.llvm.emit import Code
+from tecomp.codegen.functions.expr import emit, run_rule
+from tecomp.codegen.llvm.emit import Code, close_guard, open_guard
 from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.stream import end_function
 from tecomp.codegen.runtime.table import call_runtime
-from tecomp.codegen.values.check import RAISED, record
+from tecomp.codegen.values.check import RAISED, check_axis, record
 from tecomp.codegen.values.convert import cast
 from tecomp.ir.algebra.arrays import start_and_strides
+from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.dtype import INT64, DType
-from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.expr import Expr, logical_and
 from tecomp.ir.language.outside_call import ArrayArgument, Convention, OutsideCall
 from tecomp.ir.language.stmt import Stmt
 from tecomp.ir.outside.bind import words_of
@@ -36,6 +37,9 @@ def has_outside_calls(root: Stmt) -> bool:
 def emit_outside_call(code: Code, call: OutsideCall) -> None:
     """Add a call."""
     code.memo = [{}]
+    if code.module.options.check_bounds:
+        for array in call.arrays:
+            _check_ends(code, array)
     stop_if_failed(code)
     callee = callee_of(call, code.module.name)
     symbol = code.module.outside(callee)
@@ -67,6 +71,20 @@ def _stop(code: Code) -> None:
     for address in reversed(code.on_heap):
         call_runtime(code, "release", [f"ptr {address}"])
     end_function(code)
+
+
+def _check_ends(code: Code, array: ArrayArgument) -> None:
+    """Note a failure if the first or the last element is none of the memory; there may be none."""
+    start, strides = start_and_strides(array)
+    *rows, first = start
+    steps = zip(array.shape, strides, strict=True)
+    last = simplify(sum(((extent - 1) * stride for extent, stride in steps), first))
+    some = logical_and(*(extent > 0 for extent in array.shape))
+    guard = open_guard(code, emit(code, some))
+    for index in (first, last):
+        for axis, place in enumerate((*rows, index)):
+            run_rule(code, check_axis(code, array.place.buffer, axis, place, None))
+    close_guard(code, guard)
 
 
 def _call_c(code: Code, call: OutsideCall, symbol: str) -> None:
