@@ -15,10 +15,12 @@ MARKS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED}
 """How a loop runs, said by a pragma."""
 _KNOWN = ", ".join((STEPS, EXPLICIT, *MARKS, *LAUNCH))
 
+_LIBRARY = "compile the code to a shared library, and call its functions with te.call_extern"
+
 # What TVM has and what does the same here.
 _INSTEAD = {
-    "import_c": "write the code as te expressions, te.dot and te.reinterpret included",
-    "import_llvm": "write the code as te expressions, te.dot and te.reinterpret included",
+    "import_c": _LIBRARY,
+    "import_llvm": _LIBRARY,
     "debug_skip_region": "leave the stage out of the computation to see what it costs",
     "tensor_core": "use te.dot for the dot products that the machine has",
 }

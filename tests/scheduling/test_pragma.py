@@ -85,7 +85,8 @@ ALL = (
     ("kind", "value", "message"),
     [
         ("import_llvm", "define", "s[R].pragma(i, 'import_llvm'): there is no pragma 'import_llvm' "
-         f"here; write the code as te expressions, te.dot and te.reinterpret included; {ALL}"),
+         f"here; compile the code to a shared library, and call its functions with te.call_extern; "
+         f"{ALL}"),
         ("debug_skip_region", None, "s[R].pragma(i, 'debug_skip_region'): there is no pragma "
          "'debug_skip_region' here; leave the stage out of the computation to see what it costs; "
          f"{ALL}"),
