@@ -14,6 +14,7 @@ from tecomp import ScheduleError, accesses, te
 from tecomp.schedules.matmul import product_on_cores
 from tecomp.schedules.programs.groups import Group, Program, groups_of, is_of_scan, program_of
 from tecomp.schedules.scratchpads import on_cores
+from tecomp.schedules.scratchpads.division import Cut
 from tecomp.schedules.scratchpads.need import Work, work_of
 from tecomp.schedules.scratchpads.parts import schedule_partial, schedule_parts
 from tecomp.schedules.scratchpads.placement import Placement
@@ -51,7 +52,8 @@ def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
         return
     outputs = [group.output for group in groups]
     for x, cut in where.cuts.items():
-        cut.check(x)
+        chain = next((group.chain for group in groups if group.output == x), (x,))
+        cut.check(x, len(chain[-1].op.reduce_axis))
         if x not in outputs:
             raise ScheduleError(
                 f"auto: {x.name} is computed where it is used, and has no loops to divide; divide "
@@ -137,6 +139,8 @@ def _walks(
         return [] if output in where.cuts else [lambda s: _transfer(s, output, where)]
     found: list[Walk] = []
     w = work_of(output, total, p.stages, whole)
+    if any(axis >= len(output.shape) for axis in where.cuts.get(output, Cut()).cores):
+        return [lambda s: schedule_partial(s, w, where)]
     if total is not None and (product := product_of(output, chain)) is not None:
         found.append(lambda s: _product(s, w, product, where))
     if total is not None and (convolution := convolution_of(output, chain)) is not None:

@@ -8,7 +8,14 @@ from math import prod
 
 from tecomp import te
 from tecomp.schedules.intrinsics.units import TileProduct, tile_product
-from tecomp.schedules.scratchpads.division import Cut, Shares, blocks_as, cheapest, divide_as
+from tecomp.schedules.scratchpads.division import (
+    Cut,
+    Shares,
+    blocks_as,
+    cheapest,
+    divide_as,
+    pieces_as,
+)
 from tecomp.schedules.scratchpads.fitting import lengthened
 from tecomp.schedules.scratchpads.placement import Placement, number
 from tecomp.schedules.structure.contraction import Contraction, Sizes
@@ -59,10 +66,13 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     room = _Room(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
-    limit = {**core, c.depth: round_up(max(whole[c.depth], 1), tile[c.depth])}
+    deep = round_up(max(whole[c.depth], 1), tile[c.depth])
+    limit = {**core, c.depth: deep}
     units = [tile[axis] for axis in c.axes]
     asked = blocks_as(output, cut, [core[axis] for axis in c.axes], units)
     fixed = {c.axes[axis]: extent for axis, extent in asked.items()}
+    whole_taps = {axis: max(whole[axis], 1) for axis in c.taps}
+    fixed |= pieces_as(output, cut, c.total.op.reduce_axis, {**tile, **whole_taps})
     block, limit = {**block, **fixed}, {**limit, **fixed}
     for axes in (c.axes, (c.depth,)):
         block = dict(lengthened(block, limit, axes, room.fits, lambda more: room.read(more, core)))
@@ -71,7 +81,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
         count = ceil_div(most, block[axis])
         block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
     fits = room.fits(block)
-    is_doubled = fits and block[c.depth] < limit[c.depth]
+    is_doubled = fits and block[c.depth] < deep
     return Plan(product, tile, core, shares, block, is_doubled, fits)
 
 

@@ -23,25 +23,44 @@ class Cut:
     """How a result is to be cut, as somebody says.
 
     Attributes:
-        cores: parts for cores along axes, by number; one along others. Any if there are none.
+        cores: parts for cores along axes, by number; one along others. Any if there are none. The
+            axes that are reduced over come after those of the result.
         tiles: blocks of the part of a core along axes; any along others.
     """
 
     cores: Mapping[int, int] = field(default_factory=dict)
     tiles: Mapping[int, int] = field(default_factory=dict)
 
-    def check(self, x: te.Tensor) -> None:
+    def check(self, x: te.Tensor, depth: int) -> None:
         """Refuse axes that a tensor has not, and numbers of parts that are none.
+
+        Args:
+            x: the tensor.
+            depth: how many axes are reduced over.
 
         Raises:
             ScheduleError: there are such.
         """
         for axis, count in (*self.cores.items(), *self.tiles.items()):
-            if axis not in range(len(x.shape)) or count < 1:
+            if axis not in range(len(x.shape) + depth) or count < 1:
+                reduced = f" and is reduced over {depth}" if depth else ""
                 raise ScheduleError(
-                    f"auto: {x.name} has {len(x.shape)} axes, and is to have {count} parts along "
-                    f"axis {axis}; give a number from 1 on for its own axes"
+                    f"auto: {x.name} has {len(x.shape)} axes{reduced}, and is to have {count} "
+                    f"parts along axis {axis}; give a number from 1 on for its own axes"
                 )
+
+    def along(self, rank: int) -> Cut:
+        """What is said of the axes of the result alone: no other cores are asked for."""
+        cores = {axis: self.cores.get(axis, 1) for axis in range(rank)} if self.cores else {}
+        return Cut(cores, {axis: n for axis, n in self.tiles.items() if axis < rank})
+
+    def of_partial(self, rank: int) -> Cut:
+        """The same for partial results: the part of the reduction is their first axis.
+
+        Only one axis that is reduced over is shared out to cores.
+        """
+        cores = {0 if axis >= rank else axis + 1: n for axis, n in self.cores.items()}
+        return Cut(cores, {axis + 1: n for axis, n in self.tiles.items()})
 
 
 Cuts = Mapping[te.Tensor, Cut]
@@ -150,7 +169,7 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
             f"{target.cores}; ask for fewer"
         )
     part = tuple(
-        _even(x, axis, int(x.shape[axis]), count, unit) // unit
+        even_part(x, x.op.axis[axis], int(x.shape[axis]), count, unit) // unit
         for axis, (count, unit) in enumerate(zip(asked, units, strict=True))
     )
     shares = shares_of(asked, target.grid)
@@ -158,7 +177,8 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
         grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
         raise TargetError(
             f"{x.name}: {listed} parts have no place on the cores of target {target.name} "
-            f"({grid}); ask for numbers that divide those"
+            f"({grid}), each of which two axes can share; ask for numbers that divide those, or "
+            "along fewer axes"
         )
     return Division(part, tuple(asked), shares)
 
@@ -178,20 +198,42 @@ def blocks_as(
         TargetError: sticks or tiles would be cut.
     """
     return {
-        axis: _even(x, axis, core[axis], count, units[axis])
-        for axis, count in cut.tiles.items()
+        axis: even_part(x, x.op.axis[axis], core[axis], count, units[axis])
+        for axis, count in cut.tiles.items() if axis < len(units)
     }
 
 
-def _even(x: te.Tensor, axis: int, extent: int, count: int, unit: int) -> int:
-    """The extent of each of so many parts, in whole units."""
+def pieces_as(
+    x: te.Tensor, cut: Cut, depth: Sequence[te.IterVar], units: Mapping[te.IterVar, int]
+) -> dict[te.IterVar, int]:
+    """Extents of the pieces of a reduction that somebody asks for, along the axes that are named.
+
+    Args:
+        x: the result.
+        cut: how it is to be cut.
+        depth: the axes that are reduced over.
+        units: extents of what is not cut along them.
+
+    Raises:
+        TargetError: it would be.
+    """
+    asked = {depth[axis - len(x.shape)]: n for axis, n in cut.tiles.items() if axis >= len(x.shape)}
+    return {axis: even_part(x, axis, int(axis.extent), n, units[axis]) for axis, n in asked.items()}
+
+
+def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int) -> int:
+    """The extent of each of so many parts, in whole units.
+
+    Raises:
+        TargetError: there are not as many.
+    """
     pieces = ceil_div(max(extent, 1), unit)
     part: int = ceil_div(pieces, count)
     if ceil_div(pieces, part) == count:
         return part * unit
     what = f"sticks or tiles of {unit}" if unit > 1 else "values"
     raise TargetError(
-        f"{x.name}: {count} parts along {x.op.axis[axis].name} would cut what is whole there, or "
+        f"{x.name}: {count} parts along {axis.name} would cut what is whole there, or "
         f"leave parts empty ({pieces} {what}); ask for a number that divides {pieces}"
     )
 

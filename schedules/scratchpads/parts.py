@@ -20,6 +20,7 @@ from tecomp.schedules.scratchpads.division import (
     divide,
     divide_as,
     divide_depth,
+    pieces_as,
 )
 from tecomp.schedules.scratchpads.fitting import largest, lengthened
 from tecomp.schedules.scratchpads.need import (
@@ -97,7 +98,8 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
             same formula is needed for it and after it.
         CapacityError: there is no room for what a single element is made of.
     """
-    found = None if w.output in where.cuts else parts_of_depth(w, where)
+    cut = where.cuts.get(w.output)
+    found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
     if w.total is None or found is None:
         raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
     axis, count = found
@@ -108,9 +110,56 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
     left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
     if not own.keys().isdisjoint(left):
         raise ScheduleError(f"{w.output.name}: a formula is computed for its reduction and after")
-    schedule_parts(s, Work(partial, partial, own, w.whole, partial.op.reduce_axis), where)
+    work = Work(partial, partial, own, w.whole, partial.op.reduce_axis)
     rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
-    schedule_parts(s, rest, where)
+    cuts = {} if cut is None else {
+        partial: cut.of_partial(len(w.output.shape)), w.output: cut.along(len(w.output.shape))
+    }
+    try:
+        schedule_parts(s, work, replace(where, cuts=cuts))
+    except TargetError as error:
+        if cut is None:
+            raise
+        raise TargetError(
+            f"{w.output.name}: {count} parts of its reduction cannot be, of which {partial.name} "
+            f"has the results: {error.message}"
+        ) from None
+    schedule_parts(s, rest, replace(where, cuts=cuts))
+
+
+def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, int] | None:
+    """The axis of a reduction that somebody wants to be shared among cores, and its parts.
+
+    Raises:
+        TargetError: there are several, or sticks would be cut.
+    """
+    rank = len(w.output.shape)
+    asked = [(w.depth[axis - rank], n) for axis, n in cut.cores.items() if axis >= rank]
+    if w.total is None or not asked:
+        return None
+    if len(asked) > 1:
+        names = ", ".join(axis.name for axis, _ in asked)
+        raise TargetError(
+            f"{w.output.name}: cores share one axis of a reduction, and not {names}; ask for parts "
+            "along one of them"
+        )
+    ((axis, count),) = asked
+    extent = number(axis.extent, w.total)
+    unit = _depth_units(w, where)[axis]
+    if extent % unit or extent // unit % count:
+        raise TargetError(
+            f"{w.output.name}: {count} parts of the reduction along {axis.name} would not be even "
+            f"({extent} values, in sticks or tiles of {unit}); ask for a number that divides "
+            f"{extent // unit if extent % unit == 0 else 1}"
+        )
+    return axis, count
+
+
+def _depth_units(w: Work, where: Placement) -> dict[te.IterVar, int]:
+    """What is not cut along the axes of a reduction: sticks, where they run through these."""
+    along = {read.axes[-1] for reads in w.reads.values() for read in reads if read.index}
+    lanes = 1 if w.total is None else where.lanes(w.total.dtype)
+    return {axis: lanes if axis in along else 1 for axis in w.depth}
 
 
 def _reduce(
@@ -181,20 +230,22 @@ def plan(w: Work, where: Placement) -> Plan:
     room = _Room(w, where, core, tuple(w.copied()))
     whole: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
     asked = blocks_as(output, cut, core, units)
+    pieces = pieces_as(output, cut, w.depth, _depth_units(w, where))
+    whole = {**whole, **pieces}
     if not asked and room.fits(core, whole, doubled=False):
         return Plan(division, core, core, whole, False, room.copied)
-    least = dict.fromkeys(whole, 1)
+    least: Sizes = {**dict.fromkeys(whole, 1), **pieces}
     smallest = tuple(asked.get(axis, unit) for axis, unit in enumerate(units))
-    if asked:
+    if asked or pieces:
         room.check(smallest, least)
     elif not room.fits(units, least, doubled=False):
         units = smallest = (1,) * len(units)
         room = room.without_far()
     is_doubled = room.fits(smallest, least, doubled=True)
-    depth = room.deepest(smallest, whole, doubled=is_doubled)
+    depth = room.deepest(smallest, least, whole, doubled=is_doubled)
     most = tuple(asked.get(axis, n) for axis, n in enumerate(core))
     block = replace(room, core=most).longest(smallest, depth, doubled=is_doubled)
-    depth = room.deepest(block, whole, doubled=is_doubled)
+    depth = room.deepest(block, least, whole, doubled=is_doubled)
     even = tuple(
         round_up(ceil_div(most, ceil_div(most, n)), unit)
         for n, most, unit in zip(block, core, units, strict=True)
@@ -334,12 +385,14 @@ class _Room:
             "larger scratchpads"
         )
 
-    def deepest(self, block: Sequence[int], whole: Sizes, *, doubled: bool) -> Sizes:
+    def deepest(
+        self, block: Sequence[int], least: Sizes, whole: Sizes, *, doubled: bool
+    ) -> Sizes:
         """As much of the reduction as fits, of the last axes first."""
         if self.fits(block, whole, doubled=doubled):
             return whole
-        depth: Sizes = dict.fromkeys(whole, 1)
-        for axis in reversed(list(whole)):
+        depth = least
+        for axis in reversed([axis for axis, n in whole.items() if n > least[axis]]):
             depth = self._deeper(block, depth, axis, whole[axis], doubled=doubled)
         return depth
 

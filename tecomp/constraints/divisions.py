@@ -27,7 +27,7 @@ class DivisionHint:
     Attributes:
         tensor: the value.
         kind: whether it is shared out to cores, or the part of a core is computed in tiles.
-        parts: how many along which of its axes, by number.
+        parts: how many along which of its axes, by number; those that it is reduced over come last.
         is_hard: whether it has to be so.
     """
 
@@ -36,10 +36,19 @@ class DivisionHint:
     parts: tuple[tuple[int, int], ...]
     is_hard: bool
 
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """Those of the value, then those that it is reduced over."""
+        return axes_of(self.tensor)
+
     def __str__(self) -> str:
-        axes = self.tensor.op.axis
-        listed = ", ".join(f"{count} along {axes[axis].name}" for axis, count in self.parts)
+        listed = ", ".join(f"{count} along {self.axes[axis].name}" for axis, count in self.parts)
         return f"the hint that {self.tensor.name} {_TEXT[self.kind]}, {listed},"
+
+
+def axes_of(tensor: Tensor) -> tuple[IterVar, ...]:
+    """The axes of what computes a value, those that it is reduced over last."""
+    return (*tensor.op.axis, *tensor.op.reduce_axis)
 
 
 def division_hint(
@@ -64,19 +73,19 @@ def division_hint(
         number = _number(tensor, axis, kind)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise LayoutError(
-                f"hint: {kind} along {tensor.op.axis[number].name} of {tensor.name} is {count!r}; "
+                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is {count!r}; "
                 "give a number from 1 on"
             )
         if found.setdefault(number, count) != count:
             raise LayoutError(
-                f"hint: {kind} along {tensor.op.axis[number].name} of {tensor.name} is given "
+                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is given "
                 f"twice ({found[number]}, {count}); give it once"
             )
     return DivisionHint(tensor, kind, tuple(sorted(found.items())), is_hard)
 
 
 def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
-    axes = tensor.op.axis
+    axes = axes_of(tensor)
     fitting = [k for k, own in enumerate(axes) if own is axis or own.name == axis]
     if len(fitting) == 1:
         return fitting[0]
@@ -84,5 +93,6 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     listed = ", ".join(own.name for own in axes) or "none"
     how = "is no axis" if not fitting else f"names {len(fitting)} axes"
     raise LayoutError(
-        f"hint: {kind}: {name} {how} of {tensor.name} (it has {listed}); give one of its op.axis"
+        f"hint: {kind}: {name} {how} of {tensor.name} (it has {listed}); give one of its "
+        f"op.axis{' or op.reduce_axis' if tensor.op.reduce_axis else ''}"
     )

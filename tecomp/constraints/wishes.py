@@ -69,7 +69,7 @@ def hint(
         stick: its axis, or the number of it, that is to run along sticks or rows of tiles. On a
             machine without, elements along it lie side by side in memory, if it is a hard one.
         cores: among how many cores it is to be divided, along axes by their names, or by
-            themselves; along others it is not divided.
+            themselves, one that is reduced over among them; along others it is not divided.
         num_tiles_per_dim: in how many blocks, one after the other, each core is to compute its
             part; along axes that are not named there may be any number.
         hard: whether it has to; else a stick costs something if it does not, and a division is

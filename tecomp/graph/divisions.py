@@ -65,6 +65,8 @@ def divided(
             raise LayoutError(f"hints: {hint} cannot be kept: {_NO_KERNEL}; leave it out")
         for group in homes:
             axes = _axes_of_result(group, op)
+            if len(axes) != len(hint.axes):
+                axes = [None] * len(hint.axes)  # It is done in several operations.
             parts = tuple((axes[axis], count) for axis, count in hint.parts)
             found[group.result] = (*found.get(group.result, ()), Divided(hint, parts))
     return found
@@ -148,11 +150,11 @@ def _merged(wished: Sequence[Divided]) -> Cut | str:
     for each in wished:
         x = each.hint.tensor
         for (number, _), (axis, count) in zip(each.hint.parts, each.parts, strict=True):
-            name = x.op.axis[number].name
+            name = each.hint.axes[number].name
             if axis is None:
                 return (
                     f"{x.name}: its axis {name} is none of the result of the kernel that computes "
-                    "it; give the hint to that"
+                    "it, or of its one reduction; give the hint to that"
                 )
             before = found[each.hint.kind].setdefault(axis, count)
             if before != count:
@@ -170,7 +172,10 @@ def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> s
 
 
 def _axes_of_result(group: Group, op: Operation) -> list[int | None]:
-    """For each axis of an operation the axis of the result along which it is computed."""
+    """For each axis of an operation the axis of the result along which it is computed.
+
+    Those that the one reduction of the group is over come after those of the result.
+    """
     known: dict[Operation, list[int | None]] = {
         group.result: list(range(len(group.result.axis)))
     }
@@ -184,4 +189,7 @@ def _axes_of_result(group: Group, op: Operation) -> list[int | None]:
                 own = [None if axis is None else places.get(axis) for axis in read.axes]
                 before = known.setdefault(made, own)
                 known[made] = [a if a == b else None for a, b in zip(before, own, strict=True)]
-    return known.get(op, [None] * len(op.axis))
+    total = [each for each in group.operations if each.reduce_axis]
+    first = len(group.result.axis)
+    depth = [first + k if total == [op] else None for k in range(len(op.reduce_axis))]
+    return [*known.get(op, [None] * len(op.axis)), *depth]

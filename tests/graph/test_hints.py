@@ -265,6 +265,30 @@ def test_products_are_divided_as_asked(target: str, which: int) -> None:
     assert all(wish.is_kept for wish in program.layouts.wishes)
 
 
+@pytest.mark.parametrize("target", MACHINES)
+def test_reductions_are_divided_as_asked(target: str) -> None:
+    X = te.placeholder((128, 512), "float32", name="X")
+    W = te.placeholder((512, 256), "float32", name="W")
+    k = te.reduce_axis((0, 512), name="k")
+    Y = te.compute((128, 256), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="Y")
+    Z = te.compute((128, 256), lambda i, j: te.max(Y[i, j], 0.0), name="Z")
+    hints = [
+        tecomp.hint(Y, cores={"k": 4, "i": 2}, hard=True),
+        tecomp.hint(Y, num_tiles_per_dim={k: 2}, hard=True),
+    ]
+    program = tecomp.compile(Z, [X, W], target, hints=hints)
+    x, w = (random.integers(-2, 3, x.shape).astype("float32") for x in (X, W))
+
+    np.testing.assert_array_equal(program(x, w), np.maximum(x @ w, 0))
+    assert [str(wish) for wish in program.layouts.wishes] == [
+        "the hint that Y is shared out to cores, 2 along i, 4 along k, is kept; Y is in no memory, "
+        "but inside of Z",
+        "the hint that Y is computed in tiles, 2 along k, is kept; Y is in no memory, but inside of "
+        "Z",
+    ]
+    assert [each.cores for each in program.report().kernels if "Y" in each.operations] == [8]
+
+
 def test_a_formula_that_converts_is_divided_as_asked() -> None:
     X = te.placeholder((64, 64), HALF, name="X")
     Z = te.compute((64, 64), lambda i, j: X[i, j] * 0.5, name="Z")
@@ -330,6 +354,17 @@ def hard(target: str, **said: Any) -> Callable[..., Any]:
 
 ANY_HINT: Any = tecomp.hint
 
+
+def row_sums(A: te.Tensor) -> te.Tensor:
+    k = te.reduce_axis((0, A.shape[1]), name="k")
+    return te.compute((A.shape[0],), lambda i: te.sum(A[i, k], axis=k), name="S")
+
+
+def reduced(A: te.Tensor, target: str, **said: Any) -> Any:
+    """Compiles sums of rows with a hard hint."""
+    S = row_sums(A)
+    return tecomp.compile(S, [A], target, hints=[tecomp.hint(S, hard=True, **said)])
+
 DIVISIONS: list[tuple[Callable[..., Any], str]] = [
     (hard("stick128", B={"cores": {"i": 2}}, C={"cores": {"i": 4}}),
      "hints: the hint that B is shared out to cores, 2 along i, and the hint that C is shared out "
@@ -357,6 +392,21 @@ DIVISIONS: list[tuple[Callable[..., Any], str]] = [
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
      "hints: Tensor(C, shape=(128, 256), dtype=float16) has a hint, and is no value of the "
      "program"),
+    (lambda A, B, C: tecomp.hint(row_sums(A), cores={"n": 2}),
+     "hint: cores: 'n' is no axis of S (it has i, k); give one of its op.axis or op.reduce_axis"),
+    (lambda A, B, C: reduced(A, "stick128", cores={"k": 3}),
+     "hints: the hint that S is shared out to cores, 3 along k, cannot be kept: S: 3 parts of the "
+     "reduction along k would not be even (256 values, in sticks or tiles of 64); ask for a number "
+     "that divides 4"),
+    (lambda A, B, C: reduced(A, "tensix_wh", cores={"k": 4}),
+     "hints: the hint that S is shared out to cores, 4 along k, cannot be kept: S: 4 parts of its "
+     "reduction cannot be, of which S.rf has the results: S.rf: 4 parts along k.outer would cut "
+     "what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that "
+     "divides 1"),
+    (lambda A, B, C: reduced(A, "stick128", num_tiles_per_dim={"k": 3}),
+     "hints: the hint that S is computed in tiles, 3 along k, cannot be kept: S: 3 parts along k "
+     "would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a "
+     "number that divides 4"),
     (lambda A, B, C: tecomp.hint(C, cores={"k": 2}),
      "hint: cores: 'k' is no axis of C (it has i, j); give one of its op.axis"),
     (lambda A, B, C: tecomp.hint(C, cores={B.op.axis[0]: 2}),

@@ -7,8 +7,10 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+import numpy as np
 import pytest
 
+import tecomp
 from tecomp import Target, TecompError, te
 from tecomp.schedules.auto import auto
 from tecomp.schedules.scratchpads.division import Cut, divide, divide_depth, shares_of
@@ -154,6 +156,31 @@ def test_parts_and_blocks_are_as_asked() -> None:
 
     assert found.division.count == (5, 2)
     assert (found.core, found.block) == ((12, 128), (4, 128))
+
+
+def test_pieces_of_reductions_are_as_asked() -> None:
+    A = te.placeholder((64, 8, 256), name="A")
+    q, k = te.reduce_axis((0, 8), name="q"), te.reduce_axis((0, 256), name="k")
+    C = te.compute((64,), lambda i: te.sum(A[i, q, k], axis=[q, k]), name="C")
+    w = work_of(C, C, [C], {A})
+
+    assert plan(w, cut(C, Cut())).depth == {q: 8, k: 256}
+    assert plan(w, cut(C, Cut(tiles={1: 4, 2: 2}))).depth == {q: 2, k: 128}
+    assert plan(w, cut(C, Cut(cores={0: 2}, tiles={2: 8}))).depth == {q: 8, k: 32}
+
+
+def test_parts_of_reductions_are_for_cores_as_asked() -> None:
+    A = te.placeholder((64, 256), name="A")
+    k = te.reduce_axis((0, 256), name="k")
+    C = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="C")
+    s = auto(C, Target.load("stick128"), division={C: Cut(cores={0: 2, 1: 4})})
+    kernel = tecomp.build(s, [A, C], target="stick128")
+    a, c = np.random.default_rng(0).integers(-4, 5, (64, 256)).astype("float32"), kernel.empty(C)
+    kernel(kernel.pack(A, a), c)
+
+    assert [x.op.name for x in s.stages].count("C.rf") == 1
+    np.testing.assert_array_equal(kernel.unpack(C, c), a.sum(1))
+    assert len(kernel.report().cores) == 8
 
 
 def test_what_is_not_asked_for_is_as_it_was() -> None:
