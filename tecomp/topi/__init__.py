@@ -6,7 +6,7 @@ one.
 
 from __future__ import annotations
 
-from tecomp.topi import nn, tag
+from tecomp.topi import image, nn, tag
 from tecomp.topi.broadcast import (
     add,
     atan2,
@@ -178,6 +178,7 @@ __all__ = [
     "greater_equal",
     "hamming_window",
     "identity",
+    "image",
     "index_tensor",
     "isfinite",
     "isinf",

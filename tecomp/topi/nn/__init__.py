@@ -67,6 +67,7 @@ from tecomp.topi.nn.transposed import (
     group_conv2d_transpose_nchw,
     group_conv3d_transpose_ncdhw,
 )
+from tecomp.topi.nn.upsampling import upsampling, upsampling3d
 
 __all__ = [
     "adaptive_pool",
@@ -130,4 +131,6 @@ __all__ = [
     "softplus",
     "space_to_batch_nd",
     "space_to_depth",
+    "upsampling",
+    "upsampling3d",
 ]

@@ -8,11 +8,11 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.topi.given import Operand, axis_of, integer_of, integers_of, one_of, tensor_of
 from tecomp.topi.nn.pad import pad
-from tecomp.topi.nn.windows import images_of
 from tecomp.topi.sizes import Size, differ, equal, plus, product, quotient, shape_text, times
 from tecomp.topi.transform.joins import concatenate
 from tecomp.topi.transform.slices import part_of, strided_slice
 from tecomp.topi.transform.views import reshape, transpose
+from tecomp.topi.windows import images_of
 
 
 def flatten(data: te.Tensor) -> te.Tensor:

@@ -9,8 +9,8 @@ from tecomp import DefinitionError, te
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi.given import integer_of, integers_of
 from tecomp.topi.nn.pad import padded
-from tecomp.topi.nn.windows import SPATIAL, Images, count_of, images_of, paddings, reach
 from tecomp.topi.sizes import Size, equal, plus, quotient, shape_text, times
+from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
 
 Numbers = Any
 """One number for all axes, or a list of one for each."""

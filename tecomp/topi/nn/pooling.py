@@ -10,9 +10,9 @@ from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi import tag
 from tecomp.topi.given import integers_of, one_of
 from tecomp.topi.nn.pad import padded
-from tecomp.topi.nn.windows import SPATIAL, Images, count_of, images_of, paddings, reach
 from tecomp.topi.reduction import reduced
 from tecomp.topi.sizes import Size, ceil_div, minus, plus, product, quotient
+from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
 
 Numbers = Any
 

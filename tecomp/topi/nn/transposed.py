@@ -9,8 +9,8 @@ from tecomp import DefinitionError, te
 from tecomp.topi import tag
 from tecomp.topi.given import integer_of, integers_of
 from tecomp.topi.nn.convolution import convolved
-from tecomp.topi.nn.windows import SPATIAL, Images, images_of, paddings
 from tecomp.topi.sizes import Size, equal, plus, quotient, shape_text, times
+from tecomp.topi.windows import SPATIAL, Images, images_of, paddings
 
 Numbers = Any
 

@@ -1,0 +1,123 @@
+"""Images seen through a grid of places: what spatial transformers do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.topi import tag
+from tecomp.topi.given import check_rank, integers_of, one_of, tensor_of
+from tecomp.topi.image.resize import Tap, mixed
+from tecomp.topi.sizes import Size, differ, shape_text
+
+
+def affine_grid(
+    data: te.Tensor, target_shape: Any, align_corners: bool = True
+) -> te.Tensor:
+    """The places that affine maps send the pixels of an image to, from -1 to 1 on each axis.
+
+    Args:
+        data: maps, shape (batch, 2, 3).
+        target_shape: rows and columns.
+        align_corners: whether -1 and 1 are the middles of the outermost pixels, or their edges.
+
+    Returns:
+        Shape (batch, 2, rows, columns): the place along the rows (x), and down the columns (y).
+
+    Raises:
+        DefinitionError: the shapes do not fit.
+
+    >>> affine_grid(te.placeholder((4, 2, 3), name="M"), (8, 9)).shape
+    (4, 2, 8, 9)
+    """
+    where = "topi.image.affine_grid"
+    data = tensor_of(data, where)
+    check_rank(data, 3, where, data.name, "(batch, 2, 3)")
+    rows, columns = integers_of(target_shape, 2, where, "target_shape", least=1)
+    if differ(data.shape[1], 2) or differ(data.shape[2], 3):
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)}; maps have shape "
+            "(batch, 2, 3)"
+        )
+
+    def coordinate(index: te.Expr, extent: int) -> te.Expr:
+        if not align_corners:
+            step = te.const(2.0 / extent, data.dtype)
+            return te.cast(index, data.dtype) * step + te.const(1.0 / extent - 1, data.dtype)
+        step = te.const(2.0 / max(extent - 1, 1), data.dtype)
+        return te.cast(index, data.dtype) * step - te.const(1.0, data.dtype)
+
+    def value(n: te.Expr, which: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        x, y = coordinate(j, columns), coordinate(i, rows)
+        return data(n, which, 0) * x + data(n, which, 1) * y + data(n, which, 2)
+
+    return te.compute(
+        (data.shape[0], 2, rows, columns), value, name="affine_grid", tag=tag.INJECTIVE)
+
+
+def grid_sample(
+    data: te.Tensor, grid: te.Tensor, method: str = "bilinear", layout: str = "NCHW",
+    padding_mode: str = "zeros", align_corners: bool = True,
+) -> te.Tensor:
+    """Images at places, from -1 to 1 on each axis.
+
+    Args:
+        data: images (n, c, h, w).
+        grid: places, shape (n, 2, rows, columns), as `affine_grid` gives them.
+        method: `bilinear` or `nearest`.
+        layout: NCHW.
+        padding_mode: what is outside: `zeros`, or the nearest pixels for `border`.
+        align_corners: whether -1 and 1 are the middles of the outermost pixels, or their edges.
+
+    Raises:
+        DefinitionError: there is no such method, layout or mode, or the shapes do not fit.
+
+    >>> A, g = te.placeholder((2, 3, 5, 5), name="A"), te.placeholder((2, 2, 8, 9), name="g")
+    >>> grid_sample(A, g).shape
+    (2, 3, 8, 9)
+    """
+    where = "topi.image.grid_sample"
+    data, grid = tensor_of(data, where), tensor_of(grid, where, "grid")
+    one_of(layout, ("NCHW",), where, "layout")
+    one_of(method, ("bilinear", "nearest"), where, "method")
+    one_of(padding_mode, ("zeros", "border"), where, "padding_mode")
+    check_rank(data, 4, where, data.name, layout)
+    check_rank(grid, 4, where, "grid", "(n, 2, rows, columns)")
+    if differ(grid.shape[1], 2) or differ(grid.shape[0], data.shape[0]):
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)} and grid "
+            f"{shape_text(grid.shape)}; give two numbers for each place, and a grid for each image"
+        )
+
+    def place(n: te.Expr, axis: int, y: te.Expr, x: te.Expr) -> te.Expr:
+        extent: Size = data.shape[2 + axis]
+        at = te.cast(grid(n, 1 - axis, y, x), "float32")
+        one, half = te.const(1.0, "float32"), te.const(0.5, "float32")
+        size = te.cast(extent, "float32")
+        found = (at + one) * half * (size - one) if align_corners else (
+            ((at + one) * size - one) * half)
+        return te.max(te.min(found, size - one), te.const(0.0, "float32")) if (
+            padding_mode == "border") else found
+
+    def value(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
+        taps = [_taps(place(n, axis, y, x), method) for axis in (0, 1)]
+
+        def read(row: te.Expr, column: te.Expr) -> te.Expr:
+            inside = te.all(
+                row >= 0, row < data.shape[2], column >= 0, column < data.shape[3])
+            return te.if_then_else(
+                inside, data(n, c, row, column), te.const(0, data.dtype))
+
+        return te.cast(mixed(read, taps), data.dtype)
+
+    shape = (data.shape[0], data.shape[1], *grid.shape[2:])
+    return te.compute(shape, value, name="grid_sample", tag=tag.INJECTIVE)
+
+
+def _taps(place: te.Expr, method: str) -> list[Tap]:
+    """The pixels that a place is made of, which may be outside."""
+    if method == "nearest":
+        return [(te.cast(te.nearbyint(place), "int32"), None)]
+    floor = te.floor(place)
+    fraction, base = place - floor, te.cast(floor, "int32")
+    return [(base, te.const(1.0, "float32") - fraction), (base + 1, fraction)]

@@ -1,0 +1,361 @@
+"""Images of another size: each place of the result is made of the pixels next to where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.topi import tag
+from tecomp.topi.given import check_float, check_integer, check_rank, integers_of, one_of, tensor_of
+from tecomp.topi.sizes import Size, differ, equal, shape_text
+from tecomp.topi.windows import SPATIAL, Images, images_of
+
+MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
+         "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
+METHODS = {"nearest_neighbor": "nearest", "linear": "linear", "bilinear": "linear",
+           "trilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}  # fmt: skip
+ROUNDINGS = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+_NEAR = 1e-5
+"""So near to a whole number it is one, however it was rounded on the way."""
+
+Tap = tuple[te.Expr, te.Expr | None]
+"""The index of a pixel along an axis, and its weight; None for 1."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How places and values are found.
+
+    Attributes:
+        method: `nearest`, `linear` or `cubic`.
+        mode: which places of the images belong to which of the result.
+        rounding: to which pixel a place belongs, for the nearest.
+        alpha: slope of the cubic.
+        exclude: whether pixels outside weigh nothing in the cubic; the nearest stand for them
+            elsewhere.
+    """
+
+    method: str
+    mode: str
+    rounding: str
+    alpha: float
+    exclude: bool
+
+
+def _real(value: Any) -> te.Expr:
+    """A number as a float32; a quotient of sizes is made of such."""
+    return te.const(value, "float32") if isinstance(value, int | float) else te.cast(
+        value, "float32")
+
+
+def _ratio(over: Size, under: Size) -> te.Expr:
+    if isinstance(over, int) and isinstance(under, int):
+        return te.const(over / under if under else 0.0, "float32")
+    return _real(over) / _real(under)
+
+
+def _place(
+    x: te.Expr, extent: Size, size: Size, mode: str, first: float, last: float
+) -> te.Expr:
+    """Where a place of the result lies, in pixels of the images."""
+    at, half = te.cast(x, "float32"), te.const(0.5, "float32")
+    scale = _ratio(extent, size)
+    if mode == "pytorch_half_pixel" and equal(size, 1):
+        return te.const(0.0, "float32")
+    if mode in ("half_pixel", "pytorch_half_pixel"):
+        return (at + half) * scale - half
+    if mode == "tf_half_pixel_for_nn":
+        return (at + half) * scale
+    if mode == "asymmetric":
+        return at * scale
+    widest = _real(extent) - _real(1)
+    if mode == "align_corners":
+        return at * _ratio(extent - 1, size - 1)
+    if equal(size, 1):
+        return te.const((first + last) / 2, "float32") * widest
+    share = _ratio(extent - 1, size - 1) * te.const(last - first, "float32")
+    return te.const(first, "float32") * widest + at * share
+
+
+def _taps(place: te.Expr, extent: Size, way: Way) -> list[Tap]:
+    """The pixels along an axis that a place is made of."""
+    if way.method == "nearest":
+        return [(_inside(_rounded(place, way.rounding, way.mode), extent), None)]
+    floor = te.floor(place)
+    fraction, base = place - floor, te.cast(floor, "int32")
+    one = te.const(1.0, "float32")
+    if way.method == "linear":
+        return [(_inside(base, extent), one - fraction), (_inside(base + 1, extent), fraction)]
+    weights = _cubic(fraction, way.alpha)
+    places = [base + (k - 1) for k in range(4)]
+    if way.exclude:
+        zero = te.const(0.0, "float32")
+        weights = [
+            te.Select(te.all(p >= 0, p < extent), w, zero)
+            for p, w in zip(places, weights, strict=True)]
+        total = weights[0] + weights[1] + weights[2] + weights[3]
+        weights = [weight / total for weight in weights]
+    return [(_inside(p, extent), w) for p, w in zip(places, weights, strict=True)]
+
+
+def _cubic(t: te.Expr, alpha: float) -> list[te.Expr]:
+    """Weights of four pixels, the second and third on both sides of the place.
+
+    Source:
+        R. G. Keys, "Cubic convolution interpolation for digital image processing", IEEE
+        Transactions on Acoustics, Speech, and Signal Processing 29(6), 1981.
+    """
+    def real(number: float) -> te.Expr:
+        return te.const(number, "float32")
+
+    def far(x: te.Expr) -> te.Expr:
+        return ((real(alpha) * x - real(5 * alpha)) * x + real(8 * alpha)) * x - real(4 * alpha)
+
+    def near(x: te.Expr) -> te.Expr:
+        return (real(alpha + 2) * x - real(alpha + 3)) * x * x + real(1.0)
+
+    one, two = real(1.0), real(2.0)
+    return [far(t + one), near(t), near(one - t), far(two - t)]
+
+
+def _rounded(place: te.Expr, rounding: str, mode: str) -> te.Expr:
+    kind = rounding or ("round" if mode == "align_corners" else "floor")
+    half, near = te.const(0.5, "float32"), te.const(_NEAR, "float32")
+    whole = {
+        "round": lambda: te.round(place), "floor": lambda: te.floor(place + near),
+        "ceil": lambda: te.ceil(place - near), "round_prefer_floor": lambda: te.ceil(place - half),
+        "round_prefer_ceil": lambda: te.floor(place + half),
+    }[kind]()
+    return te.cast(whole, "int32")
+
+
+def _inside(index: te.Expr, extent: Size) -> te.Expr:
+    return te.max(te.min(index, extent - 1), 0)
+
+
+def mixed(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]) -> te.Expr:
+    """The pixels at all combinations of taps, with their weights, added up."""
+    total: te.Expr | None = None
+    for chosen in product(*taps):
+        value = read(*(place for place, _ in chosen))
+        weights = [weight for _, weight in chosen if weight is not None]
+        if not weights:
+            return value
+        value = te.cast(value, "float64" if value.dtype == "float64" else "float32")
+        for weight in weights:
+            value = value * te.cast(weight, value.dtype)
+        total = value if total is None else total + value
+    assert total is not None
+    return total
+
+
+def _resized(
+    data: te.Tensor, roi: Sequence[float], size: Any, layout: str, space: str, way: Way,
+    extrapolation: float, out_dtype: str | None, output_shape: Sequence[Size] | None, where: str,
+) -> te.Tensor:
+    images = images_of(data, layout, f"NC{space}", where)
+    one_of(way.mode, MODES, where, "coordinate_transformation_mode")
+    one_of(way.rounding, ROUNDINGS, where, "rounding_method")
+    count = len(space)
+    shape = list(data.shape)
+    sizes = _sizes(size, count, where) if output_shape is None else [
+        output_shape[k] for k in images.spatial]
+    for axis, extent in zip(images.spatial, sizes, strict=True):
+        shape[axis] = extent
+        if equal(data.shape[axis], 0) and not equal(extent, 0):
+            raise DefinitionError(
+                f"{where}: {data.name} has shape {shape_text(data.shape)} as {layout}, and no "
+                "pixel to take; give it one at least"
+            )
+    cut = way.mode == "tf_crop_and_resize"
+    if cut and len(roi) != 2 * count:
+        raise DefinitionError(
+            f"{where}: roi has {len(roi)} numbers; give the first place along each axis, and then "
+            f"the last: {2 * count}"
+        )
+    firsts, lasts = (list(roi[:count]), list(roi[count:])) if cut else ([0.0] * count,) * 2
+    kind = out_dtype or data.dtype
+
+    def value(*i: te.Expr) -> te.Expr:
+        places = [
+            _place(i[axis], data.shape[axis], sizes[k], way.mode, firsts[k], lasts[k])
+            for k, axis in enumerate(images.spatial)]
+        taps = [_taps(p, data.shape[a], way) for p, a in zip(places, images.spatial, strict=True)]
+        result = te.cast(mixed(_reader(images, i), taps), kind)
+        if not cut:
+            return result
+        inside = [
+            condition for p, a in zip(places, images.spatial, strict=True)
+            for condition in (p >= 0.0, p <= _real(data.shape[a]) - _real(1))]
+        return te.Select(te.all(*inside), result, te.const(extrapolation, kind))
+
+    return te.compute(tuple(shape), value, name="resize", tag=tag.INJECTIVE)
+
+
+def _sizes(size: Any, count: int, where: str) -> list[Size]:
+    if isinstance(size, list | tuple) and any(isinstance(n, te.Expr) for n in size):
+        return list(size)
+    return list(integers_of(size, count, where, "size", least=0))
+
+
+def _reader(images: Images, index: Sequence[te.Expr]) -> Callable[..., te.Expr]:
+    """The pixel at places along the axes of space, of the image and channel of an index."""
+
+    def read(*places: te.Expr) -> te.Expr:
+        at = list(index)
+        for axis, place in zip(images.spatial, places, strict=True):
+            at[axis] = place
+        return images.tensor(*at)
+
+    return read
+
+
+def _way(
+    method: str, mode: str, rounding: str, alpha: float, exclude: int, where: str
+) -> Way:
+    one_of(method, tuple(METHODS), where, "method")
+    return Way(METHODS[method], mode, rounding, alpha, bool(exclude))
+
+
+def resize1d(
+    data: te.Tensor, roi: Sequence[float], size: Any, layout: str = "NCW", method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "",
+    bicubic_alpha: float = -0.75, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    out_dtype: str | None = None, output_shape: Sequence[Size] | None = None,
+) -> te.Tensor:
+    """Rows of another length.
+
+    Args:
+        data: rows.
+        roi: first places and then last ones, as parts of the extents, for `tf_crop_and_resize`.
+        size: extents of the result.
+        layout: letters of the axes.
+        method: `nearest_neighbor`, `linear` or `cubic`.
+        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
+            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
+        rounding_method: of the nearest: `round`, `floor`, `ceil`, `round_prefer_floor` or
+            `round_prefer_ceil`; the first for `align_corners` and the second for all others if
+            empty.
+        bicubic_alpha: slope of the cubic.
+        bicubic_exclude: whether pixels outside weigh nothing in the cubic.
+        extrapolation_value: what is outside, for `tf_crop_and_resize`.
+        out_dtype: type of the result; that of `data` if None.
+        output_shape: the whole shape of the result, in the place of `size`.
+
+    Raises:
+        DefinitionError: there is no such method, mode or layout, or the numbers do not fit.
+
+    >>> resize1d(te.placeholder((1, 3, 5), name="A"), [0.0, 0.0], [10]).shape
+    (1, 3, 10)
+    """
+    where = "topi.image.resize1d"
+    way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
+               bicubic_exclude, where)
+    return _resized(
+        data, roi, size, layout, "W", way, extrapolation_value, out_dtype, output_shape, where)
+
+
+def resize2d(
+    data: te.Tensor, roi: Sequence[float], size: Any, layout: str = "NCHW", method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "",
+    bicubic_alpha: float = -0.75, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    out_dtype: str | None = None, output_shape: Sequence[Size] | None = None,
+) -> te.Tensor:
+    """Images of another size; arguments as `resize1d`.
+
+    >>> resize2d(te.placeholder((1, 3, 5, 5), name="A"), [0.0] * 4, (10, 8)).shape
+    (1, 3, 10, 8)
+    """
+    where = "topi.image.resize2d"
+    way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
+               bicubic_exclude, where)
+    return _resized(
+        data, roi, size, layout, "HW", way, extrapolation_value, out_dtype, output_shape, where)
+
+
+def resize3d(
+    data: te.Tensor, roi: Sequence[float], size: Any, layout: str = "NCDHW",
+    method: str = "linear", coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "", bicubic_alpha: float = -0.75, bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0, out_dtype: str | None = None,
+    output_shape: Sequence[Size] | None = None,
+) -> te.Tensor:
+    """Volumes of another size; arguments as `resize1d`."""
+    where = "topi.image.resize3d"
+    way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
+               bicubic_exclude, where)
+    return _resized(
+        data, roi, size, layout, SPATIAL, way, extrapolation_value, out_dtype, output_shape, where)
+
+
+def crop_and_resize(
+    data: te.Tensor, boxes: te.Tensor, box_indices: te.Tensor, crop_size: Any,
+    layout: str = "NCHW", method: str = "bilinear", extrapolation_value: float | None = None,
+    out_dtype: str | None = None,
+) -> te.Tensor:
+    """Parts of images, each brought to the same size.
+
+    Args:
+        data: images.
+        boxes: shape (count, 4): first row, first column, last row and last column, as parts of the
+            extents.
+        box_indices: of which image each is; shape (count,).
+        crop_size: rows and columns of the results.
+        layout: letters of the axes.
+        method: `bilinear` or `nearest_neighbor`.
+        extrapolation_value: what is outside; 0 if None.
+        out_dtype: type of the result; that of `data` if None.
+
+    Raises:
+        DefinitionError: there is no such method or layout, or the shapes do not fit.
+        TypeMismatchError: boxes are no floats, or their images no integers.
+
+    >>> A, b = te.placeholder((2, 3, 9, 9), name="A"), te.placeholder((5, 4), name="b")
+    >>> crop_and_resize(A, b, te.placeholder((5,), "int32", name="i"), (4, 4)).shape
+    (5, 3, 4, 4)
+    """
+    where = "topi.image.crop_and_resize"
+    images = images_of(data, layout, "NCHW", where)
+    one_of(method, ("bilinear", "nearest_neighbor"), where, "method")
+    boxes, indices = tensor_of(boxes, where, "boxes"), tensor_of(box_indices, where, "box_indices")
+    check_float(boxes, where)
+    check_integer(indices, where, "box_indices")
+    check_rank(boxes, 2, where, "boxes", "boxes and four numbers of each")
+    check_rank(indices, 1, where, "box_indices")
+    if differ(boxes.shape[1], 4) or differ(boxes.shape[0], indices.shape[0]):
+        raise DefinitionError(
+            f"{where}: boxes has shape {shape_text(boxes.shape)} and box_indices "
+            f"{shape_text(indices.shape)}; give four numbers and an image for each box"
+        )
+    sizes = _sizes(crop_size, 2, where)
+    shape = list(data.shape)
+    shape[images.axis("N")] = boxes.shape[0]
+    for axis, extent in zip(images.spatial, sizes, strict=True):
+        shape[axis] = extent
+    kind = out_dtype or data.dtype
+    way = Way(METHODS[method], "tf_crop_and_resize", "round", -0.75, False)
+    outside = te.const(extrapolation_value or 0.0, kind)
+
+    def value(*i: te.Expr) -> te.Expr:
+        box, places = i[images.axis("N")], []
+        for k, axis in enumerate(images.spatial):
+            first, last = (te.cast(boxes(box, k + 2 * end), "float32") for end in (0, 1))
+            widest = _real(data.shape[axis]) - _real(1)
+            if equal(sizes[k], 1):
+                places.append((first + last) * te.const(0.5, "float32") * widest)
+                continue
+            share = (last - first) * _ratio(data.shape[axis] - 1, sizes[k] - 1)
+            places.append(first * widest + te.cast(i[axis], "float32") * share)
+        at = list(i)
+        at[images.axis("N")] = te.cast(indices(box), "int32")
+        taps = [_taps(p, data.shape[a], way) for p, a in zip(places, images.spatial, strict=True)]
+        inside = [
+            condition for p, a in zip(places, images.spatial, strict=True)
+            for condition in (p >= 0.0, p <= _real(data.shape[a]) - _real(1))]
+        return te.Select(
+            te.all(*inside), te.cast(mixed(_reader(images, at), taps), kind), outside)
+
+    return te.compute(tuple(shape), value, name="crop_and_resize", tag=tag.INJECTIVE)

@@ -1,0 +1,81 @@
+"""Images several times as large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import DefinitionError, te
+from tecomp.topi.given import one_of
+from tecomp.topi.image.resize import resize2d, resize3d
+from tecomp.topi.sizes import Size, times
+from tecomp.topi.windows import SPATIAL, images_of
+
+
+def upsampling(
+    data: te.Tensor, scale_h: float, scale_w: float, layout: str = "NCHW",
+    method: str = "nearest_neighbor", align_corners: bool = False,
+    output_shape: Sequence[Size] | None = None,
+) -> te.Tensor:
+    """Images that are some times as high and as wide.
+
+    Args:
+        data: images.
+        scale_h: how many times as high; the height is rounded.
+        scale_w: how many times as wide.
+        layout: letters of the axes.
+        method: `nearest_neighbor`, `bilinear` or `bicubic`.
+        align_corners: whether the outermost pixels stay where they are.
+        output_shape: the whole shape of the result, in the place of the scales.
+
+    Raises:
+        DefinitionError: there is no such method or layout, or a scale is no number above 0.
+
+    >>> upsampling(te.placeholder((1, 3, 5, 5), name="A"), 2, 3).shape
+    (1, 3, 10, 15)
+    """
+    where = "topi.nn.upsampling"
+    one_of(method, ("nearest_neighbor", "bilinear", "bicubic"), where, "method")
+    sizes = _sizes(data, layout, "HW", (scale_h, scale_w), where)
+    mode = "align_corners" if align_corners else "asymmetric"
+    return resize2d(
+        data, [0.0] * 4, sizes, layout, method, mode, output_shape=output_shape)
+
+
+def upsampling3d(
+    data: te.Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = "NCDHW",
+    method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
+    output_shape: Sequence[Size] | None = None,
+) -> te.Tensor:
+    """Volumes that are some times as deep, high and wide, as `upsampling`.
+
+    >>> upsampling3d(te.placeholder((1, 3, 5, 5, 5), name="A"), 2, 3, 1).shape
+    (1, 3, 10, 15, 5)
+    """
+    where = "topi.nn.upsampling3d"
+    one_of(method, ("nearest_neighbor", "trilinear"), where, "method")
+    sizes = _sizes(data, layout, SPATIAL, (scale_d, scale_h, scale_w), where)
+    return resize3d(
+        data, [0.0] * 6, sizes, layout, method, coordinate_transformation_mode,
+        output_shape=output_shape)
+
+
+def _sizes(
+    data: te.Tensor, layout: str, space: str, scales: Sequence[float], where: str
+) -> list[Size]:
+    images = images_of(data, layout, f"NC{space}", where)
+    sizes: list[Size] = []
+    for extent, scale in zip(images.extents, scales, strict=True):
+        if not isinstance(scale, int | float) or scale <= 0:
+            raise DefinitionError(f"{where}: a scale is {scale!r}; it is a number above 0")
+        if isinstance(extent, int):
+            sizes.append(round(extent * scale))
+            continue
+        if not float(scale).is_integer():
+            raise DefinitionError(
+                f"{where}: a scale is {scale}, and an extent is {extent}; sizes that come at the "
+                "call are taken whole times"
+            )
+        sizes.append(times(extent, int(scale)))
+    return sizes
+
+

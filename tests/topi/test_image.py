@@ -1,0 +1,246 @@
+"""Images of another size are those that weights of pixels, written as matrices, give."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.topi import image, nn
+from tests.topi.refusals import refused
+from tests.topi.running import Array, assert_results, compiled, given, values
+
+NEAREST: dict[str, Any] = {
+    "round": lambda x: np.floor(x + 0.5), "floor": lambda x: np.floor(x + 1e-5),
+    "ceil": lambda x: np.ceil(x - 1e-5), "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+}
+
+
+def places(extent: int, size: int, mode: str, roi: tuple[float, float] = (0, 0)) -> Array:
+    x = np.arange(size)
+    return {
+        "half_pixel": (x + 0.5) * extent / size - 0.5,
+        "pytorch_half_pixel": (x + 0.5) * extent / size - 0.5 if size > 1 else x * 0.0,
+        "asymmetric": x * extent / size,
+        "tf_half_pixel_for_nn": (x + 0.5) * extent / size,
+        "align_corners": x * (extent - 1) / max(size - 1, 1),
+        "tf_crop_and_resize": (
+            roi[0] * (extent - 1) + x * (roi[1] - roi[0]) * (extent - 1) / (size - 1) if size > 1
+            else x + (roi[0] + roi[1]) / 2 * (extent - 1)),
+    }[mode]
+
+
+def cubic(t: float, a: float) -> list[float]:
+    def far(x: float) -> float:
+        return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+
+    def near(x: float) -> float:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def weights(
+    extent: int, size: int, method: str, mode: str, rounding: str = "",
+    roi: tuple[float, float] = (0, 0), alpha: float = -0.75, exclude: bool = False,
+) -> Array:
+    """A row for each place of the result, with the weights of all pixels."""
+    matrix = np.zeros((size, extent))
+    kind = rounding or ("round" if mode == "align_corners" else "floor")
+    for row, place in enumerate(places(extent, size, mode, roi)):
+        base, t = int(np.floor(place)), place - np.floor(place)
+        taps = [(base, 1 - t), (base + 1, t)]
+        if method == "nearest_neighbor":
+            taps = [(int(NEAREST[kind](place)), 1.0)]
+        if method == "cubic":
+            taps = list(zip(range(base - 1, base + 3), cubic(t, alpha), strict=True))
+        if exclude and method == "cubic":
+            taps = [(k, w if 0 <= k < extent else 0.0) for k, w in taps]
+            taps = [(k, w / sum(w for _, w in taps)) for k, w in taps]
+        for k, weight in taps:
+            matrix[row, min(max(k, 0), extent - 1)] += weight
+    return matrix
+
+
+@pytest.mark.parametrize("mode", [
+    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn"])
+@pytest.mark.parametrize("method", ["nearest_neighbor", "linear", "cubic"])
+def test_rows(method: str, mode: str) -> None:
+    a = values((2, 3, 6), "float32")
+    A = given(a)
+    wanted = {}
+    for size in (1, 4, 6, 11):
+        matrix = weights(6, size, method, mode)
+        wanted[image.resize1d(A, [0.0, 0.0], [size], "NCW", method, mode)] = a @ matrix.T
+    for rounding in NEAREST if method == "nearest_neighbor" else ():
+        matrix = weights(6, 5, method, mode, rounding)
+        wanted[image.resize1d(A, [], 5, "NCW", method, mode, rounding)] = a @ matrix.T
+    if method == "cubic":
+        matrix = weights(6, 9, method, mode, alpha=-0.5, exclude=True)
+        wanted[image.resize1d(
+            A, [], 9, "NCW", method, mode, bicubic_alpha=-0.5, bicubic_exclude=1)] = a @ matrix.T
+
+    assert_results({x: y.astype("float32") for x, y in wanted.items()}, {A: a}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["nearest_neighbor", "linear", "cubic"])
+def test_images_and_volumes(method: str) -> None:
+    a, v = values((1, 4, 3, 2), "float32"), values((1, 1, 2, 3, 4), "float32")
+    A, V = given(a), given(v, "V")
+    rows, columns = weights(4, 6, method, "half_pixel"), weights(3, 2, method, "half_pixel")
+    two = np.einsum("nhwc,yh,xw->nyxc", a, rows, columns).astype("float32")
+    assert_results({image.resize2d(A, [], (6, 2), "NHWC", method): two,
+                    image.resize2d(A, [], (6, 2), "NHWC", method, out_dtype="float64"):
+                        two.astype("float64")}, {A: a}, rtol=1e-4)
+    deep = weights(2, 3, method, "asymmetric"), weights(3, 3, method, "asymmetric"), weights(
+        4, 2, method, "asymmetric")
+    assert_results({image.resize3d(V, [], (3, 3, 2), "NCDHW", method, "asymmetric"):
+                    np.einsum("ncdhw,zd,yh,xw->nczyx", v, *deep).astype("float32")}, {V: v}, rtol=1e-4)
+
+
+def test_bytes_keep_their_type() -> None:
+    a = values((1, 1, 4, 4), "uint8", high=200)
+    A = given(a)
+    matrix = weights(4, 8, "nearest_neighbor", "asymmetric")
+
+    assert_results({nn.upsampling(A, 2, 2): (matrix @ a @ matrix.T).astype("uint8")}, {A: a})
+
+
+def test_parts_of_images() -> None:
+    a = values((1, 2, 5, 5), "float32")
+    A = given(a)
+    roi = [0.25, 0.5, 1.0, 1.5]
+    rows = weights(5, 4, "linear", "tf_crop_and_resize", roi=(0.25, 1.0))
+    columns = weights(5, 3, "linear", "tf_crop_and_resize", roi=(0.5, 1.5))
+    wanted = np.einsum("nchw,yh,xw->ncyx", a, rows, columns)
+    wanted[..., places(5, 3, "tf_crop_and_resize", (0.5, 1.5)) > 4] = -9
+    boxes = np.array([roi, [0, 0, 1, 1]], "float32")
+    B, Index = given(boxes, "B"), te.placeholder((2,), "int32", name="i")
+
+    assert_results({image.resize2d(A, roi, (4, 3), "NCHW", "linear", "tf_crop_and_resize",
+                                   extrapolation_value=-9.0): wanted.astype("float32")}, {A: a},
+                   rtol=1e-4)
+    whole = weights(5, 4, "linear", "align_corners"), weights(5, 3, "linear", "align_corners")
+    both = np.concatenate([wanted, np.einsum("nchw,yh,xw->ncyx", a, *whole)])
+    assert_results(
+        {image.crop_and_resize(A, B, Index, (4, 3), extrapolation_value=-9.0): both.astype(
+            "float32")}, {A: a, B: boxes, Index: np.zeros(2, "int32")}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align", [True, False])
+def test_larger_images(method: str, align: bool) -> None:
+    a = values((1, 1, 3, 4), "float32")
+    A = given(a)
+    kind, mode = method.removeprefix("bi"), "align_corners" if align else "asymmetric"
+    rows, columns = weights(3, 6, kind, mode), weights(4, 6, kind, mode)
+
+    assert_results({nn.upsampling(A, 2, 1.5, "NCHW", method, align): (
+        rows @ a @ columns.T).astype("float32")}, {A: a}, rtol=1e-4)
+
+
+def test_larger_volumes() -> None:
+    v = values((1, 1, 2, 3, 2), "float32")
+    V = given(v, "V")
+    way = ("linear", "half_pixel")
+    matrices = weights(2, 4, *way), weights(3, 3, *way), weights(2, 6, *way)
+
+    assert_results({nn.upsampling3d(V, 2, 1, 3, "NCDHW", "trilinear"): np.einsum(
+        "ncdhw,zd,yh,xw->nczyx", v, *matrices).astype("float32")}, {V: v}, rtol=1e-4)
+
+
+def sampled(a: Array, grid: Array, method: str, border: bool, align: bool) -> Array:
+    n, c, h, w = a.shape
+    result = np.zeros((n, c, *grid.shape[2:]))
+    for k, y, x in product(range(n), *map(range, grid.shape[2:])):
+        place = []
+        for at, extent in zip(grid[k, ::-1, y, x], (h, w), strict=True):
+            found = (at + 1) / 2 * (extent - 1) if align else ((at + 1) * extent - 1) / 2
+            place.append(min(max(found, 0), extent - 1) if border else found)
+        low = [int(np.floor(p)) for p in place]
+        taps = [[(low[d], low[d] + 1 - place[d]), (low[d] + 1, place[d] - low[d])] for d in (0, 1)]
+        if method == "nearest":
+            taps = [[(int(np.rint(p)), 1.0)] for p in place]
+        for (row, one), (column, other) in product(*taps):
+            if 0 <= row < h and 0 <= column < w:
+                result[k, :, y, x] += a[k, :, row, column] * one * other
+    return result
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+@pytest.mark.parametrize("align", [True, False])
+def test_images_through_grids(method: str, align: bool) -> None:
+    a = values((2, 2, 4, 5), "float32")
+    grid = (np.random.default_rng(0).random((2, 2, 3, 4)) * 2.6 - 1.3).astype("float32")
+    A, G = given(a), given(grid, "G")
+
+    assert_results({
+        image.grid_sample(A, G, method, "NCHW", "border" if border else "zeros", align): sampled(
+            a, grid, method, border, align).astype("float32") for border in (False, True)
+    }, {A: a, G: grid}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("align", [True, False])
+def test_affine_maps(align: bool) -> None:
+    maps = values((2, 2, 3), "float32")
+    M = given(maps, "M")
+    y, x = (np.linspace(-1, 1, n) if align else (np.arange(n) * 2 + 1) / n - 1 for n in (3, 4))
+    plane = np.stack([*reversed(np.meshgrid(y, x, indexing="ij")), np.ones((3, 4))])
+
+    assert_results({image.affine_grid(M, (3, 4), align): np.einsum(
+        "nij,jyx->niyx", maps, plane).astype("float32")}, {M: maps})
+
+
+def test_compiled_with_sizes_at_the_call() -> None:
+    n, h = te.var("n"), te.var("h")
+    A = te.placeholder((n, 2, h, 4), name="A")
+    B = nn.upsampling(A, 2, 2, method="bilinear")
+    kernel = tecomp.build(B, [A, B])
+    for batch, rows in [(1, 2), (2, 5)]:
+        a = values((batch, 2, rows, 4), "float32")
+        result = np.full((batch, 2, 2 * rows, 8), 77, "float32")
+        kernel(a, result)
+        wanted = weights(rows, 2 * rows, "linear", "asymmetric") @ a @ weights(
+            4, 8, "linear", "asymmetric").T
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+    a = values((1, 1, 4, 4), "float32")
+    S = given(a)
+    matrix = weights(4, 7, "cubic", "half_pixel")
+    assert_results({image.resize2d(S, [], (7, 7), method="cubic"): (
+        matrix @ a @ matrix.T).astype("float32")}, {S: a}, run=compiled, rtol=1e-4)
+
+
+def test_refusals() -> None:
+    A, M = te.placeholder((1, 3, 4, 4), name="A"), te.placeholder((2, 3, 3), name="M")
+
+    assert refused(lambda: image.resize2d(A, [], (8, 8), method="area")) == (
+        "topi.image.resize2d: method is 'area'; it is one of 'nearest_neighbor', 'linear', "
+        "'bilinear', 'trilinear', 'cubic', 'bicubic'"
+    )
+    assert refused(lambda: image.resize2d(A, [], (8,))) == (
+        "topi.image.resize2d: size has 1 numbers, and there are 2 axes; give one for each, or one "
+        "number for all"
+    )
+    assert refused(lambda: image.resize1d(A, [], 8)) == (
+        "topi.image.resize1d: data has shape (1, 3, 4, 4), and takes 3 axes, NCW; reshape it first"
+    )
+    assert refused(lambda: image.resize2d(
+        A, [], 8, coordinate_transformation_mode="tf_crop_and_resize")) == (
+        "topi.image.resize2d: roi has 0 numbers; give the first place along each axis, and then "
+        "the last: 4"
+    )
+    assert refused(lambda: image.affine_grid(M, (3, 4))) == (
+        "topi.image.affine_grid: M has shape (2, 3, 3); maps have shape (batch, 2, 3)"
+    )
+    assert refused(lambda: image.grid_sample(A, A)) == (
+        "topi.image.grid_sample: A has shape (1, 3, 4, 4) and grid (1, 3, 4, 4); give two numbers "
+        "for each place, and a grid for each image"
+    )
+    assert refused(lambda: nn.upsampling(A, 0, 1)) == (
+        "topi.nn.upsampling: a scale is 0; it is a number above 0"
+    )
