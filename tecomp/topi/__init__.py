@@ -6,7 +6,7 @@ one.
 
 from __future__ import annotations
 
-from tecomp.topi import image, nn, tag
+from tecomp.topi import generic, image, nn, tag
 from tecomp.topi.broadcast import (
     add,
     atan2,
@@ -82,6 +82,8 @@ from tecomp.topi.math import (
 )
 from tecomp.topi.reduction import all, any, argmax, argmin, collapse_sum, max, min, prod, sum
 from tecomp.topi.scan import cumprod, cumsum, scanop
+from tecomp.topi.scatter import scatter_elements, scatter_nd, sparse_to_dense
+from tecomp.topi.sort import argsort, searchsorted, sort, topk, unique
 from tecomp.topi.tensor import elemwise_sum, eye, full, full_like
 from tecomp.topi.transform import (
     adv_index,
@@ -132,6 +134,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "asin",
     "asinh",
     "atan",
@@ -174,6 +177,7 @@ __all__ = [
     "full_like",
     "gather",
     "gather_nd",
+    "generic",
     "greater",
     "greater_equal",
     "hamming_window",
@@ -219,6 +223,9 @@ __all__ = [
     "round",
     "rsqrt",
     "scanop",
+    "scatter_elements",
+    "scatter_nd",
+    "searchsorted",
     "sequence_mask",
     "shape",
     "sigmoid",
@@ -227,6 +234,8 @@ __all__ = [
     "sinh",
     "slice_scatter",
     "sliding_window",
+    "sort",
+    "sparse_to_dense",
     "split",
     "sqrt",
     "squeeze",
@@ -242,9 +251,11 @@ __all__ = [
     "tensor_size",
     "tensordot",
     "tile",
+    "topk",
     "transpose",
     "trilu",
     "trunc",
+    "unique",
     "unravel_index",
     "where",
 ]

@@ -182,3 +182,14 @@ def shape_of(shape: object) -> tuple[Size, ...]:
         return tuple(shape)
     single: Any = shape
     return (single,)
+
+
+def constant_of(value: Operand, dtype: str) -> te.Expr:
+    """A number, which the type has to hold, or an expression converted to it.
+
+    Raises:
+        TypeMismatchError: the type cannot hold the number.
+    """
+    if isinstance(value, te.Expr | te.Tensor):
+        return te.cast(value, dtype)
+    return te.const(value, dtype)

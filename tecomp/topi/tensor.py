@@ -8,7 +8,7 @@ from functools import reduce
 from tecomp import te
 from tecomp.topi import tag
 from tecomp.topi.broadcast import add
-from tecomp.topi.given import Operand, integer_of, shape_of, tensor_of, tensors_of
+from tecomp.topi.given import Operand, constant_of, integer_of, shape_of, tensor_of, tensors_of
 from tecomp.topi.sizes import Size
 
 
@@ -21,7 +21,7 @@ def full(shape: Size | Sequence[Size], dtype: str, fill_value: Operand) -> te.Te
     >>> full((4, 8), "int8", 3).dtype
     'int8'
     """
-    value = _value(fill_value, dtype)
+    value = constant_of(fill_value, dtype)
     return te.compute(shape_of(shape), lambda *_: value, name="T_full", tag=tag.ELEMWISE)
 
 
@@ -33,12 +33,6 @@ def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
     """
     x = tensor_of(x, "topi.full_like", "x")
     return full(x.shape, x.dtype, fill_value)
-
-
-def _value(fill_value: Operand, dtype: str) -> te.Expr:
-    if isinstance(fill_value, te.Tensor | te.Expr):
-        return te.cast(fill_value, dtype)
-    return te.const(fill_value, dtype)
 
 
 def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> te.Tensor:

@@ -39,6 +39,7 @@ from tecomp.topi.nn.elemwise import (
     scale_shift_nhwc,
     softplus,
 )
+from tecomp.topi.nn.loss import nll_loss
 from tecomp.topi.nn.norms import (
     batch_norm,
     group_norm,
@@ -116,6 +117,7 @@ __all__ = [
     "lrn",
     "matmul",
     "mirror_pad",
+    "nll_loss",
     "pad",
     "pool1d",
     "pool2d",

@@ -7,7 +7,7 @@ from typing import Any
 
 from tecomp import DefinitionError, te
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, one_of, tensor_of
+from tecomp.topi.given import Operand, constant_of, one_of, tensor_of
 from tecomp.topi.sizes import Size, equal, plus, shape_text
 
 Counts = Sequence[Size]
@@ -40,14 +40,10 @@ def pad(
     """
     where = "topi.nn.pad"
     before, after = _counts(data, pad_before, pad_after, where)
-    return padded(data, before, after, _value(pad_value, data), name, attrs)
-
-
-def _value(value: Operand, data: te.Tensor) -> te.Expr:
-    if isinstance(value, te.Expr | te.Tensor):
-        return te.cast(value, data.dtype)
-    is_whole = isinstance(value, float) and value.is_integer() and not data.dtype.is_float
-    return te.const(int(value) if is_whole else value, data.dtype)
+    # The default is a float, and a fine integer.
+    is_whole = isinstance(pad_value, float) and pad_value.is_integer() and not data.dtype.is_float
+    value = constant_of(int(pad_value) if is_whole else pad_value, data.dtype)
+    return padded(data, before, after, value, name, attrs)
 
 
 def padded(

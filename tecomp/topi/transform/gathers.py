@@ -12,6 +12,7 @@ from tecomp.topi.given import (
     axis_of,
     check_integer,
     check_rank,
+    constant_of,
     integer_of,
     one_of,
     shape_of,
@@ -241,10 +242,7 @@ def one_hot(
     indices = tensor_of(indices, where, "indices")
     check_integer(indices, where, "indices")
     along = axis_of(axis, indices.ndim + 1, where)
-    on, off = (
-        te.cast(x, dtype) if isinstance(x, te.Expr | te.Tensor) else te.const(x, dtype)
-        for x in (on_value, off_value)
-    )
+    on, off = (constant_of(x, dtype) for x in (on_value, off_value))
 
     def value(*i: te.Expr) -> te.Expr:
         index = indices(*i[:along], *i[along + 1 :])

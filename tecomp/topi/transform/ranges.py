@@ -8,7 +8,7 @@ from typing import Any
 from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi import tag
-from tecomp.topi.given import Operand
+from tecomp.topi.given import Operand, constant_of
 from tecomp.topi.sizes import Size, ceil_div, minus
 
 
@@ -36,15 +36,9 @@ def arange(
     kind = "float64" if has_fraction and "float" not in dtype else wide_type(dtype)
 
     def value(i: te.Expr) -> te.Expr:
-        return te.cast(_typed(first, kind) + te.cast(i, kind) * _typed(step, kind), dtype)
+        return te.cast(constant_of(first, kind) + te.cast(i, kind) * constant_of(step, kind), dtype)
 
     return te.compute((count,), value, name="T_arange", tag=tag.INJECTIVE)
-
-
-def _typed(number: Operand, dtype: str) -> te.Expr:
-    if isinstance(number, te.Expr | te.Tensor):
-        return te.cast(number, dtype)
-    return te.const(number, dtype)
 
 
 def _count(first: Operand, last: Operand, step: Operand) -> Size:

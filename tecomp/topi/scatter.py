@@ -1,0 +1,222 @@
+"""Elements put to places that are data: stored one after the other, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.topi.given import (
+    Operand,
+    axis_of,
+    check_integer,
+    constant_of,
+    one_of,
+    shape_of,
+    tensor_of,
+)
+from tecomp.topi.sizes import Size, differ, equal, shape_text
+
+_COMBINED: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "update": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "min": te.min,
+    "max": te.max,
+    "mean": lambda old, new: te.div(old + new, te.const(2, old.dtype)),
+}
+
+
+def scatter_elements(
+    data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0,
+    reduction: str = "update",
+) -> te.Tensor:
+    """`data` where `updates[i, j]` went to `[indices[i, j], j]` for axis 0, and so for others.
+
+    Args:
+        data: the tensor.
+        indices: integers, counted from the end if negative; updates for places outside are left
+            out.
+        updates: of the shape of `indices`.
+        axis: counted from the end if negative.
+        reduction: what is stored: the last `update` of a place; or what was there and the updates,
+            one after the other: their sum for `add`, product for `mul`, `min`, `max`, or half of
+            the sum of each two for `mean`.
+
+    Raises:
+        DefinitionError: there is no such axis or reduction, or the shapes do not fit.
+        TypeMismatchError: the indices are no integers.
+
+    >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((2, 8), "int64", name="i")
+    >>> scatter_elements(A, i, te.placeholder((2, 8), name="U")).shape
+    (9, 8)
+    """
+    where = "topi.scatter_elements"
+    data, along = _checked(data, indices, updates, reduction, where), 0
+    along = axis_of(axis, data.ndim, where)
+    one, other = indices.shape, updates.shape
+    fits = len(one) == len(other) == data.ndim and not any(map(differ, one, other)) and not any(
+        k != along and isinstance(n, int) and isinstance(m, int) and n > m
+        for k, (n, m) in enumerate(zip(one, data.shape, strict=True)))
+    if not fits:
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)}, indices {shape_text(one)} "
+            f"and updates {shape_text(other)}; the last two are equal, and no longer than "
+            f"{data.name} but along axis {along}"
+        )
+
+    def body(ins: Sequence[Any], out: Any) -> Any:
+        def put(*i: te.Expr) -> Any:
+            place, inside = _inside(ins[1][i], data.shape[along])
+            at = (*i[:along], place, *i[along + 1 :])
+            return te.if_stmt(inside, out.store(at, _combined(reduction, out[at], ins[2][i])))
+
+        return te.stmt_seq(_copied(data.shape, ins[0], out), _loops(one, put))
+
+    return _scattered([data, indices, updates], body, "scatter_elements")
+
+
+def scatter_nd(
+    data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str
+) -> te.Tensor:
+    """`data` where updates, or parts, went to places that are columns of `indices`.
+
+    Args:
+        data: the tensor.
+        indices: integers; the first axis has one for each axis of `data` that is indexed. They are
+            counted from the end if negative; updates for places outside are left out.
+        updates: the axes of `indices` after the first, and those of `data` that are not indexed.
+        mode: as `reduction` of `scatter_elements`.
+
+    Raises:
+        DefinitionError: there is no such mode, or the shapes do not fit.
+        TypeMismatchError: the indices are no integers.
+
+    >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((1, 5), "int64", name="i")
+    >>> scatter_nd(A, i, te.placeholder((5, 8), name="U"), "add").shape
+    (9, 8)
+    """
+    where = "topi.scatter_nd"
+    data = _checked(data, indices, updates, mode, where)
+    count = indices.shape[0] if indices.ndim else -1
+    wanted = (*indices.shape[1:], *data.shape[count:]) if isinstance(count, int) else ()
+    if not isinstance(count, int) or not 0 <= count <= data.ndim or len(wanted) != (
+        updates.ndim) or any(map(differ, updates.shape, wanted)):
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)}, indices "
+            f"{shape_text(indices.shape)} and updates {shape_text(updates.shape)}; indices have a "
+            "number for each axis that is indexed first, and updates the other axes of both"
+        )
+    outer = indices.ndim - 1
+
+    def body(ins: Sequence[Any], out: Any) -> Any:
+        def put(*i: te.Expr) -> Any:
+            found = [_inside(ins[1][(k, *i[:outer])], data.shape[k]) for k in range(count)]
+            at = (*(place for place, _ in found), *i[outer:])
+            stored = out.store(at, _combined(mode, out[at], ins[2][i]))
+            return te.if_stmt(te.all(*(inside for _, inside in found)), stored) if found else stored
+
+        return te.stmt_seq(_copied(data.shape, ins[0], out), _loops(updates.shape, put))
+
+    return _scattered([data, indices, updates], body, "scatter_nd")
+
+
+def sparse_to_dense(
+    sparse_indices: te.Tensor, output_shape: Size | Sequence[Size], sparse_values: te.Tensor,
+    default_value: Operand = 0,
+) -> te.Tensor:
+    """A tensor of one value, but at some places.
+
+    Args:
+        sparse_indices: the places: rows of an index each; numbers for a result of one axis; those
+            outside are left out.
+        output_shape: shape of the result.
+        sparse_values: one for each place, or one for all.
+        default_value: what is elsewhere.
+
+    Raises:
+        DefinitionError: the shapes do not fit.
+        TypeMismatchError: the places are no integers.
+
+    >>> i, v = te.placeholder((3, 2), "int32", name="i"), te.placeholder((3,), name="v")
+    >>> sparse_to_dense(i, (4, 5), v).shape
+    (4, 5)
+    """
+    where = "topi.sparse_to_dense"
+    places, values = tensor_of(sparse_indices, where, "sparse_indices"), tensor_of(
+        sparse_values, where, "sparse_values")
+    check_integer(places, where, "sparse_indices")
+    shape = shape_of(output_shape)
+    width = places.shape[1] if places.ndim == 2 else 1
+    few = places.ndim > 2 or not equal(width, len(shape)) or values.ndim > 1
+    if few or (values.ndim and (
+        not places.ndim or differ(values.shape[0], places.shape[0]))):
+        raise DefinitionError(
+            f"{where}: sparse_indices has shape {shape_text(places.shape)} and sparse_values "
+            f"{shape_text(values.shape)}, for a result of shape {shape_text(shape)}; give an index "
+            "in each row, and a value for it"
+        )
+
+    def body(ins: Sequence[Any], out: Any) -> Any:
+        def put(*row: te.Expr) -> Any:
+            at = [_inside(ins[0][(*row, k) if places.ndim == 2 else row], n, wrap=False)
+                  for k, n in enumerate(shape)]
+            value = ins[1][row if values.ndim else ()]
+            stored = out.store(tuple(place for place, _ in at), value)
+            return te.if_stmt(te.all(*(inside for _, inside in at)), stored)
+
+        default = constant_of(default_value, values.dtype)
+        return te.stmt_seq(
+            _loops(shape, lambda *i: out.store(i, default)), _loops(places.shape[:1], put))
+
+    made: te.Tensor = te.extern(
+        shape, [places, values], lambda ins, outs: body(ins, outs[0]), name="T_sparse_to_dense",
+        dtype=values.dtype)
+    return made
+
+
+def _checked(
+    data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str, where: str
+) -> te.Tensor:
+    data = tensor_of(data, where)
+    check_integer(tensor_of(indices, where, "indices"), where, "indices")
+    tensor_of(updates, where, "updates")
+    one_of(mode, tuple(_COMBINED), where, "the reduction")
+    if updates.dtype != data.dtype:
+        raise DefinitionError(
+            f"{where}: {data.name} is {data.dtype} and updates are {updates.dtype}; convert them: "
+            f'topi.cast({updates.name}, "{data.dtype}")'
+        )
+    return data
+
+
+def _scattered(
+    inputs: Sequence[te.Tensor], body: Callable[[Sequence[Any], Any], Any], name: str
+) -> te.Tensor:
+    made: te.Tensor = te.extern(
+        inputs[0].shape, list(inputs), lambda ins, outs: body(ins, outs[0]), name=f"T_{name}",
+        dtype=inputs[0].dtype)
+    return made
+
+
+def _combined(mode: str, old: te.Expr, new: te.Expr) -> te.Expr:
+    return te.cast(_COMBINED[mode](old, new), old.dtype)
+
+
+def _inside(index: te.Expr, extent: Size, *, wrap: bool = True) -> tuple[te.Expr, te.Expr]:
+    """An index counted from 0, and whether there is such an element."""
+    wide = te.cast(index, "int64")
+    place = te.Select(wide < 0, wide + extent, wide) if wrap else wide
+    return place, te.all(place >= 0, place < extent)
+
+
+def _copied(shape: Sequence[Size], source: Any, out: Any) -> Any:
+    return _loops(shape, lambda *i: out.store(i, source[i]))
+
+
+def _loops(shape: Sequence[Size], body: Callable[..., Any], at: tuple[te.Expr, ...] = ()) -> Any:
+    """A statement for each index."""
+    if len(at) == len(shape):
+        return body(*at)
+    return te.for_range(
+        0, shape[len(at)], lambda i: _loops(shape, body, (*at, i)), name=f"i{len(at)}")

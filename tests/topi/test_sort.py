@@ -1,0 +1,164 @@
+"""Orders, places and differing elements are those of NumPy, whoever calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, topi
+from tests.topi.refusals import refused
+from tests.topi.running import TYPES, Array, assert_results, compiled, given, values
+
+
+def order(a: Array, axis: int, is_ascend: bool) -> Array:
+    """Places in order, the former of equal ones first."""
+    keys = a.astype("float64")
+    return np.argsort(keys if is_ascend else -keys, axis, kind="stable")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_types(dtype: str) -> None:
+    a = values((3, 7), dtype, low=-3, high=3)
+    A = given(a)
+    wanted: dict[te.Tensor, Any] = {}
+    for is_ascend in (True, False):
+        places = order(a, 1, is_ascend)
+        top = topi.topk(A, 3, 1, is_ascend=is_ascend)
+        wanted |= {
+            topi.sort(A, 1, is_ascend): np.take_along_axis(a, places, 1),
+            topi.argsort(A, None, 1, is_ascend, "int32"): places.astype("int32"),
+            top[0]: np.take_along_axis(a, places[:, :3], 1), top[1]: places[:, :3],
+        }
+
+    assert_results(wanted, {A: a})
+
+
+@pytest.mark.parametrize("shape", [(5,), (1,), (0,), (2, 0), (2, 3, 4)])
+def test_axes(shape: tuple[int, ...]) -> None:
+    a = values(shape, "float32", low=-2, high=2)
+    A = given(a)
+    wanted: dict[te.Tensor, Any] = {}
+    for axis in range(-len(shape), len(shape)):
+        places = order(a, axis, True)
+        wanted |= {
+            topi.sort(A, axis): np.sort(a, axis),
+            topi.argsort(A, axis=axis): places.astype("float32"),
+            topi.topk(A, 0, axis, "indices", True): places,
+            topi.topk(A, min(1, shape[axis]), axis, "values"): np.flip(np.sort(a, axis), axis).take(
+                range(min(1, shape[axis])), axis),
+        }
+
+    assert_results(wanted, {A: a})
+
+
+def test_nan_is_the_greatest() -> None:
+    a = np.array([1, np.nan, -np.inf, 3, np.nan, np.inf], "float32")
+    A = given(a)
+
+    assert_results({
+        topi.sort(A): np.sort(a), topi.sort(A, is_ascend=False): np.sort(a)[::-1],
+        topi.argsort(A, is_ascend=False, dtype="int8"): np.array([1, 4, 5, 3, 0, 2], "int8"),
+    }, {A: a})
+
+
+def test_only_some_are_ordered() -> None:
+    a, n = values((3, 5), "float32"), np.array([2, 9, 0], "int32")
+    A, N = given(a), given(n, "n")
+    wanted = np.tile(np.arange(5), (3, 1))
+    for k, count in enumerate([2, 5, 0]):
+        wanted[k, :count] = np.argsort(a[k, :count], kind="stable")
+
+    assert_results({topi.argsort(A, N, 1, dtype="int32"): wanted.astype("int32")}, {A: a, N: n})
+    B = given(a.T.copy(), "B")
+    assert_results({topi.argsort(B, N, 0, dtype="int32"): wanted.T.astype("int32")},
+                   {B: a.T.copy(), N: n})
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bfloat16"])
+def test_places_in_between(dtype: str, right: bool) -> None:
+    side: Any = "right" if right else "left"
+    rows, v = np.sort(values((3, 8), dtype), 1), values((3, 4), dtype, seed=1)
+    row = rows[0].copy()
+    S, R, V = given(rows, "S"), given(row, "R"), given(v, "V")
+    keys, wide = rows.astype("float64"), v.astype("float64")
+
+    assert_results({
+        topi.searchsorted(S, V, right): np.stack(
+            [np.searchsorted(keys[k], wide[k], side) for k in range(3)]),
+        topi.searchsorted(R, V, right, "int32"): np.searchsorted(keys[0], wide, side).astype("int32"),
+    }, {S: rows, R: row, V: v})
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bool"])
+def test_elements_that_differ(dtype: str, is_sorted: bool) -> None:
+    a = values((12,), dtype, low=-2, high=3)
+    A = given(a)
+    found, first, inverse, counts = np.unique(
+        a, return_index=True, return_inverse=True, return_counts=True)
+    places = np.arange(len(found)) if is_sorted else np.argsort(first)
+    n = len(found)
+    rest = [0] * (12 - n)
+    made = topi.unique(A, is_sorted, return_counts=True)
+    wanted = [
+        np.array([*found[places], *rest], dtype), np.array([*first[places], *[12] * (12 - n)]),
+        np.argsort(places)[inverse], np.array([n]), np.array([*counts[places], *rest])]
+
+    assert_results({
+        x: y if k == 0 else y.astype("int32")
+        for k, (x, y) in enumerate(zip(made, wanted, strict=True))}, {A: a})
+    four = topi.unique(A, is_sorted)
+    assert_results({four[0]: wanted[0], four[1]: wanted[1].astype("int32"),
+                    four[2]: wanted[2].astype("int32"), four[3]: wanted[3].astype("int32")}, {A: a})
+
+
+def test_compiled_with_what_goes_before_and_after() -> None:
+    a = values((4, 6), "float32")
+    A = given(a)
+    best, places = topi.topk(topi.negative(A), 2)
+
+    assert_results({topi.multiply(best, 2.0): 2 * -np.sort(a, 1)[:, :2],
+                    topi.cast(places, "int8"): np.argsort(a, 1, kind="stable")[:, :2].astype("int8")},
+                   {A: a}, run=compiled)
+
+
+def test_sizes_come_at_the_call() -> None:
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    outputs = [topi.sort(A, 0), topi.argsort(A, dtype="int32")]
+    kernel = tecomp.build(te.create_schedule([x.op for x in outputs]), [A, *outputs])
+    for shape in [(3, 4), (1, 1), (0, 2)]:
+        a = values(shape, "float32")
+        results = [np.full(shape, 77, "float32"), np.full(shape, 77, "int32")]
+        kernel(a, *results)
+        np.testing.assert_array_equal(results[0], np.sort(a, 0))
+        np.testing.assert_array_equal(results[1], np.argsort(a, 1, kind="stable"))
+
+
+def test_refusals() -> None:
+    A, v = te.placeholder((4, 6), name="A"), te.placeholder((6,), "int32", name="v")
+
+    assert refused(lambda: topi.sort(A, 2)) == (
+        "topi.sort: axis is 2, and the tensor has 2 axes; give a number from -2 to 1"
+    )
+    assert refused(lambda: topi.argsort(A, v)) == (
+        "topi.argsort: valid_count has shape (6,), and A without axis 1 (4,); give one number for "
+        "each row"
+    )
+    assert refused(lambda: topi.topk(A, 7)) == (
+        "topi.topk: k is 7, and axis 1 of A, shape (4, 6), has 6 elements; take so many at most"
+    )
+    assert refused(lambda: topi.topk(A, 1, ret_type="all")) == (
+        "topi.topk: ret_type is 'all'; it is one of 'both', 'values', 'indices'"
+    )
+    assert refused(lambda: topi.searchsorted(A, v)) == (
+        "topi.searchsorted: sorted_sequence has shape (4, 6) and values (6,); give one sequence, or "
+        "one for each row of values"
+    )
+    assert refused(lambda: topi.unique(A)) == (
+        "topi.unique: A has shape (4, 6), and takes 1 axes, a row; reshape it first"
+    )
