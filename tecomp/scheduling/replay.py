@@ -13,13 +13,14 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ParseError, ScheduleError
-from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.given import check_kind
 from tecomp.ir.parsing.parser import parse_index_map, parse_pad_value
 from tecomp.ir.traversal.rewrite import substitute
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.layout import pad_function
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
+from tecomp.scheduling.threads import thread_axis
 from tecomp.scheduling.trace import VERSION
 
 
@@ -115,6 +116,7 @@ CALLS = frozenset({
     "cache_read", "cache_write", "cache_factor", "rfactor", "into_dots", "prefetch", "pragma",
     "double_buffer", "rolling_buffer", "tensorize", "expand",
     "create_group", "place_group",
+    "set_store_predicate",
 })
 
 
@@ -145,7 +147,9 @@ def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
     return dict(zip(names, axes, strict=True))
 
 
-def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
+def _decode(  # noqa: C901  (a case for each kind of argument)
+    schedule: Schedule, values: dict[str, Any], value: Any
+) -> Any:
     match value:
         case {"axis": str(name)} | {"group": str(name)}:
             return _field(values, name)
@@ -161,6 +165,8 @@ def _decode(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
             return pad_function(parse_pad_value(text))
         case {"expr": str(text)}:
             return _expression(schedule, text)
+        case {"condition": str(text), "of": [*of]}:
+            return _condition(text, [_variable(schedule, values, each) for each in of])
         case list():
             return [_decode(schedule, values, item) for item in value]
         case dict():
@@ -199,6 +205,25 @@ def _intrinsic(values: dict[str, Any], name: str) -> TensorIntrin:
             f"replay: the trace uses the intrinsic {name}; pass it in intrinsics="
         )
     return found
+
+
+def _variable(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
+    """A variable of a condition."""
+    match value:
+        case {"thread": str(tag)}:
+            return thread_axis(tag)
+        case {"size": str(name)}:
+            return schedule.size(name)
+    return _decode(schedule, values, value)
+
+
+def _condition(text: str, of: list[Any]) -> Expr:
+    """A condition of variables that are called v0, v1 ..."""
+    if not all(isinstance(each, Var) for each in of):
+        raise ParseError(f"replay: the trace is malformed: {of!r} are no variables")
+    typed = ", ".join(f'v{k}="{each.dtype}"' for k, each in enumerate(of))
+    parsed = parse_pad_value(f"lambda {typed}: {text}" if of else f"lambda: {text}")
+    return substitute(parsed.value, dict(zip(parsed.indices, of, strict=True)))
 
 
 def _expression(schedule: Schedule, text: str) -> Expr:

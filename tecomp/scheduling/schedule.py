@@ -11,10 +11,10 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Var
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.given import check_kind, check_list, is_one_of, whole_number
 from tecomp.ir.language.stmt import Extent, ForKind
-from tecomp.scheduling import caches, groups, hints, loops, place
+from tecomp.scheduling import caches, groups, hints, loops, place, predicates
 from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.factors import cache_factor
 from tecomp.scheduling.groups import scan_steps
@@ -539,6 +539,14 @@ class Stage:
     def rolling_buffer(self) -> None:
         """Keep what the last iteration of the loop around computed; see `place.rolling_buffer`."""
         self._apply(place.rolling_buffer, "rolling_buffer")
+
+    def set_store_predicate(self, predicate: Expr) -> None:
+        """Store elements where a condition holds; see `predicates.set_store_predicate`."""
+        self._apply(predicates.set_store_predicate, "set_store_predicate", predicate)
+
+    def env_threads(self, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
+        """Name the threads around the steps of a scan; see `predicates.check_env_threads`."""
+        predicates.check_env_threads(self._state, threads)
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Have what loop `var` reads of `tensor` fetched `offset` iterations before it is read.

@@ -14,7 +14,7 @@ from tecomp.compute.tensor import Tensor, shape_text
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Var
+from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.stmt import Extent, ForKind, PadValue
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps.index_map import IndexMap
@@ -146,6 +146,7 @@ class StageState:
         tensorized: the loops that an operation of the machine takes the place of.
         pragmas: values of the pragmas of leaves.
         group: the innermost group that it is in.
+        stored: the condition under which its elements are stored; always if None.
     """
 
     key: Operation
@@ -166,6 +167,7 @@ class StageState:
     tensorized: Tensorized | None = None
     pragmas: Mapping[tuple[IterVar, str], int] = field(default_factory=dict)
     group: GroupKey | None = None
+    stored: Expr | None = None
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 _TYPE = re.compile(r"(?:bfloat|float|u?int)\d+(?:x\d+)?")
 
@@ -15,8 +16,12 @@ def te_text(printed: str) -> str:
     'lambda i, j: [j // 4, te.AXIS_SEPARATOR, i, j % 4]'
     >>> te_text('exp(cast("float32", i)) + float32(0.5)')
     "te.exp(te.cast(i, 'float32')) + te.const(0.5, 'float32')"
+    >>> te_text("i > 2 and not j == 0")
+    'te.all(i > 2, te.logical_not(j == 0))'
     """
     tree = ast.parse(printed, mode="eval")
+    for node in ast.walk(tree):
+        _with_functions(node)
     for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name(name), [value]) if _TYPE.fullmatch(name):
@@ -36,6 +41,29 @@ def float_text(value: float) -> str:
     """A float as Python writes it; inf and nan, which have no literal, by their names."""
     text = repr(value)
     return text if text.strip("-")[0].isdigit() else f"float({text!r})"
+
+
+def _with_functions(node: ast.AST) -> None:
+    """Put functions for the words `and`, `or` and `not` that are directly inside a node.
+
+    Python would ask what they stand between for truth values.
+    """
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, list):
+            value[:] = [_as_function(each) for each in value]
+        elif isinstance(value, ast.expr):
+            setattr(node, name, _as_function(value))
+
+
+def _as_function(node: Any) -> Any:
+    match node:
+        case ast.BoolOp(ast.And(), values):
+            return ast.Call(ast.Name("all"), values, [])
+        case ast.BoolOp(ast.Or(), values):
+            return ast.Call(ast.Name("any"), values, [])
+        case ast.UnaryOp(ast.Not(), value):
+            return ast.Call(ast.Name("logical_not"), [value], [])
+    return node
 
 
 def _te(name: str) -> ast.expr:

@@ -18,12 +18,13 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Const, Expr
+from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.given import is_one_of
 from tecomp.ir.language.text import take_name
-from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.scheduling.state import GroupKey, State
 from tecomp.scheduling.te_text import float_text, te_text
+from tecomp.scheduling.threads import ThreadAxis
 
 VERSION = 1
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
@@ -235,8 +236,24 @@ class _Writer:
 
     def argument(self, call: str, name: str | int, value: Any) -> Json:
         """An argument of `call`, given by position or name."""
+        if call == "set_store_predicate":
+            return self._condition(value)
         return self._layout_argument(name, value) if call == "transform_layout" else (
             self.encode(value))
+
+    def _condition(self, value: Expr) -> Json:
+        """A condition as text of variables v0, v1 ..., and what these are."""
+        of = list(free_variables(value))
+        names: dict[Var, Expr] = {var: Var(f"v{k}", var.dtype) for k, var in enumerate(of)}
+        return {"condition": str(substitute(value, names)), "of": [self._variable(v) for v in of]}
+
+    def _variable(self, var: Var) -> Json:
+        if isinstance(var, ThreadAxis):
+            return {"thread": var.tag}
+        if isinstance(var, IterVar):
+            return self._axis(var)
+        self._sizes(var)
+        return {"size": var.name}
 
     def encode(self, value: Any) -> Json:
         match value:
@@ -342,6 +359,13 @@ def _python(value: Json) -> str:
             return first + "".join(f".then({each})" for each in later)
         case {"map": text} | {"value": text} | {"expr": text}:
             return te_text(str(text))
+        case {"condition": text, "of": [*of]}:
+            names = ", ".join(f"v{k}" for k in range(len(of)))
+            return f"(lambda {names}: {te_text(str(text))})({', '.join(map(_python, of))})"
+        case {"thread": tag}:
+            return f"te.thread_axis({str(tag)!r})"
+        case {"size": name}:
+            return str(name)
         case {"float": text}:
             return float_text(float(str(text)))
         case list():

@@ -106,6 +106,8 @@ PRIMITIVES: dict[str, Right] = {
     "Stage.prefetch": {"tensor": A, "var": K, "offset": 1},
     "Stage.set_scope": {"scope": "local"},
     "Stage.split": {"parent": K, "factor": 4, "nparts": None, "disable_predication": False},
+    "Stage.set_store_predicate": {"predicate": B.op.axis[0] < 3},
+    "Stage.env_threads": {"threads": te.thread_axis("threadIdx.x")},
     "Stage.storage_align": {"axis": B.op.axis[0], "factor": 4, "offset": 0},
     "Stage.tensorize": {"var": K, "tensor_intrin": None},
     "Stage.tile": {"x_parent": B.op.axis[0], "y_parent": K, "x_factor": 2, "y_factor": 2},

@@ -39,11 +39,13 @@ class StageBody:
         program: knows the buffers.
         definition: the stage.
         checks: run-time index checks, by the identity of the read.
+        stored: a condition of the axes under which elements are stored; always if None.
     """
 
     program: Program
     definition: Definition
     checks: Mapping[int, tuple[Check, ...]]
+    stored: Expr | None = None
 
     def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
         """Store what a reduction starts from, or the first steps of a scan."""
@@ -130,7 +132,9 @@ class StageBody:
         )
         for var, value in reversed(lets):
             statement = Let(var, value, statement)
-        return statement
+        if self.stored is None:
+            return statement
+        return IfThenElse(self._value(self.stored, roots), statement)
 
     def _indices(self, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
         return tuple(roots[axis] for axis in self.definition.axis)

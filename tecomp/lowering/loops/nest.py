@@ -49,6 +49,7 @@ from tecomp.lowering.loops.recurrence import (
 )
 from tecomp.lowering.loops.start import first_step_stores
 from tecomp.lowering.loops.stored import layout_maps, pad_values
+from tecomp.lowering.loops.stored_where import stored_where
 from tecomp.lowering.loops.work import StageWork, positions_of_hints
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import (
@@ -145,7 +146,7 @@ class _Nests:
         stage = definition.stage
         is_plain = is_map(stage.op) and not stage.prefetches and not stage.pragmas
         has_others = self.program.attached(stage.key) or stage.key in self.groups
-        if not is_plain or stage.tensorized or has_others:
+        if not is_plain or stage.tensorized or has_others or stage.stored is not None:
             return None
         body = StageBody(self.program, definition, self.checker.checks)
         return counted(stage, body.update)
@@ -225,8 +226,9 @@ class _Nests:
         operation = tensorizer(self.program, definition)
         cuts = self._cuts(stage, frame, attached, operation, first_reduction, scope)
         groups = self.groups.get(stage.key, ())
+        stored = stored_where(self.program, stage, frame.values)
         return StageWork(
-            definition, frame, StageBody(self.program, definition, self.checker.checks),
+            definition, frame, StageBody(self.program, definition, self.checker.checks, stored),
             region.points, first_reduction, cuts, attached, memory, scope.params,
             operation is None and frame.data_loops_suffice
             and first_step_stores(self.program, definition, attached),
