@@ -1,4 +1,4 @@
-"""Questions whose answers are kept: for sets that are written alike, and no longer than a block."""
+"""Questions whose answers are kept: for sets that are written alike, for a block or for all."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 from tecomp.errors import LowerError
 from tecomp.ir.language.expr import Var
+from tecomp.poly.sets import context
 from tecomp.poly.sets.affine import NotAffine, Space, relation_unless_identity
-from tecomp.poly.sets.context import CONTEXT, asked_once, isl_work
+from tecomp.poly.sets.context import CONTEXT, asked_of_sets, asked_once, isl_work
 
 
 def points(text: str) -> isl.Set:
@@ -86,3 +87,35 @@ def test_spaces_with_other_variables_are_others() -> None:
             relation_unless_identity([i * j], Space((i, j)))
     assert first is not None
     assert all(other is not None and first.is_equal(other) for other in (again, swapped))
+
+
+def test_answers_about_sets_stay_for_other_blocks() -> None:
+    asked: list[isl.Set] = []
+
+    @asked_of_sets
+    def least(line: isl.Set) -> int | None:
+        asked.append(line)
+        return None if line.is_empty() else int(line.dim_min_val(0).to_python())
+
+    for _ in "ab":
+        with isl_work("here"):
+            assert least(points("{ [i] : 3 <= i < 5 }")) == 3
+    assert len(asked) == 1
+    with isl_work("here"):
+        # None may come of a budget that is used up.
+        assert [least(points("{ [i] : i < 0 and i > 0 }")) for _ in "ab"] == [None, None]
+    assert len(asked) == 3
+
+
+def test_so_many_answers_about_sets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "_MOST_ANSWERS", 2)
+    asked: list[int] = []
+
+    @asked_of_sets
+    def next_of(number: int) -> int:
+        asked.append(number)
+        return number + 1
+
+    with isl_work("here"):
+        assert [next_of(number) for number in (1, 2, 1, 3, 3, 1)] == [2, 3, 2, 4, 4, 2]
+    assert asked == [1, 2, 3, 1]

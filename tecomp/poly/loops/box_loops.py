@@ -13,7 +13,7 @@ import islpy as isl
 from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
 from tecomp.ir.language.stmt import For, ForKind, Stmt
 from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import asked_once
+from tecomp.poly.sets.context import asked_of_sets, asked_once
 from tecomp.poly.sets.express import to_expr
 from tecomp.poly.sets.numbers import python_int
 
@@ -76,6 +76,7 @@ _Side: TypeAlias = "tuple[_End, list[_End]]"
 
 
 @asked_once
+@asked_of_sets
 def _sides_of(points: isl.Set, context: isl.Set | None) -> list[_Side] | None:
     """As `ends_of`, in terms of isl's parameters."""
     simple = points if context is None else points.gist_params(context)

@@ -9,7 +9,7 @@ from itertools import product
 import islpy as isl
 
 from tecomp.poly.loops.scopes import first_dims
-from tecomp.poly.sets.context import within_share
+from tecomp.poly.sets.context import asked_of_sets, within_share
 
 _DIM = isl.dim_type.set
 
@@ -25,10 +25,11 @@ def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | N
         The part, or None if it is everything, nothing, or no simple range of the other loops; or
         if isl takes too long to say.
     """
-    return within_share(partial(_full_tiles, points, tiled)) if tiled else None
+    return within_share(partial(_full_tiles, points, tuple(tiled))) if tiled else None
 
 
-def _full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | None:
+@asked_of_sets
+def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set | None:
     last = max(dim for dim, _ in tiled) + 1
     inside = first_dims(points, last)
     if _all_tiles(inside, tiled).is_subset(inside):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -11,7 +12,7 @@ from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.loops.regions import MOST_CASES, line_of, of_iterations, of_sizes
 from tecomp.poly.loops.scopes import Scope, point_at
-from tecomp.poly.sets.context import CONTEXT, asked_once, within_share
+from tecomp.poly.sets.context import CONTEXT, asked_of_sets, asked_once, within_share
 from tecomp.poly.sets.express import to_expr
 from tecomp.poly.sets.numbers import python_int
 
@@ -166,36 +167,59 @@ def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
 
 @asked_once
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
+    found = _ends(points, dim, scope.context)
+    return None if found is None else _written(*found, scope)
+
+
+_Ends: TypeAlias = "tuple[isl.PwAff | int, isl.Set | int]"
+"""The first value, and the number of values or all numbers that may be."""
+
+
+@asked_of_sets
+def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
+    """The interval of all values in a dimension, if its start is one case."""
     line = line_of(points, dim)
     if line.is_empty():
-        return Const(0), 0
+        return 0, 0
     # Not `dim_is_bounded`, which is mistaken about remainders: `d0 % 32 == p0`.
     if not line.is_bounded():
         return None
     if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
         first, last = (python_int(end) for end in (line.dim_min_val(0), line.dim_max_val(0)))
-        return Const(first), last - first + 1
-    low = line.dim_min(0).gist_params(scope.context).coalesce()
+        return first, last - first + 1
+    low = line.dim_min(0).gist_params(context).coalesce()
     if low.n_piece() != 1:
         return None
     start = low.as_aff() if low.isa_aff() else low.get_pieces()[0][1]
-    return _from(start.to_pw_aff(), line, scope)
+    return _ends_from(start.to_pw_aff(), line, context)
 
 
 def _from(start: isl.PwAff, line: isl.Set, scope: Scope) -> tuple[Expr, Extent] | None:
     """`start`, which is no value behind, and the extent that holds all values from there on."""
+    return _written(*_ends_from(start, line, scope.context), scope)
+
+
+def _ends_from(start: isl.PwAff, line: isl.Set, context: isl.Set) -> _Ends:
+    """As `_from`, in terms of isl's parameters."""
     width = line.dim_max(0).sub(start).add_constant_val(1)
     if width.n_piece() == 1 and (only := width.get_pieces()[0][1]).is_cst():
-        return to_expr(start, scope.space(()).names), python_int(only.get_constant_val())
-    widths = isl.Set.from_pw_aff(width).intersect_params(scope.context)
-    names = scope.space(()).names
+        return start, python_int(only.get_constant_val())
+    widths = isl.Set.from_pw_aff(width).intersect_params(context)
     anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
     most = anywhere.dim_max_val(0)
-    if most.is_int():
-        # A number is worth more than a tighter bound that depends on sizes.
-        return to_expr(start, names), python_int(most)
-    extent = _greatest(of_sizes(widths, scope), names)
-    return None if extent is None else (to_expr(start, names), extent)
+    # A number is worth more than a tighter bound that depends on sizes.
+    return start, python_int(most) if most.is_int() else widths
+
+
+def _written(
+    start: isl.PwAff | int, widths: isl.Set | int, scope: Scope
+) -> tuple[Expr, Extent] | None:
+    """A start and an extent as expressions; None where no number is the greatest extent."""
+    names = scope.space(()).names
+    extent = widths if isinstance(widths, int) else _greatest(of_sizes(widths, scope), names)
+    if extent is None:
+        return None
+    return Const(start) if isinstance(start, int) else to_expr(start, names), extent
 
 
 def _greatest(widths: isl.Set, names: Mapping[str, Expr]) -> Extent | None:

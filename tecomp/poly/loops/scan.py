@@ -17,7 +17,7 @@ from tecomp.ir.traversal.rewrite import conjuncts
 from tecomp.poly.loops.box_loops import Body, Ends, box_loops, ends_of
 from tecomp.poly.loops.tile_loops import Tiles, tile_loops, tiles_of
 from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import CONTEXT, Undecided, within_share
+from tecomp.poly.sets.context import CONTEXT, Undecided, asked_of_sets, within_share
 from tecomp.poly.sets.express import ast_expr, set_to_condition
 
 MOST_PIECES = 16
@@ -87,6 +87,7 @@ def _found(
     return _visiting(points, isolated, context)
 
 
+@asked_of_sets
 def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
     """The AST for all points; None where isl gives up, takes too long or leaves some out.
 

@@ -28,6 +28,7 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.poly.loops.box_loops import Body
 from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.context import asked_of_sets
 from tecomp.poly.sets.express import set_to_condition, to_expr
 from tecomp.poly.sets.numbers import python_int
 
@@ -88,6 +89,7 @@ class Tiles:
     guard: isl.Set
 
 
+@asked_of_sets
 def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Tiles | None:
     """`points` as lines; None if they are something else.
 

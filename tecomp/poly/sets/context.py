@@ -129,6 +129,34 @@ def asked_once(question: Callable[P, T]) -> Callable[P, T]:
     return answered
 
 
+_MOST_ANSWERS = 1000
+
+
+def asked_of_sets(question: Callable[P, T]) -> Callable[P, T]:
+    """As `asked_once`, of sets and numbers alone: the answers stay for the programs that come.
+
+    Equal sets come again wherever stages are alike: of one program, of layers that are repeated,
+    of programs that differ in a type. None is no answer: a budget may have been used up.
+    """
+    answers: dict[tuple[Any, ...], T] = {}
+
+    @wraps(question)
+    def answered(*args: P.args, **kwargs: P.kwargs) -> T:
+        if CONTEXT.get_max_operations() == 0:
+            return question(*args, **kwargs)
+        key = (*args, *kwargs.values())
+        found = answers.get(key)
+        if found is None:
+            found = question(*args, **kwargs)
+            if len(answers) >= _MOST_ANSWERS:
+                answers.clear()
+            if found is not None:
+                answers[key] = found
+        return found
+
+    return answered
+
+
 class _Meter:
     """How many operations were done in the outermost block: isl only says when they are too many.
 
