@@ -32,6 +32,8 @@ Operation = Literal["argmax", "argmin"]
 
 _BLOCK = 256
 """Elements of a row that are looked through once more."""
+_OPEN_BLOCK = 64
+"""The same where only the call says how long a row is: of a short one a block is mostly empty."""
 
 
 def define(
@@ -130,7 +132,7 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     The last block begins early enough to be a whole one.
     """
     extent, extreme = A.shape[axis], {"argmax": te.max, "argmin": te.min}[op]
-    length = min(_BLOCK, extent) if isinstance(extent, int) else _BLOCK
+    length = min(_BLOCK, extent) if isinstance(extent, int) else _OPEN_BLOCK
     blocks, dtype = (extent + (length - 1)) // length, _index_type(A, extent)
     last, end = te.max(extent - length, 0), te.cast(extent, dtype)
     r, b, c, k = (

@@ -22,7 +22,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.structure.sizes import Size, round_up
+from tecomp.schedules.structure.sizes import Size, product, round_up
 from tecomp.schedules.structure.stages import is_own, is_scan, scanned
 from tecomp.schedules.tiling.steps import walk_steps
 from tecomp.schedules.tiling.streams import stream_large
@@ -49,6 +49,8 @@ _MANY = 8
 _STEPS = 8
 """Steps through transposed rows that are written out: a sum waits for memory once for all."""
 _LINE_BYTES = 64
+_SOME = 4
+"""Rows that are transposed where it is open how long they are."""
 _LEVELS = 4
 """Times that groups are made where the extent is known at the call only: few are left of 2000."""
 
@@ -86,7 +88,7 @@ def define(
     wide = wide_type(dtype)
     if axis == 0 and rank > 1 and dtype == wide:
         return _by_steps(A, exclusive, dtype, name)
-    if axis == rank - 1 and are_long_rows_transposed(A):
+    if axis == rank - 1 and (are_long_rows_transposed(A) or _are_open(A)):
         return _by_rows(A, exclusive, dtype, wide, name)
     extent = A.shape[axis]
     if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _MANY:
@@ -98,6 +100,16 @@ def define(
     for level in reversed(range(1, len(sums))):
         before = _running(sums[level], axis, wide, before, wide, False, f"{name}_before{level}")
     return _running(A, axis, wide, before, dtype, not exclusive, name)
+
+
+def _are_open(A: te.Tensor) -> bool:
+    """Whether only the call says how long rows are, and there are some: a vector has one of each.
+
+    Groups of groups, as many as rows of any length need, take several times as long.
+    """
+    *rows, columns = A.shape
+    count = product(rows)
+    return not isinstance(columns, int) and (not isinstance(count, int) or count >= _SOME)
 
 
 def _by_groups(

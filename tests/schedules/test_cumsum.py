@@ -161,6 +161,13 @@ def test_sizes_known_at_the_call(axis: int, target: tecomp.Target) -> None:
         np.testing.assert_array_equal(result, a.cumsum(axis))
 
 
+@pytest.mark.parametrize(("rows", "is_transposed"), [(te.var("m"), True), (20, True), (3, False)])
+def test_rows_of_any_length_are_transposed_if_there_are_some(rows: Any, is_transposed: bool) -> None:
+    B = cumsum.define(te.placeholder((rows, te.var("n")), name="A"))
+
+    assert any(tecomp.accesses(x).is_scan for x in B.op.input_tensors) is is_transposed
+
+
 def test_wrong_axes_are_refused() -> None:
     with pytest.raises(ValueError, match="axis=") as error:
         cumsum.define(te.placeholder((4, 5), name="A"), 2)
