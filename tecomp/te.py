@@ -71,7 +71,7 @@ from tecomp.compute.limits import infinity, max_value, min_value
 from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.operators import add, multiply, subtract
-from tecomp.compute.outside import call_extern, call_packed
+from tecomp.compute.outside import call_extern, call_packed, call_pure_extern
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import ScanOp, scan
 from tecomp.compute.tags import tag_scope
@@ -134,6 +134,7 @@ __all__ = [
     "atanh",
     "call_extern",
     "call_packed",
+    "call_pure_extern",
     "cast",
     "ceil",
     "check_tensor_intrin",

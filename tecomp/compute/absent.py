@@ -13,8 +13,8 @@ _LOOPS = (
 )
 _STATEMENTS = "there is no TensorIR; write statements in te.extern, with te.ir_builder"
 _ELEMENTS = (
-    "elements are computed by functions of te; call others on tensors, by te.call_packed or "
-    "te.call_extern in a te.extern or an intrinsic"
+    "elements are computed by functions of te, and of C by te.call_pure_extern; call others on "
+    "tensors, by te.call_packed or te.call_extern in a te.extern or an intrinsic"
 )
 _TUNERS = "nothing is tuned by runs; tecomp.build and tecomp.compile schedule tensors by a model"
 _PLACES = "a kernel runs where it is called; target= of tecomp.build names the machine"
@@ -32,7 +32,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         **dict.fromkeys(("PrimFunc", "Schedule", "For", "BufferLoad", "BufferStore", "Evaluate"),
                         _LOOPS),
         **dict.fromkeys(("stmt_functor", "transform", "analysis"), _PASSES),
-        **dict.fromkeys(("call_pure_extern", "call_intrin", "call_pure_intrin", "call_llvm_intrin",
+        **dict.fromkeys(("call_intrin", "call_pure_intrin", "call_llvm_intrin",
                          "call_llvm_pure_intrin"), _ELEMENTS),
         "vscale": "vectors have lengths that are known; split by a number",
     },

@@ -13,12 +13,13 @@ from tecomp.compute.ir_builder import BufferVar
 from tecomp.compute.shape import dtype_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
-from tecomp.ir.language.expr import Expr, const
+from tecomp.ir.language.expr import Call, Expr, const
 from tecomp.ir.language.given import is_one_of
+from tecomp.ir.language.intrinsics import outside_call
 from tecomp.ir.language.outside_call import ArrayArgument, Convention, OutsideCall, Passed
 from tecomp.ir.language.stmt import Stmt
 from tecomp.ir.outside.c_function import Argument
-from tecomp.ir.outside.callee import callee_of, function_of
+from tecomp.ir.outside.callee import Callee, NumberType, callee_of, function_of
 from tecomp.ir.outside.functions import c_function, get_global_func
 
 _FLOAT64 = DType("float64")
@@ -96,6 +97,43 @@ def call_extern(
     ), _work(multiply_adds, f"{where} {name}"))
     function_of(callee_of(call, where))
     return call
+
+
+def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
+    """The number that a C function gives for numbers, and for nothing else: it has no effect.
+
+    It may be called for any element any number of times. A vectorized loop calls it lane by lane.
+
+    Args:
+        dtype: the type that it gives.
+        name: under which `tecomp.register_func` has it, as a `tecomp.CFunction` with `result=`.
+        args: numbers; those of Python are taken in the type that the function takes.
+
+    Raises:
+        DefinitionError: no such function is registered, or it takes or gives something else.
+
+    Example:
+        >>> import ctypes, ctypes.util, tecomp
+        >>> from tecomp import te
+        >>> libm = ctypes.CDLL(ctypes.util.find_library("m"))
+        >>> tecomp.register_func("example.cbrt", tecomp.CFunction(
+        ...     libm, "cbrtf", ["float32"], result="float32"), override=True)
+        CFunction(cbrtf(float32))
+        >>> A = te.placeholder((8,), name="A")
+        >>> te.compute((8,), lambda i: te.call_pure_extern("float32", "example.cbrt", A[i]))
+        Tensor(compute, shape=(8,), dtype=float32)
+    """
+    where = "te.call_pure_extern"
+    _check_name(name, where)
+    result = dtype_of(dtype, f"{where} {name}")
+    declared = c_function(name, where).arguments
+    values = tuple(
+        value_of(_number_as(each, declared[k]) if k < len(declared) else each)
+        for k, each in enumerate(args)
+    )
+    kinds = tuple(NumberType(value.dtype) for value in values)
+    function_of(Callee(name, Convention.C, kinds, where, result))
+    return Call(outside_call(name), values, result)
 
 
 def _check_name(name: object, where: str) -> None:

@@ -18,6 +18,7 @@ from tecomp.ir.language.expr import (
     Var,
     index_value,
 )
+from tecomp.ir.language.intrinsics import outside_function
 from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import (
     Buffer,
@@ -320,6 +321,8 @@ class _Finder:
         def where(condition: Expr) -> tuple[Frame, ...]:
             return self._where(substitute(condition, values))
 
+        called = (outside_function(node.name) for node in walk(value) if isinstance(node, Call))
+        self.calls += [function for function in called if function is not None]
         for around, counts in operations(value, frames, where):
             self.works.append(Work(tuple(sorted(counts.items())), around, self.statement, name))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Call, Const, Expr, Not, Select, Var
+from tecomp.ir.language.intrinsics import outside_function
 from tecomp.ir.traversal.rewrite import children, walk
 from tecomp.model.frames import Frame
 
@@ -52,7 +53,9 @@ def operations(
                     ]
                 case Binary(op) if op not in _LOGIC:
                     counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
-                case Call(name) if name not in ("check_index", "reinterpret"):
+                case Call(name) if name not in ("check_index", "reinterpret") and (
+                    outside_function(name) is None
+                ):
                     counts[name, str(node.dtype.scalar)] += node.dtype.lanes
         if counts:
             yield around, counts

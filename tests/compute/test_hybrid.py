@@ -499,7 +499,9 @@ def test_stores_and_results() -> None:
         b[a[0]] = 1.0
         return b
 
-    assert refused(writes) == "te.extern b: fcompute stores to the input A"
+    assert refused(writes) == (
+        "te.hybrid writes, line +2: `a[0]` is an element of an input; store to an output_tensor"
+    )
     assert refused(forgets) == (
         "te.hybrid forgets: c is an output_tensor and not returned; return it, or allocate it"
     )

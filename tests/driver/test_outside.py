@@ -363,6 +363,9 @@ C_CODE = """
 #include <stdint.h>
 void scale(float a, const float *x, float *y, int32_t n)
 { for (int32_t i = 0; i < n; i++) y[i] = a * x[i]; }
+bool odd(int8_t x) { return x & 1; }
+uint16_t half(uint8_t x) { return x / 2 + 300; }
+int8_t minus(int16_t x, bool really) { return really ? -x : x; }
 void kinds(int8_t a, bool b, double c, int16_t d, uint64_t e, float f, uint8_t g, double *out)
 { out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e; out[5] = f; out[6] = g; }
 """
@@ -384,6 +387,34 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scale_of(library: Path) -> tecomp.CFunction:
     return tecomp.CFunction(library, "scale", ["float32", "const float32*", "float32*", "int32"])
+
+
+@pytest.mark.parametrize("mark", ["unroll", "vectorize"])
+def test_numbers_that_c_gives(library: Path, mark: str) -> None:
+    for symbol, taken, given in (
+        ("odd", ["int8"], "bool"), ("half", ["uint8"], "uint16"), ("minus", ["int16", "bool"], "int8"),
+    ):
+        tecomp.register_func(
+            f"test.driver.{symbol}", tecomp.CFunction(str(library), symbol, taken, given))
+    X = te.placeholder((9,), "int8", name="X")
+
+    def value(dtype: str, symbol: str, *args: Any) -> Any:
+        return te.call_pure_extern(dtype, f"test.driver.{symbol}", *args)
+
+    Y = te.compute((9,), lambda i: te.if_then_else(
+        value("bool", "odd", X[i]), value("uint16", "half", X[i].astype("uint8")).astype("int32"),
+        value("int8", "minus", X[i].astype("int16"), X[i] > 0).astype("int32")), name="Y")
+    s = te.create_schedule(Y)
+    getattr(s[Y], mark)(Y.op.axis[0])
+    x = np.array([-128, -3, -2, -1, 0, 1, 2, 3, 127], "int8")
+    y, again = np.zeros(9, "int32"), np.zeros(9, "int32")
+    tecomp.build(s, [X, Y])(x, y)
+    tecomp.evaluate(tecomp.lower(s, [X, Y]), [x, again])
+    halves = x.view("uint8").astype("int32") // 2 + 300
+    wanted = np.where(x % 2 == 1, halves, np.where(x > 0, -1, 1) * x.astype("int32"))
+
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_array_equal(again, wanted)
 
 
 def test_numbers_of_c(library: Path) -> None:

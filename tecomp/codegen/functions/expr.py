@@ -24,6 +24,7 @@ from tecomp.codegen.values.check import check_index
 from tecomp.codegen.values.convert import cast
 from tecomp.codegen.values.dot import dot
 from tecomp.codegen.values.math import call_function
+from tecomp.codegen.values.outside import outside_value
 from tecomp.codegen.values.progression import compared, narrowed
 from tecomp.errors import InternalError
 from tecomp.ir.language.expr import (
@@ -41,6 +42,7 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
+from tecomp.ir.language.intrinsics import outside_function
 from tecomp.ir.traversal.rewrite import conjuncts
 from tecomp.ir.traversal.tasks import run
 
@@ -171,6 +173,9 @@ def _call(code: Code, node: Call) -> Rule:
     operands = []
     for arg in node.args:
         operands.append((yield arg))
+    if (function := outside_function(node.name)) is not None:
+        types = [arg.dtype for arg in node.args]
+        return outside_value(code, function, node.dtype, types, operands)
     if node.name == "reinterpret":
         source, kind = register_type(node.args[0].dtype), register_type(node.dtype)
         return operands[0] if source == kind else code.op(

@@ -11,11 +11,11 @@ from typing import Any
 
 from tecomp.codegen.functions.expr import emit, run_rule
 from tecomp.codegen.llvm.emit import Code, close_guard, open_guard
-from tecomp.codegen.llvm.types import register_type
 from tecomp.codegen.memory.stream import end_function
 from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.check import RAISED, check_axis, record
 from tecomp.codegen.values.convert import cast
+from tecomp.codegen.values.outside import number_argument
 from tecomp.ir.algebra.arrays import start_and_strides
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.dtype import INT64, DType
@@ -100,13 +100,7 @@ def _c_argument(code: Code, argument: Expr | Stmt) -> tuple[str, str]:
         start, _ = start_and_strides(argument)
         return "ptr", _address(code, argument, start)
     assert isinstance(argument, Expr)
-    dtype, value = argument.dtype, emit(code, argument)
-    if dtype.is_bool:
-        return "i8 zeroext", code.op(f"zext i1 {value} to i8")
-    kind = register_type(dtype)
-    if dtype.is_integer and dtype.bits < 32:
-        return f"{kind} {'signext' if dtype.kind == 'int' else 'zeroext'}", value
-    return kind, value
+    return number_argument(code, argument.dtype, emit(code, argument))
 
 
 def _words(code: Code, call: OutsideCall, callee: Callee) -> str:

@@ -123,6 +123,8 @@ class Reader:
             place = self.value(target, is_target=True)
             if not isinstance(place, Array) or len(place.indices) != len(place.operand.shape):
                 self.source.refuse(target, "is no element of a tensor")
+            if place.operand.is_input:
+                self.source.refuse(target, "is an element of an input; store to an output_tensor")
             self.builder.emit(place.operand.store(place.indices, self.number(value)))
             return
         if not isinstance(target, ast.Name):

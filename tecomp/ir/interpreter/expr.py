@@ -42,8 +42,11 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
-from tecomp.ir.language.intrinsics import INTRINSICS
+from tecomp.ir.language.intrinsics import INTRINSICS, outside_function
+from tecomp.ir.language.outside_call import Convention
 from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.outside.callee import Callee, NumberType, function_of
+from tecomp.ir.outside.invoke import number
 from tecomp.ir.traversal.rewrite import children, walk
 from tecomp.ir.traversal.tasks import run
 
@@ -265,6 +268,8 @@ def _select(compiler: _Compiler, node: Select) -> Rule:
 
 
 def _call(compiler: _Compiler, node: Call) -> Rule:
+    if (outside := outside_function(node.name)) is not None:
+        return (yield from _outside_value(node, outside))
     if node.name not in INTRINSICS:
         raise InternalError(f"there is no function {node.name}")
     if node.name == "if_then_else":
@@ -280,6 +285,24 @@ def _call(compiler: _Compiler, node: Call) -> Rule:
     else:
         function = call_function(node.name, source)
     return lambda env: function(*[operand(env) for operand in operands])
+
+
+def _outside_value(node: Call, name: str) -> Rule:
+    """The value of a C function of numbers."""
+    operands: list[Closure] = []
+    for arg in node.args:
+        operands.append((yield arg))
+    kinds = tuple(NumberType(arg.dtype) for arg in node.args)
+    function = function_of(Callee(name, Convention.C, kinds, "evaluate", node.dtype))
+    kind = node.dtype.numpy.type if node.dtype.is_float else None
+
+    def run(env: Environment) -> Data:
+        values = [operand(env) for operand in operands]
+        given = [number(value, each) for value, each in zip(values, kinds, strict=True)]
+        found: Data = function(*given)
+        return found if kind is None else kind(found)
+
+    return run
 
 
 def _if_then_else(compiler: _Compiler, node: Call) -> Rule:

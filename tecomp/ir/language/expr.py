@@ -90,7 +90,7 @@ class Select(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expr):
-    """A call of one of the functions in `tecomp.ir.language.intrinsics`."""
+    """A call of one of the functions in `tecomp.ir.language.intrinsics`, or of C's of numbers."""
 
     name: str
     args: tuple[Expr, ...]

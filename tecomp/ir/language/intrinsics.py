@@ -46,6 +46,19 @@ INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
     }
 )
 
+_OUTSIDE = "outside."
+"""How the names of calls begin that give the value of a C function of numbers."""
+
+
+def outside_call(function: str) -> str:
+    """The name of a `Call` of a C function that was registered: its value, and no effect."""
+    return f"{_OUTSIDE}{function}"
+
+
+def outside_function(name: str) -> str | None:
+    """The C function that a `Call` of this name is of; None if it is of a function of ours."""
+    return name.removeprefix(_OUTSIDE) if name.startswith(_OUTSIDE) else None
+
 
 def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
     """The type of a call; None if there is no such function of so many, or the call says it."""

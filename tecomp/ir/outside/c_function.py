@@ -55,8 +55,7 @@ class Argument:
 class CFunction:
     """A function of a shared library that compiled code calls, without Python between.
 
-    What it returns is not looked at. It runs on the thread that the kernel calls it from, without
-    Python's lock.
+    It runs on the thread that the kernel calls it from, without Python's lock.
 
     Args:
         function: a path of a shared library or what `ctypes.CDLL` gives, with `symbol`; or a
@@ -65,6 +64,8 @@ class CFunction:
         arguments: the type of each: a number such as `int32` or `float64`, or a pointer, such as
             `float32*`, `const float32*` to what it only reads, or `handle` to anything. The
             `argtypes` of a function of `ctypes` if None.
+        result: the type of the number that it gives, for `te.call_pure_extern`; the `restype` of a
+            function of `ctypes` whose `argtypes` are taken, or else not known, if None.
 
     Raises:
         DefinitionError: there is no such library or function, or types are missing.
@@ -76,25 +77,33 @@ class CFunction:
         CFunction(abs(int32))
     """
 
-    __slots__ = ("_keep", "address", "arguments", "name")
+    __slots__ = ("_keep", "address", "arguments", "name", "result")
 
     def __init__(
-        self, function: Any, symbol: str | None = None, arguments: Sequence[str] | None = None
+        self,
+        function: Any,
+        symbol: str | None = None,
+        arguments: Sequence[str] | None = None,
+        result: str | None = None,
     ) -> None:
         found = _found(function, symbol)
         self.name = symbol or str(getattr(found, "__name__", "function"))
         self.address: int = ctypes.cast(found, ctypes.c_void_p).value or 0
         self.arguments = _arguments(self.name, found, arguments)
+        if result is None and arguments is None:
+            result = _OF_CTYPES.get(getattr(found, "restype", None))
+        self.result = None if result is None else _number(result, f"CFunction {self.name}: result")
         # The library stays as long as what holds an address in it.
         self._keep = (function, found)
 
     def __repr__(self) -> str:
         return f"CFunction({self.name}({', '.join(map(str, self.arguments))}))"
 
-    def __call__(self, *values: Any) -> None:
-        """Call it with numbers and addresses."""
+    def __call__(self, *values: Any) -> Any:
+        """Call it with numbers and addresses; the number that it gives, if it says its type."""
         kinds = [_ctype(each) for each in self.arguments]
-        ctypes.CFUNCTYPE(None, *kinds)(self.address)(*values)
+        result = None if self.result is None else _ctype(Argument(self.result))
+        return ctypes.CFUNCTYPE(result, *kinds)(self.address)(*values)
 
 
 def _found(function: Any, symbol: str | None) -> Any:
@@ -160,6 +169,14 @@ def _argument(text: str, where: str) -> Argument:
             f'"float32*" or "const float32*", or "{ANY_POINTER}"'
         )
     return Argument(kind, is_pointer, is_const)
+
+
+def _number(text: Any, where: str) -> str:
+    if text not in _SCALARS:
+        raise TypeMismatchError(
+            f"{where}: there is no type {text!r} of a number; write {', '.join(_SCALARS)}"
+        )
+    return str(text)
 
 
 def _of_ctypes(kind: Any, where: str) -> Argument:

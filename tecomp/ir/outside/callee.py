@@ -45,12 +45,14 @@ class Callee:
         convention: how.
         arguments: in order; a text is passed as it is.
         where: who calls, for messages.
+        result: the type of the value that is used; None for none.
     """
 
     function: str
     convention: Convention
     arguments: tuple[ArrayType | NumberType | str, ...]
     where: str
+    result: DType | None = None
 
 
 def callee_of(call: OutsideCall, where: str) -> Callee:
@@ -77,6 +79,12 @@ def function_of(callee: Callee) -> Any:
         return python_function(name, where, len(callee.arguments))
     found = c_function(name, where)
     _check_types(found.arguments, callee)
+    if callee.result is not None and found.result != str(callee.result):
+        said = f"gives a {found.result}" if found.result else "does not say what it gives"
+        raise DefinitionError(
+            f"{where}: {name} {said}, and a {callee.result} is asked for; say result= of its "
+            "tecomp.CFunction"
+        )
     return found
 
 

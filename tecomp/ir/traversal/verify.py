@@ -23,7 +23,7 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
-from tecomp.ir.language.intrinsics import INTRINSICS, result_type
+from tecomp.ir.language.intrinsics import INTRINSICS, outside_function, result_type
 from tecomp.ir.language.outside_call import ArrayArgument, OutsideCall, Passed
 from tecomp.ir.language.stmt import (
     Allocate,
@@ -341,6 +341,9 @@ def _select(checker: _Checker, node: Select) -> str:
 def _call(checker: _Checker, node: Call) -> str:
     kind = INTRINSICS.get(node.name)
     types = [arg.dtype for arg in node.args]
+    if outside_function(node.name) is not None:
+        several = [dtype for dtype in (node.dtype, *types) if dtype.lanes > 1]
+        return f"a C function takes and gives numbers, and no {several[0]}" if several else ""
     if kind is None or len(types) != kind.arguments:
         return f"there is no function {node.name} of {len(types)} arguments"
     if kind.takes == "bits":

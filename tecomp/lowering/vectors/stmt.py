@@ -27,6 +27,7 @@ from tecomp.ir.language.expr import (
     index_value,
     logical_and,
 )
+from tecomp.ir.language.intrinsics import outside_function
 from tecomp.ir.language.outside_call import OutsideCall
 from tecomp.ir.language.stmt import (
     Allocate,
@@ -182,9 +183,12 @@ def _is_unwieldy(
 ) -> bool:
     """A vector already (but for what is taken), or an access with one in not the last axis.
 
-    What all lanes read is a vector too where only some of them may read it.
+    What all lanes read is a vector too where only some of them may read it. C functions take
+    numbers.
     """
     if isinstance(node, Expr) and node.dtype.lanes > 1 and not is_taken:
+        return True
+    if isinstance(node, Call) and outside_function(node.name) is not None:
         return True
     if not isinstance(node, BufferLoad | BufferStore):
         return False

@@ -1,0 +1,121 @@
+"""Numbers that C functions give, in definitions: interpreted, compiled, in vectors and threads."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import DefinitionError, TypeMismatchError
+
+LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
+DECLARED = {
+    "cbrtf": (["float32"], "float32"),
+    "ldexp": (["float64", "int32"], "float64"),
+    "ilogb": (["float64"], "int32"),
+    "atan2f": (["float32", "float32"], "float32"),
+}
+for symbol, (taken, given) in DECLARED.items():
+    tecomp.register_func(
+        f"test.values.{symbol}", tecomp.CFunction(LIBM, symbol, taken, given), override=True)
+tecomp.register_func("test.values.python", lambda x: x, override=True)
+tecomp.register_func("test.values.silent", tecomp.CFunction(LIBM, "cosf", ["float32"]), override=True)
+
+
+def value(dtype: str, symbol: str, *args: Any) -> Any:
+    return te.call_pure_extern(dtype, f"test.values.{symbol}", *args)
+
+
+N = 23
+A = te.placeholder((N,), name="A")
+a = np.linspace(-3, 40, N, dtype="float32")
+
+
+@pytest.mark.parametrize("mark", ["", "vectorize", "parallel", "unroll", "split"])
+def test_elements(mark: str, agrees: Any) -> None:
+    B = te.compute((N,), lambda i: te.if_then_else(
+        A[i] > 0.0, value("float32", "cbrtf", A[i]) + A[i], 1.0), name="B")
+    s = te.create_schedule(B)
+    if mark == "split":
+        _, inner = s[B].split(B.op.axis[0], 8)
+        s[B].vectorize(inner)
+    elif mark:
+        getattr(s[B], mark)(B.op.axis[0])
+    wanted = np.where(a > 0, np.cbrt(a) + a, np.float32(1))
+
+    agrees(s, [A, B], {A: a, B: wanted.astype("float32")}, 1e-6)
+
+
+def test_types_of_numbers(agrees: Any) -> None:
+    X = te.placeholder((N,), "float64", name="X")
+    Y = te.compute((N,), lambda i: value("float64", "ldexp", X[i], 3), name="Y")
+    Z = te.compute((N,), lambda i: value("int32", "ilogb", Y[i]) + i, name="Z")
+    x = np.linspace(1, 1000, N)
+    wanted = np.floor(np.log2(8 * x)).astype("int32") + np.arange(N, dtype="int32")
+
+    agrees(te.create_schedule(Z), [X, Z], {X: x, Z: wanted})
+
+
+def test_reductions_and_inlined_stages(agrees: Any) -> None:
+    B = te.compute((N,), lambda i: value("float32", "atan2f", A[i], 2.0), name="B")
+    k = te.reduce_axis((0, N), name="k")
+    C = te.compute((1,), lambda i: te.sum(B[k], axis=k), name="C")
+    for inlined in (False, True):
+        s = te.create_schedule(C)
+        if inlined:
+            s[B].compute_inline()
+        total = np.arctan2(a, np.float32(2)).sum(keepdims=True)
+        kernel = agrees(s, [A, C], {A: a, C: total.astype("float32")}, 1e-5)
+        assert kernel.report().calls == ("test.values.atan2f",)
+    program = tecomp.compile(C, [A], target="stick128")
+    np.testing.assert_allclose(program(a), total, rtol=1e-5)
+
+
+def refused(*args: Any) -> str:
+    with pytest.raises(DefinitionError) as error:
+        te.compute((N,), lambda i: value(*(each(i) if callable(each) else each for each in args)))
+    return error.value.message
+
+
+def test_what_is_refused() -> None:
+    where = "te.call_pure_extern: "
+    assert refused("float64", "cbrtf", lambda i: A[i]) == (
+        f"{where}test.values.cbrtf gives a float32, and a float64 is asked for; say result= of its "
+        "tecomp.CFunction"
+    )
+    assert refused("float32", "silent", lambda i: A[i]) == (
+        f"{where}test.values.silent does not say what it gives, and a float32 is asked for; say "
+        "result= of its tecomp.CFunction"
+    )
+    assert refused("float32", "cbrtf", lambda i: i) == (
+        f"{where}argument 0 of test.values.cbrtf(float32) is a int32; convert it with "
+        '.astype("float32")'
+    )
+    assert refused("float32", "cbrtf") == (
+        f"{where}test.values.cbrtf(float32) is called with 0 arguments; pass as many as it takes"
+    )
+    assert refused("float32", "python", lambda i: A[i]) == (
+        f"{where}test.values.python is a Python function; call it with te.call_packed"
+    )
+    assert refused("float32", "cbrtx", lambda i: A[i]).startswith(
+        f"{where}no function is registered as 'test.values.cbrtx'; write 'test.values.cbrtf' if "
+    )
+    with pytest.raises(TypeMismatchError) as error:
+        tecomp.CFunction(LIBM, "cosf", ["float32"], "float")
+    assert error.value.message == (
+        "CFunction cosf: result: there is no type 'float' of a number; write int8, int16, int32, "
+        "int64, uint8, uint16, uint32, uint64, float32, float64, bool"
+    )
+
+
+def test_functions_of_ctypes_say_their_result() -> None:
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    library.cosf.argtypes, library.cosf.restype = [ctypes.c_float], ctypes.c_float
+
+    assert tecomp.CFunction(library.cosf).result == "float32"
+    assert tecomp.CFunction(library.cosf)(0.0) == 1.0
