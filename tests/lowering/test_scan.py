@@ -484,7 +484,9 @@ def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> N
     check(s, [given, R], [x], expected.cumsum(0))
 
 
-def test_what_others_read_too_is_computed_as_a_whole() -> None:
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_first_steps_that_others_read_too(steps: int) -> None:
+    """Where there are no steps, nobody reads them, and they are not computed."""
     m = te.var("m")
     given, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")
     start = te.compute((1, 3), lambda t, i: given[t, i], name="start")
@@ -492,7 +494,9 @@ def test_what_others_read_too_is_computed_as_a_whole() -> None:
     R = te.scan(start, step, own, name="R")
     both = te.compute((m, 3), lambda t, i: R[t, i] - start[0, i], name="both")
 
-    message = refused(te.create_schedule(both), [given, both])
+    x = whole_numbers(steps, 3)
+    check(te.create_schedule(both), [given, both], [x], x.cumsum(0) - x[:1])
+    message = refused(te.create_schedule(both), [given, start, both])
     assert message == (
         "start: `given[t, i]` reads outside given[m, 3]: index 0, `t`, is 0 at m = 0, t = 0, i = 0; "
         "guard the read with te.if_then_else, or change the shape or the index"

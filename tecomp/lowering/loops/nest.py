@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.expr import Const, Expr, Var
@@ -29,6 +29,7 @@ from tecomp.lowering.loops.boxed import BoxedLoops, Elements
 from tecomp.lowering.loops.counted import counted
 from tecomp.lowering.loops.frame import StageFrame, frame_of
 from tecomp.lowering.loops.fused import parts_of
+from tecomp.lowering.loops.in_part import Regions, checked_reads
 from tecomp.lowering.loops.initial import initialise
 from tecomp.lowering.loops.opaque import check_inputs, opaque
 from tecomp.lowering.loops.opened import (
@@ -87,14 +88,13 @@ def build_nest(program: Program, name: str) -> PrimFunc:
         LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
     """
     program = with_recurrences(program)
-    checker = ReadChecker(program, evaluated_for_scans(program))
-    checker.run()
+    checker, in_part = checked_reads(program, evaluated_for_scans(program))
     check_inputs(program)
     check_consumers(program)
     check_doubled(program)
     check_rolling(program)
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
-    body = _Nests(program, checker, *opened(program)).roots(scope)
+    body = _Nests(program, checker, *opened(program), in_part).roots(scope)
     check_written(program, body)
     check_carried(program, body)
     body = substitute(body, dict(program.products.values))
@@ -108,12 +108,16 @@ def build_nest(program: Program, name: str) -> PrimFunc:
 
 @dataclass(frozen=True)
 class _Nests:
-    """Makes loops of `program`, in which `groups` are opened that are loops `as_scheduled`."""
+    """Makes loops of `program`, in which `groups` are opened that are loops `as_scheduled`.
+
+    Stages at the root are computed `in_part` where that says which elements.
+    """
 
     as_scheduled: Program
     checker: ReadChecker
     program: Program
     groups: Groups
+    in_part: Regions = field(default_factory=dict)
 
     @property
     def _attached(self) -> Attached:
@@ -129,12 +133,14 @@ class _Nests:
             bounds = [(Const(0), extent) for extent in extents]
             stored = with_padding(definition, bounds, extents, scope)
             memory.setdefault(definition.stage.key, stored)
-        starts = first_steps(self.program, scope)
+        regions = {**first_steps(self.program, scope), **self.in_part}
         for definition in reversed(roots):
-            nest = self._counted(definition)
+            nest = None
+            if definition.stage.key not in self.in_part:
+                nest = self._counted(definition)
             if nest is None:
                 points = whole(self.program, definition, scope)
-                region = starts.get(definition.stage.key, Region(points, points))
+                region = regions.get(definition.stage.key, Region(points, points))
                 nest = self.stage(definition, region, memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
@@ -239,7 +245,7 @@ class _Nests:
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
     ) -> Stmt:
         """The loops of a stage, with none that is opened."""
-        nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {})
+        nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {}, self.in_part)
         definition = self.as_scheduled.definitions[definition.stage.key]
         return nests.stage(definition, region, memory, scope)
 
