@@ -6,6 +6,7 @@ import islpy as isl
 
 from tecomp.ir.language.expr import Var
 from tecomp.poly.sets.affine import Space
+from tecomp.poly.sets.context import within_share
 from tecomp.poly.sets.numbers import python_int
 
 _DIM = isl.dim_type.set
@@ -16,7 +17,7 @@ def first_point(points: isl.Set, space: Space) -> dict[Var, int]:
     """The lexicographically first point, smallest parameters first; `points` is not empty.
 
     Parameters are 0 or more, unless there is no such point: a number that is no extent need not
-    have a least value.
+    have a least value. Where the first one takes long to find, it is another.
 
     >>> i = Var("i")
     >>> line = Space((i,))
@@ -30,7 +31,9 @@ def first_point(points: isl.Set, space: Space) -> dict[Var, int]:
     natural = whole
     for k in range(count):
         natural = natural.lower_bound_val(_DIM, k, 0)
-    first = (whole if natural.is_empty() else natural.lexmin()).sample_point()
+    least = None if natural.is_empty() else within_share(natural.lexmin)
+    any_of = whole if natural.is_empty() else natural
+    first = (any_of if least is None else least).sample_point()
     variables = (*space.params, *space.dims)
     return {
         var: python_int(first.get_coordinate_val(_DIM, k)) for k, var in enumerate(variables)
