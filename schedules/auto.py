@@ -21,7 +21,7 @@ from tecomp.schedules.products.loops import product_at_root
 from tecomp.schedules.programs.groups import Group, groups_of, program_of
 from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.programs.on_scratchpads import on_scratchpads
-from tecomp.schedules.reduce import reduce_at_root
+from tecomp.schedules.reduce import across_rows, reduce_at_root
 from tecomp.schedules.rows import rows_at_root, values_at_root
 from tecomp.schedules.scratchpads.division import Cut, Cuts
 from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placement_of
@@ -144,6 +144,8 @@ def _walks(group: Group, target: Target, apart: Container[te.Tensor]) -> list[Wa
     along: Walk | None = None if reduction is None else partial(_reduction, reduction, target)
     if accesses(chain[-1]).reducer is None:
         # Of equal values some such reducers take the first: they combine them in the order given.
+        if reduction is not None and reduction.columns:
+            return [partial(_across, reduction, target), plain]
         is_search = reduction is not None and _is_search(reduction)
         return [along, plain] if along is not None and is_search else [plain]
     found: list[Walk] = []
@@ -202,6 +204,10 @@ def _any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) -> None:
 
 def _reduction(d: Reduction, target: Target, s: te.Schedule) -> None:
     reduce_at_root(s, d, target)
+
+
+def _across(d: Reduction, target: Target, s: te.Schedule) -> None:
+    across_rows(s, d.output, d.total, d.columns, target)
 
 
 def _windows(d: Windows, target: Target, s: te.Schedule) -> None:

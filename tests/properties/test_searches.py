@@ -51,3 +51,26 @@ def test_places_of_extremes(rule: str, seed: int) -> None:
     expected = [np.flatnonzero(x == y)[0 if is_first else -1] for x, y in zip(a, extreme, strict=True)]
     np.testing.assert_array_equal(p, np.array(expected) * step + first)
     np.testing.assert_array_equal(b, extreme + extreme)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("shape", [(300, 40), (9, 1000), (40, 5, 33), (1, 7)])
+def test_places_of_extremes_across_rows(rule: str, shape: tuple[int, ...]) -> None:
+    A, k = te.placeholder(shape, name="A"), te.reduce_axis((0, shape[0]), name="k")
+
+    def combine(a: list[te.Expr], b: list[te.Expr]) -> list[te.Expr]:
+        return [te.Select(RULES[rule](a, b), a[m], b[m]) for m in (0, 1)]
+
+    is_greatest, is_first = "greatest" in rule, "first" in rule
+    best = te.comm_reducer(combine, lambda place, value: [
+        te.const(-1, place), te.min_value(value) if is_greatest else te.max_value(value)])
+    found, _ = te.compute(shape[1:], lambda *i: best((k, A(k, *i)), axis=k), name="found")
+    B = te.compute(shape[1:], lambda *i: te.cast(found(*i), "int64"), name="B")
+    a = np.random.default_rng(0).integers(-3, 3, shape).astype(np.float32)
+    b = np.empty(shape[1:], np.int64)
+
+    tecomp.build(B, [A, B])(a, b)
+
+    at = a if is_first else a[::-1]
+    expected = at.argmax(0) if is_greatest else at.argmin(0)
+    np.testing.assert_array_equal(b, expected if is_first else shape[0] - 1 - expected)
