@@ -62,8 +62,12 @@ def choose_layouts(
     choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
         return _layouts(problem, choice, hints)
-    if relayouts and (found := _in_parts(graph, target, given, hints)) is not None:
-        return found
+    if relayouts:
+        found = _in_parts(graph, target, given, hints)
+        if isinstance(found, Layouts):
+            return found
+        graph, machine = found.graph, found.machine
+        demands = demands_of(graph, target, given, hints)
     # What inputs come in is no wish: what cannot be then, is the fault of an operation.
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
     least = problem_of(graph, machine, facts, ())
@@ -78,10 +82,13 @@ def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
 
 def _in_parts(
     graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
-) -> Layouts | None:
+) -> Layouts | Problem:
     """Layouts of a program whose operations the machine does in several, where it has to.
 
     That takes much memory and time where inputs have one element to a stick: it comes last.
+
+    Returns:
+        The layouts; the problem that is left if there are none.
     """
     for is_lone in (False, True):
         machine = Machine(target, is_strict=False, is_lone=is_lone)
@@ -93,7 +100,7 @@ def _in_parts(
             if choice.found.cost < inf:
                 return _layouts(problem, choice, hints)
             parts = mended(problem)
-    return None
+    return problem
 
 
 def _is_possible(problem: Problem, *, relayouts: bool) -> bool:
@@ -130,8 +137,10 @@ def _refusal(problem: Problem, *, relayouts: bool) -> str:
         else:
             low = middle
     before, op = cheapest(problem, states, low), ops[high - 1]
-    seats = {x: value.seats[value.made[0]] for x, value in problem.values.items()}
-    seats |= {x: problem.values[x].seats[state.made] for x, state in before.states.items()}
+    # Where there are relayouts, what is said is about the machine's own layouts.
+    made = {x: value.made[0] for x, value in problem.values.items()}
+    made |= {} if relayouts else {x: state.made for x, state in before.states.items()}
+    seats = {x: problem.values[x].seats[number] for x, number in made.items()}
     outs = [problem.values[op.output(0)].seats[k] for k in problem.values[op.output(0)].made]
     return refusal(op, problem.machine.target, seats, outs, can_mend=not relayouts)
 

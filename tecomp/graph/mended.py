@@ -13,9 +13,10 @@ from operator import is_
 from typing import Any
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.define import compute
+from tecomp.compute.define import compute, reduce_axis
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
+from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.constraints.check import keeps_rules
 from tecomp.constraints.operation import computation, loads_of, only_moves
@@ -24,6 +25,7 @@ from tecomp.graph.cheapest import copies_of
 from tecomp.graph.conversions import with_conversions_apart
 from tecomp.graph.dag import Graph, graph_with
 from tecomp.graph.problem import Problem
+from tecomp.ir.language.dtype import BOOL
 from tecomp.ir.language.expr import (
     Binary,
     BinOp,
@@ -34,6 +36,7 @@ from tecomp.ir.language.expr import (
     if_then_else,
     is_const,
     logical_and,
+    select,
 )
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
@@ -49,15 +52,19 @@ def mended(problem: Problem) -> Graph | None:
     reached, stuck = _reached(problem)
     apart = with_conversions_apart(problem.machine.target)
     reads = {op: _misplaced(op, problem, reached) for op in stuck}
+    # Many more terms are added up than there are elements, so that comes last.
+    found = {op for op in stuck if problem.machine.is_lone and _is_found_by_data(op)}
 
     def changed(before: Operation, op: Operation) -> Operation:
         if before not in reads or not isinstance(op, ComputeOp):
             return op
         if reads[before]:
             return _with_reads_apart(op, reads[before])
+        if before in found:
+            return _with_all_compared(op)
         return _with_terms_apart(op, apart) if _has_terms(op) else op
 
-    if not any(reads[op] or _has_terms(op) for op in stuck):
+    if not any(reads[op] or op in found or _has_terms(op) for op in stuck):
         return None
     return graph_with(problem.graph, changed)
 
@@ -215,6 +222,31 @@ def _guarded(body: Expr) -> set[int]:
             parts = (node.b,)
         found |= {id(inner) for part in parts for inner in walk(part)}
     return found
+
+
+def _is_found_by_data(op: ComputeOp) -> bool:
+    """Whether an element is one of another tensor, which one data say."""
+    load = op.body[0]
+    return isinstance(load, TensorLoad) and load.dtype != BOOL and any(map(_is_data, load.indices))
+
+
+def _is_data(index: Expr) -> bool:
+    return any(isinstance(node, TensorLoad) for node in walk(index))
+
+
+def _with_all_compared(op: ComputeOp) -> ComputeOp:
+    """The same as a sum of all elements that it may be, of which those at other places are 0."""
+    (load,) = op.body
+    assert isinstance(load, TensorLoad)
+    every = {
+        dim: reduce_axis((0, load.tensor.shape[dim]), name=f"at{dim}")
+        for dim, index in enumerate(load.indices) if _is_data(index)
+    }
+    at = tuple(every.get(dim, index) for dim, index in enumerate(load.indices))
+    here = logical_and(*(load.indices[dim] == k for dim, k in every.items()))
+    value = TensorLoad(load.tensor, at, load.location)
+    term = select(here, value, const(0, value.dtype))
+    return replace(op, body=(sum_of(term, axis=list(every.values())),))
 
 
 def _with_terms_apart(op: ComputeOp, apart: Any) -> ComputeOp:

@@ -27,26 +27,39 @@ def refusal(
         can_mend: whether a relayout would, if somebody wrote one.
     """
     found = _least(op, target, seats, outs)
-    reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors))
+    reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors)) or "nothing"
     head = f"layouts: {op.name} is infeasible on {target.name}"
     if not found:
         return (
-            f"{head}: the layouts of {reads or 'nothing'} that it allows go together with none of "
+            f"{head}: the layouts of {reads} that it allows go together with none of "
             "the values around it; leave more layouts to choose"
         )
-    return f"{head}: " + "; ".join(_text(each, can_mend=can_mend) for each in found)
+    # One point says of a rule what there is to say.
+    each = {id(violation.rule): violation for violation in reversed(found)}
+    head = f"{head}: " + "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
+    if not can_mend:
+        return (
+            f"{head}; no copies bring {reads} to where it may read them: leave more layouts to "
+            f"choose, or make them inputs of a program that begins with {op.name}"
+        )
+    if any(violation.relayout is not None for violation in each.values()):
+        return head
+    return f"{head}; leave out relayouts=False, so that it may read copies"
 
 
 def _least(
     op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat]
 ) -> tuple[Violation, ...]:
-    """The rules that it breaks, for the layout of its result with which it breaks fewest."""
+    """The rules that it breaks, for the layout of its result with which it breaks fewest.
+
+    Of equal ones that is the first, which is the machine's own.
+    """
     if is_opaque(op) or not isinstance(op, ComputeOp):
         return ()
     plain = {
         x: seat for x, seat in seats.items() if isinstance(seat, Layout) and x in op.input_tensors
     }
-    best: tuple[Violation, ...] | None = None
+    best: tuple[Violation, ...] = ()
     for out in outs:
         own = {**plain, op.output(0): out} if isinstance(out, Layout) else plain
         each = computation(op, op.body[0], own)
@@ -55,9 +68,9 @@ def _least(
             for use in each.inputs
         )
         found = violations_of(each.with_inputs(inputs), target)
-        if best is None or len(found) < len(best):
+        if found and (not best or len(found) < len(best)):
             best = found
-    return best or ()
+    return best
 
 
 def _text(found: Violation, *, can_mend: bool) -> str:

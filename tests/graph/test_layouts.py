@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import StickLayout, Target, te
+from tecomp import StickFormat, StickLayout, Target, te
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.constraints.check import keeps_rules
 from tecomp.constraints.operation import computation
@@ -136,14 +136,33 @@ def test_a_copy_names_who_reads_it() -> None:
 
 
 def test_infeasible_operations() -> None:
-    """Sums of products are in full sticks, of which each lane reads its own lane of all others."""
-    places = te.placeholder((SIZE, SIZE), "int32", name="places")
-    P = product_of(A, B)
-    found = te.compute((SIZE, SIZE), lambda i, j: P[i, places[i, j]], name="found")
+    """Sticks of one element and full ones: what is said is about the machine's own layouts."""
+    lone = StickLayout((SIZE, SIZE), "float16", [0, 1], StickFormat.Sparse)
+    total = add(A, B)
     with pytest.raises(LayoutError) as error:
-        layouts_of(found, [A, B, places])
+        choose_layouts(graph_of([total], [A, B], []), STICK, {A: lone, B: "default"})
 
-    assert str(error.value).startswith("layouts: found is infeasible on stick128: found: which ")
+    assert error.value.message == (
+        "layouts: add is infeasible on stick128: add: its elements at (i=0, j=0) and (i=0, j=1) "
+        "are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and "
+        "[1, 0, 0], which are neither the next lane of one stick, at one offset in all sticks, nor "
+        "one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one "
+        "stick variable for all operands that have one); no copies bring A, B to where it may read "
+        "them: leave more layouts to choose, or make them inputs of a program that begins with add"
+    )
+
+
+def test_propagation_alone_where_no_relayout_of_one_operand_helps() -> None:
+    places = te.placeholder((SIZE, SIZE), "int32", name="places")
+    found = te.compute((SIZE, SIZE), lambda i, j: X[i, places[i, j]], name="found")
+    with pytest.raises(LayoutError) as error:
+        choose_layouts(graph_of([found], [X, places], []), STICK, relayouts=False)
+
+    assert error.value.message == (
+        "layouts: found is infeasible on stick128: found: which lane of X it reads is known from "
+        "`places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone); leave out "
+        "relayouts=False, so that it may read copies"
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -97,6 +97,16 @@ def places_by_data() -> Case:
     return Y, [A, places], [a, at], np.take_along_axis(a, at, 1) * 2
 
 
+def places_in_a_product() -> Case:
+    """Sums are in full sticks, so that all elements are compared."""
+    A, B, a, b = given("A", N, 5), given("B", 5, M), values(N, 5), values(5, M)
+    places, at = given("places", N, M, dtype="int32"), rng.integers(0, M, (N, M)).astype("int32")
+    k = te.reduce_axis((0, 5), name="k")
+    P = te.compute((N, M), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="P")
+    Y = te.compute((N, M), lambda i, j: P[i, places[i, j]], name="Y")
+    return Y, [A, B, places], [a, b, at], np.take_along_axis(a @ b, at, 1)
+
+
 def scan_of_a_reversed_vector() -> Case:
     A, a = given("A", M), values(M)
     T = te.compute((M,), lambda i: A[M - 1 - i], name="T")
@@ -160,6 +170,13 @@ def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
 
     np.testing.assert_array_equal(program(*arrays), expected)
     assert "StickFormat.Sparse" in str(program.layouts[inputs[0]])
+
+
+def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
+    Y, inputs, arrays, expected = places_in_a_product()
+    program = tecomp.compile(Y, inputs, "stick128")
+
+    np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_copies_are_of_what_lies_in_other_lanes_alone() -> None:
