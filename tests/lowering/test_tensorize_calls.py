@@ -115,6 +115,18 @@ def test_tiles_that_are_not_full(convention: str, shape: tuple[int, int], agrees
 
 
 @pytest.mark.parametrize("convention", ["packed", "c"])
+def test_rows_that_are_read_backwards(convention: str, agrees: Agrees) -> None:
+    A = te.placeholder((8, 16), name="A")
+    B = te.compute((8, 16), lambda i, j: A[7 - i, 15 - j], name="B")
+    s = te.create_schedule(B)
+    _, _, inner, _ = s[B].tile(B.op.axis[0], B.op.axis[1], ROWS, COLUMNS)
+    s[B].tensorize(inner, moved(ROWS, COLUMNS, convention))
+    a = numbers(8, 16)
+
+    agrees(s, [A, B], {A: a, B: a[::-1, ::-1]})
+
+
+@pytest.mark.parametrize("convention", ["packed", "c"])
 def test_memory_with_gaps_and_parts_of_memory(convention: str, agrees: Agrees) -> None:
     A = te.placeholder((8, 16), name="A")
     P = te.compute((8, 16), lambda i, j: A[i, j] + 1.0, name="P")

@@ -63,7 +63,9 @@ def lies_as_taken(
         )
     except InternalError:
         return False
-    return convention is Convention.PACKED or _has_no_gaps(strides, array.shape)
+    if convention is Convention.C:
+        return _has_no_gaps(strides, array.shape)
+    return not any(isinstance(stride, Const) and stride.value < 0 for stride in strides)
 
 
 def _has_no_gaps(strides: Sequence[Expr], shape: Sequence[Expr]) -> bool:
