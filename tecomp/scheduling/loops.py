@@ -323,6 +323,22 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     return state.update(replace(stage, threads=threads)), None
 
 
+def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
+    """The loop of a stage that is bound to a thread axis, the innermost if there are several.
+
+    Raises:
+        ScheduleError: there is none.
+    """
+    for leaf in reversed(stage.leaves):
+        if stage.threads.get(leaf) == tag:
+            return leaf
+    tags = ", ".join(dict.fromkeys(stage.threads.values())) or "none"
+    raise ScheduleError(
+        f"{where}: no loop of {stage.name} is bound to {tag}; its loops are bound to {tags}; bind "
+        "one, or give a loop"
+    )
+
+
 def check_threads(
     state: State, key: Operation, axis: IterVar, tag: str, threads: int | None
 ) -> None:

@@ -503,14 +503,21 @@ class Stage:
             loops.check_threads(self._schedule.state, self._key, ivar, tag, thread_ivar.extent)
         self._apply(loops.bind, "bind", ivar, tag)
 
-    def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:
-        """Compute this stage inside loop `scope` of `parent`; see `place.compute_at`."""
+    def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:
+        """Compute this stage inside loop `scope` of `parent`; see `place.compute_at`.
+
+        A thread axis stands for the loop that is bound to it.
+        """
         if isinstance(parent, Stage) and parent._schedule is not self._schedule:
             raise ScheduleError(
                 f"s[{self._state.name}].compute_at: {parent!r} belongs to another schedule"
             )
         op = parent._key if isinstance(parent, Stage) else _operation(parent, "compute_at")
-        self._apply(place.compute_at, "compute_at", self._schedule.state.stage(op).key, scope)
+        consumer = self._schedule.state.stage(op)
+        if isinstance(scope, ThreadAxis):
+            where = f"s[{self._state.name}].compute_at(s[{consumer.name}])"
+            scope = loops.bound_loop(consumer, scope.tag, where)
+        self._apply(place.compute_at, "compute_at", consumer.key, scope)
 
     def compute_inline(self) -> None:
         """Write this stage's expression where it is read; see `place.compute_inline`."""

@@ -98,6 +98,23 @@ def test_threads_share_memory_of_a_block(agrees: Any) -> None:
     agrees(s, [A, D], {A: DATA, D: 2 * DATA + 2 * DATA[:, ::-1]}, rtol=1e-6)
 
 
+def test_a_thread_axis_stands_for_its_loop(agrees: Any) -> None:
+    D = te.compute((8, 64), lambda i, j: C[i, j] + 1.0, name="D")
+    s = te.create_schedule(D.op)
+    block, thread = te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.x")
+    s[D].bind(D.op.axis[0], block)
+    s[C].compute_at(s[D], block)
+
+    assert s[C].attach_ivar is D.op.axis[0]
+    with pytest.raises(tecomp.ScheduleError) as error:
+        s[C].compute_at(s[D], thread)
+    assert error.value.message == (
+        "s[C].compute_at(s[D]): no loop of D is bound to threadIdx.x; its loops are bound to "
+        "blockIdx.x; bind one, or give a loop"
+    )
+    agrees(s, [A, D], {A: DATA, D: DATA * 2 + 1}, rtol=1e-6)
+
+
 def test_threads_around_a_scan(agrees: Any) -> None:
     state = te.placeholder((8, 64), name="state")
     init = te.compute((1, 64), lambda t, i: A[t, i], name="init")
