@@ -85,7 +85,8 @@ def paddings(
             total = [reach - 1 for reach in reaches if isinstance(reach, int)]
             return [(n + 1) // 2 for n in total], [n // 2 for n in total]
         raise DefinitionError(
-            f"{where}: padding is {padding!r}; it is 'VALID', 'SAME', or numbers of elements"
+            f"{where}: padding is {padding!r} of windows of {shape_text(reaches)}; it is 'VALID', "
+            "'SAME' if they are numbers, or numbers of elements"
         )
     if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:
         both = integers_of(padding, 2 * count, where, "padding", least=0)

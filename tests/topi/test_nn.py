@@ -18,6 +18,7 @@ from tests.topi.running import (
     assert_results,
     compiled,
     given,
+    interpreted,
     numpy_type,
     values,
 )
@@ -313,6 +314,29 @@ def test_sizes_come_at_the_call() -> None:
         kernel(a, w, *results)
         for result, right in zip(results, wanted, strict=True):
             np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_and_mirrors_of_sizes_at_the_call() -> None:
+    n, c = te.var("n"), te.var("c")
+    A = te.placeholder((n, c, 4, 6), "int32", name="A")
+    sides = ([1, 0, 2, 0], [1, 0, 1, 0])
+    outputs = [
+        nn.space_to_depth(A, 2), nn.depth_to_space(A, 2), nn.space_to_batch_nd(A, [2], [0], [0]),
+        nn.batch_to_space_nd(A, [2], [0], [0]), nn.reflect_pad(A, *sides),
+        nn.replicate_pad(A, *sides),
+    ]
+    func = tecomp.lower(te.create_schedule([x.op for x in outputs]), [A, *outputs], stop_after="nest")
+    a = values((2, 4, 4, 6), "int32")
+    S = given(a)
+    pads = list(zip(*sides, strict=True))
+    known = [nn.space_to_depth(S, 2), nn.depth_to_space(S, 2),
+             nn.space_to_batch_nd(S, [2], [0], [0]), nn.batch_to_space_nd(S, [2], [0], [0])]
+    right = [*interpreted(known, {S: a}), np.pad(a, pads, mode="reflect"),
+             np.pad(a, pads, mode="edge")]
+    results = [np.full_like(x, 77) for x in right]
+    tecomp.evaluate(func, [a.copy(), *results])
+    for result, one in zip(results, right, strict=True):
+        np.testing.assert_array_equal(result, one)
 
 
 def test_refusals() -> None:

@@ -135,6 +135,18 @@ def test_slices_of_some_axes_and_by_size() -> None:
     ])
 
 
+def test_slices_of_so_many_elements_at_the_call() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), "int32", name="A")
+    B = topi.strided_slice(A, [1], [3], slice_mode="size")
+    func = tecomp.lower(te.create_schedule(B.op), [A, B], stop_after="nest")
+    for length in (0, 2, 9):
+        a = np.arange(length, dtype="int32")
+        result = np.full_like(a[1:4], 77)
+        tecomp.evaluate(func, [a.copy(), result])
+        np.testing.assert_array_equal(result, a[1:4])
+
+
 @pytest.mark.parametrize("begin", [None, 0, 2, -3, 9])
 @pytest.mark.parametrize("end", [None, 1, 4, -1, 99])
 def test_slices_of_sizes_at_the_call(begin: int | None, end: int | None) -> None:

@@ -316,7 +316,8 @@ def test_refusals() -> None:
         "topi.nn.conv2d: data has shape (1, 4, 6, 6), and takes 3 axes, NCH; reshape it first"
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 1, "FULL", 1)) == (
-        "topi.nn.conv2d_nchw: padding is 'FULL'; it is 'VALID', 'SAME', or numbers of elements"
+        "topi.nn.conv2d_nchw: padding is 'FULL' of windows of (9, 3); it is 'VALID', 'SAME' if they "
+        "are numbers, or numbers of elements"
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 0, 0, 1)) == (
         "topi.nn.conv2d_nchw: strides is 0; it is at least 1"

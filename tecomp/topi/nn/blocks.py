@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.topi import tag
 from tecomp.topi.given import Operand, axis_of, integer_of, integers_of, one_of, tensor_of
 from tecomp.topi.nn.pad import pad
-from tecomp.topi.sizes import Size, differ, equal, plus, product, quotient, shape_text, times
+from tecomp.topi.sizes import Size, differ, equal, plus, product, quotient, ravel, shape_text, times
 from tecomp.topi.transform.joins import concatenate
 from tecomp.topi.transform.slices import part_of, strided_slice
-from tecomp.topi.transform.views import reshape, transpose
+from tecomp.topi.transform.views import in_blocks, reshape, transpose
 from tecomp.topi.windows import images_of
 
 
@@ -87,9 +88,9 @@ def space_to_depth(data: te.Tensor, block_size: int, layout: str = "NCHW") -> te
         _check_divides(extent, size, data, where)
     rows, columns, depth = quotient(h, size), quotient(w, size), times(c, size * size)
     if layout == "NCHW":
-        cut = reshape(data, (n, c, rows, size, columns, size))
+        cut = in_blocks(in_blocks(data, 3, size), 2, size)
         return reshape(transpose(cut, (0, 3, 5, 1, 2, 4)), (n, depth, rows, columns))
-    cut = reshape(data, (n, rows, size, columns, size, c))
+    cut = in_blocks(in_blocks(data, 2, size), 1, size)
     return reshape(transpose(cut, (0, 1, 3, 2, 4, 5)), (n, rows, columns, depth))
 
 
@@ -115,15 +116,29 @@ def depth_to_space(
     n, c, h, w, size = _block(data, block_size, layout, where)
     _check_divides(c, size * size, data, where)
     channels = quotient(c, size * size)
-    parts = (size, size, channels) if mode == "DCR" else (channels, size, size)
     y, x, depth = (0, 1, 2) if mode == "DCR" else (1, 2, 0)
     shape = (n, channels, times(h, size), times(w, size))
+    axis = layout.index("C")
+    cut = _apart(data, axis, size, channels, outside=mode == "DCR")
     if layout == "NCHW":
-        cut = reshape(data, (n, *parts, h, w))
         return reshape(transpose(cut, (0, 1 + depth, 4, 1 + y, 5, 1 + x)), shape)
-    cut = reshape(data, (n, h, w, *parts))
     order = (0, 1, 3 + y, 2, 3 + x, 3 + depth)
     return reshape(transpose(cut, order), (n, *shape[2:], channels))
+
+
+def _apart(
+    data: te.Tensor, axis: int, size: int, channels: Size, *, outside: bool
+) -> te.Tensor:
+    """Channels as rows and columns of blocks, and channels inside of these, or outside."""
+    shape = (size, size, channels) if outside else (channels, size, size)
+
+    def value(*i: te.Expr) -> te.Expr:
+        place = ravel(i[axis : axis + 3], shape)
+        return data(*i[:axis], place, *i[axis + 3 :])
+
+    return te.compute(
+        (*data.shape[:axis], *shape, *data.shape[axis + 1 :]), value, name="T_blocks",
+        tag=tag.INJECTIVE)
 
 
 def _block(
@@ -175,12 +190,14 @@ def space_to_batch_nd(
     for extent, size in zip(wide.shape[1 : count + 1], sizes, strict=True):
         _check_divides(extent, size, wide, where)
     outer = [quotient(n, size) for n, size in zip(wide.shape[1 : count + 1], sizes, strict=True)]
-    cut = [part for pair in zip(outer, sizes, strict=True) for part in pair]
     tail = wide.shape[count + 1 :]
+    cut = wide
+    for k in reversed(range(count)):
+        cut = in_blocks(cut, k + 1, sizes[k])
     order = [
         *(2 + 2 * k for k in range(count)), 0, *(1 + 2 * k for k in range(count)),
         *(1 + 2 * count + k for k in range(len(tail)))]
-    moved = transpose(reshape(wide, (wide.shape[0], *cut, *tail)), order)
+    moved = transpose(cut, order)
     return reshape(moved, (times(wide.shape[0], _all(sizes)), *outer, *tail))
 
 
@@ -211,7 +228,7 @@ def batch_to_space_nd(
     _check_divides(data.shape[0], _all(sizes), data, where)
     batch = quotient(data.shape[0], _all(sizes))
     tail = data.shape[count + 1 :]
-    cut = reshape(data, (*sizes, batch, *data.shape[1:]))
+    cut = _batches(data, sizes, batch)
     order = [count, *(axis for k in range(count) for axis in (count + 1 + k, k)),
              *(2 * count + 1 + k for k in range(len(tail)))]
     whole = [times(n, size) for n, size in zip(data.shape[1 : count + 1], sizes, strict=True)]
@@ -220,6 +237,17 @@ def batch_to_space_nd(
         return joined
     ends = [plus(n, -b) for n, b in zip(whole, high, strict=True)]
     return strided_slice(joined, low, ends, axes=list(range(1, count + 1)))
+
+
+def _batches(data: te.Tensor, sizes: Sequence[int], batch: Size) -> te.Tensor:
+    """Batches with one axis for each axis of a block in front."""
+    shape = (*sizes, batch)
+
+    def value(*i: te.Expr) -> te.Expr:
+        return data(ravel(i[: len(shape)], shape), *i[len(shape) :])
+
+    return te.compute(
+        (*shape, *data.shape[1:]), value, name="T_batches", tag=tag.INJECTIVE)
 
 
 def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[int, ...]:

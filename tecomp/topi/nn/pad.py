@@ -87,7 +87,7 @@ def _again(
     data: te.Tensor, before: Counts, after: Counts | None, where: str, name: str,
     place: Callable[[Any, Size], Any], spare: int,
 ) -> te.Tensor:
-    """`data` with elements of its own around it.
+    """`data` with elements of its own around it; 0 where it turns out to have too few.
 
     Args:
         data: the tensor.
@@ -112,10 +112,15 @@ def _again(
         plus(plus(extent, a), b) for extent, a, b in zip(data.shape, low, high, strict=True))
 
     def element(*i: te.Expr) -> te.Expr:
-        return data(*(
-            axis if equal(a, 0) and equal(b, 0) else place(axis - a, extent)
-            for axis, a, b, extent in zip(i, low, high, data.shape, strict=True)
-        ))
+        places, inside = [], []
+        for axis, a, b, extent in zip(i, low, high, data.shape, strict=True):
+            is_padded = not (equal(a, 0) and equal(b, 0))
+            places.append(place(axis - a, extent) if is_padded else axis)
+            # An extent that comes at the call may be too small for this.
+            if is_padded and not isinstance(extent, int):
+                inside += [places[-1] >= 0, places[-1] < extent]
+        read = data(*places)
+        return te.if_then_else(te.all(*inside), read, te.const(0, data.dtype)) if inside else read
 
     return te.compute(shape, element, name=name, tag=tag.INJECTIVE)
 

@@ -77,7 +77,7 @@ def strided_slice(
         extent, last = a.shape[k], high
         if slice_mode == "size":
             start = _place(low, extent, 0)
-            last = extent if equal_bound(high, -1) else _sum(start, high)
+            last = extent if equal_bound(high, -1) else _least(_sum(start, high), extent)
         if not step:
             raise DefinitionError(f"{where}: the stride of axis {k} is 0; it is 1, -1 or another")
         ranges[k] = (*_range(low, last, step, extent), step)

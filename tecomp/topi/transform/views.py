@@ -169,6 +169,20 @@ def _count(shape: Sequence[Size]) -> Size:
     return product(shape)
 
 
+def in_blocks(a: te.Tensor, axis: int, size: int) -> te.Tensor:
+    """An axis as blocks and the places in one; what is left of it is left out.
+
+    >>> in_blocks(te.placeholder((te.var("n"), 6), name="A"), 1, 2).shape
+    (n, 3, 2)
+    """
+    shape = (*a.shape[:axis], quotient(a.shape[axis], size), size, *a.shape[axis + 1 :])
+
+    def value(*i: te.Expr) -> te.Expr:
+        return a(*i[:axis], i[axis] * size + i[axis + 1], *i[axis + 2 :])
+
+    return te.compute(shape, value, name="T_blocks", tag=tag.INJECTIVE)
+
+
 def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     """`a` with its axes in another order.
 
