@@ -106,21 +106,17 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
 
     Args:
         dtype: the type that it gives.
-        name: under which `tecomp.register_func` has it, as a `tecomp.CFunction` with `result=`.
+        name: under which `tecomp.register_func` has it, as a `tecomp.CFunction` with `result=`; or
+            that of a function of the C math library, such as `expf` or `pow`.
         args: numbers; those of Python are taken in the type that the function takes.
 
     Raises:
         DefinitionError: no such function is registered, or it takes or gives something else.
 
     Example:
-        >>> import ctypes, ctypes.util, tecomp
         >>> from tecomp import te
-        >>> libm = ctypes.CDLL(ctypes.util.find_library("m"))
-        >>> tecomp.register_func("example.cbrt", tecomp.CFunction(
-        ...     libm, "cbrtf", ["float32"], result="float32"), override=True)
-        CFunction(cbrtf(float32))
         >>> A = te.placeholder((8,), name="A")
-        >>> te.compute((8,), lambda i: te.call_pure_extern("float32", "example.cbrt", A[i]))
+        >>> te.compute((8,), lambda i: te.call_pure_extern("float32", "cbrtf", A[i]))
         Tensor(compute, shape=(8,), dtype=float32)
     """
     where = "te.call_pure_extern"

@@ -76,6 +76,20 @@ def test_reductions_and_inlined_stages(agrees: Any) -> None:
     np.testing.assert_allclose(program(a), total, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "wanted"), [
+    ("expf", np.exp), ("cbrtf", np.cbrt), ("hypotf", np.hypot), ("copysignf", np.copysign),
+])
+def test_the_math_library_needs_no_names(name: str, wanted: Any, agrees: Any) -> None:
+    arguments = [A[0]] * wanted.nin
+    B = te.compute((N,), lambda i: te.call_pure_extern(
+        "float32", name, *(A[(i + k) % N] for k in range(len(arguments)))), name="B")
+    s = te.create_schedule(B)
+    s[B].vectorize(s[B].split(B.op.axis[0], 8)[1])
+    values = [np.roll(a, -k) / 8 for k in range(wanted.nin)]
+
+    agrees(s, [A, B], {A: a / 8, B: wanted(*values)}, 1e-5)
+
+
 def refused(*args: Any) -> str:
     with pytest.raises(DefinitionError) as error:
         te.compute((N,), lambda i: value(*(each(i) if callable(each) else each for each in args)))

@@ -59,6 +59,11 @@ def array_at(
         full, steps = (*full, lanes), [*steps, kind.itemsize]
     if 0 in full:
         return passed(np.empty(full, kind), is_written=is_written)
-    size = sum((n - 1) * step for n, step in zip(full, steps, strict=True)) + kind.itemsize
+    size = kind.itemsize
+    for extent, step in zip(full, steps, strict=True):
+        size += (extent - 1) * step
     memory: Any = (ctypes.c_uint8 * size).from_address(address)
-    return passed(np.ndarray(full, kind, memory, 0, steps), is_written=is_written)
+    found = ArgumentArray(full, kind, memory, 0, steps)
+    if not is_written:
+        found.flags.writeable = False
+    return found

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.outside.c_function import CFunction
+from tecomp.ir.outside.math_library import math_function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -142,12 +143,12 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
 
 
 def c_function(name: str, where: str) -> CFunction:
-    """The C function of this name.
+    """The C function of this name; those of the C math library need not be registered.
 
     Raises:
         DefinitionError: there is none.
     """
-    found = _REGISTERED.get(name)
+    found = _REGISTERED.get(name) or math_function(name)
     if found is None:
         raise DefinitionError(f"{where}: {missing(name)}")
     if not isinstance(found, CFunction):
