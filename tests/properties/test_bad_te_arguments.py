@@ -144,6 +144,7 @@ PLAIN: dict[str, Callable[[te.Schedule, Any], object]] = {
     "axis of all": lambda _, wrong: te.all(N > 0, axis=wrong),
     "call_packed": lambda _, wrong: te.call_packed(wrong, wrong),
     "call_extern": lambda _, wrong: te.call_extern(wrong, "exp", wrong),
+    "call_pure_extern": lambda _, wrong: te.call_pure_extern("float32", wrong, wrong),
     "stmt_seq": lambda _, wrong: te.stmt_seq(STORE, wrong),
     "body of a loop": lambda _, wrong: te.for_range(0, 4, lambda i: wrong),
     "body of memory": lambda _, wrong: te.allocate((4,), "float32", lambda m: wrong),
