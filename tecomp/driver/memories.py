@@ -15,7 +15,7 @@ from tecomp.driver.smaller import smaller_tile
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.language.expr import BufferLoad, Var
 from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, Extent, For, PrimFunc, Stmt
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import statements_in, walk
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.arenas import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.lowering.storage.distinct import distinct
@@ -106,7 +106,7 @@ def check_fits(
 def is_open(lowered: Lowered, target: Target) -> bool:
     """Whether a memory of some capacity has something of a size that only the call tells."""
     func = lowered.functions["flatten_buffer"]
-    made = (node.buffer for node in walk(func.body) if isinstance(node, Allocate))
+    made = (node.buffer for node in _allocations(func.body))
     return any(
         not is_sized(buffer) and target.memory(buffer.scope).capacity_bytes is not None
         for buffer in (*(p for p in func.params if isinstance(p, Buffer)), *made)
@@ -119,7 +119,7 @@ def check_memories(func: PrimFunc, target: Target) -> None:
     Raises:
         TargetError: one does not; names the buffer, the memory and the rank.
     """
-    allocated = (node.buffer for node in walk(func.body) if isinstance(node, Allocate))
+    allocated = (node.buffer for node in _allocations(func.body))
     for buffer in (*(param for param in func.params if isinstance(param, Buffer)), *allocated):
         # Whether it fits is asked for all that is needed at one time, and for parts of cores.
         with suppress(CapacityError):
@@ -148,7 +148,7 @@ def _shapes(lowered: Lowered) -> dict[Var, Shape]:
     """The shapes of buffers before they are flattened, by their memory."""
     shapes = {
         node.buffer.data: node.buffer.shape
-        for node in walk(lowered.functions["lower_storage"].body) if isinstance(node, Allocate)
+        for node in _allocations(lowered.functions["lower_storage"].body)
     }
     shapes.update((p.data, p.shape) for p in lowered.signature.params if isinstance(p, Buffer))
     return shapes
@@ -233,12 +233,17 @@ def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
 def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
     """Buffers that exist before a loop over cores begins that uses them."""
     found: list[Buffer] = []
-    for node in walk(func.body):
-        if isinstance(node, Allocate):
-            inner = (loop for loop in walk(node.body) if isinstance(loop, For) and loop.thread)
-            if any(buffer.data is node.buffer.data for loop in inner for buffer in _buffers(loop)):
-                found.append(node.buffer)
+    for node in _allocations(func.body):
+        every = walk(node.body, parts=statements_in)
+        inner = (loop for loop in every if isinstance(loop, For) and loop.thread)
+        if any(buffer.data is node.buffer.data for loop in inner for buffer in _buffers(loop)):
+            found.append(node.buffer)
     return found
+
+
+def _allocations(root: Stmt) -> Iterator[Allocate]:
+    # Expressions are most of a function, and hold none.
+    return (n for n in walk(root, parts=statements_in) if isinstance(n, Allocate))
 
 
 def _buffers(root: Stmt) -> Iterator[Buffer]:
