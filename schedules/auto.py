@@ -28,12 +28,14 @@ from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placemen
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
-from tecomp.schedules.structure.reductions import Reduction, reduction_of
+from tecomp.schedules.structure.reductions import Reduction, is_of_reductions, reduction_of
 from tecomp.schedules.structure.stages import (
     by_loops,
     is_pointwise,
+    is_result,
     is_scan,
     is_untouched,
+    readers_of,
     unconverted,
 )
 from tecomp.schedules.structure.trials import Walk, first_taken
@@ -104,6 +106,7 @@ def auto(
 
 def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
     """The schedule with loops for a processor."""
+    _merge_reductions(s)
     for stage in s.stages:
         for factors in factors_to_keep(stage.op.output(0)):
             s.cache_factor(stage.op.output(0), factors, "global")
@@ -114,6 +117,17 @@ def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
     for group in groups:
         s = _scheduled(s, group, target, apart)
     return s
+
+
+def _merge_reductions(s: te.Schedule) -> None:
+    """Make reductions of reductions one, whose terms lie in memory in longer rows."""
+    for x in [stage.op.output(0) for stage in s.stages if stage.op.reduce_axis]:
+        while s[x].op.reduce_axis and len(s[x].op.input_tensors) == 1:
+            now = s[x].op.output(0)
+            (source,) = now.op.input_tensors
+            if is_result(s, source) or not is_of_reductions(now, readers_of(s, source)):
+                break
+            s.merge_reduction(x)
 
 
 def _scheduled(

@@ -95,3 +95,24 @@ def _trailing(
     return next(
         (k for k, axis in enumerate(reversed(axes)) if not fits(axis, k + 1)), len(axes)
     )
+
+
+def is_of_reductions(x: te.Tensor, readers: Sequence[te.Tensor]) -> bool:
+    """Whether `x`, which alone reads a reduction of elements, reduces that in the same way.
+
+    >>> A = te.placeholder((4, 8, 6), name="A")
+    >>> k, j = te.reduce_axis((0, 6), name="k"), te.reduce_axis((0, 8), name="j")
+    >>> B = te.compute((4, 8), lambda i, j: te.sum(A[i, j, k], axis=k), name="B")
+    >>> C = te.compute((4,), lambda i: te.sum(B[i, j], axis=j), name="C")
+    >>> is_of_reductions(C, [C]), is_of_reductions(B, [C])
+    (True, False)
+    """
+    found = accesses(x)
+    if not found.reducer or not found.is_plain or len(found.factors) != 1 or len(found.reads) != 1:
+        return False
+    (read,) = found.factors
+    inner = accesses(read.tensor)
+    is_direct = None not in read.axes and len(set(read.axes)) == len(read.axes) and not found.work
+    is_same = inner.reducer == found.reducer and read.tensor.dtype == x.dtype
+    is_alone = len(readers) == 1 and len(inner.reads) == 1
+    return is_direct and is_same and inner.is_plain and is_alone

@@ -19,6 +19,7 @@ from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.factors import cache_factor
 from tecomp.scheduling.groups import scan_steps
 from tecomp.scheduling.layout import NamedLayout, transform_layout
+from tecomp.scheduling.merge import merge_reduction
 from tecomp.scheduling.state import (
     At,
     AtRoot,
@@ -248,6 +249,11 @@ class Schedule:
         made: Tensor = self._apply(
             cache_factor, "cache_factor", None, (_tensor(tensor, where), many, scope))
         return made
+
+    def merge_reduction(self, tensor: Tensor) -> None:
+        """Reduce the terms of the reduction whose elements one reduces; see `merge`."""
+        self._apply(merge_reduction, "merge_reduction", None,
+                    (_tensor(tensor, "s.merge_reduction"),))
 
     def into_dots(
         self, tensor: Tensor, axis: IterVar, first: str, second: str

@@ -1,0 +1,91 @@
+"""The primitive merge_reduction: a reduction of what another one gives becomes one of its terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tecomp.compute.accesses import accesses
+from tecomp.compute.axis import IterVar
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import ScheduleError
+from tecomp.ir.language.expr import Const, Expr, Var, is_const
+from tecomp.ir.traversal.rewrite import substitute
+from tecomp.scheduling.caches import read_as_defined, redefined
+from tecomp.scheduling.place import check_loops, direct_consumers
+from tecomp.scheduling.state import At, StageState, State
+
+
+def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
+    """Reduce the terms of the reduction whose elements a stage reduces, by the same reducer.
+
+        B[i, j] = sum(A[i, j, k])
+        C[i] = sum(B[i, j])          ->    C[i] = sum(A[i, j, k])
+
+    The loops over the terms are the innermost of C. B is gone if nothing else reads it. Floats are
+    combined in another order.
+
+    Args:
+        state: the schedule so far.
+        tensor: C.
+
+    Returns:
+        The new state.
+
+    Raises:
+        ScheduleError: the stage is no sum, product, least or greatest of elements, or they are not
+            made by the same; there is `where=` or `init=`; or loops of one of both were changed.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.merge_reduction({stage.name})"
+    outer = _plain(stage, where)
+    (load,) = outer.source
+    inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
+    if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
+        raise ScheduleError(f"{where}: `{load}` is no element of a reduction; give one of such")
+    inner = _plain(inside, where)
+    _check_loops_of(state, (stage, inside), where)
+    kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
+    if kinds[0] is None or kinds[0] != kinds[1]:
+        raise ScheduleError(
+            f"{where}: {stage.name} and {inside.name} are not combined by the same of sum, prod, "
+            "min and max; leave them apart"
+        )
+    fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
+    moved: dict[Var, Expr] = dict(zip(inside.compute.axis, load.indices, strict=True))
+    source = substitute(inner.source[0], {**moved, **fresh})
+    axes = (*outer.axis, *fresh.values())
+    body = Reduce(outer.combiner, (source,), axes, Const(True, outer.condition.dtype), (), 0)
+    state = state.redefine(
+        replace(stage, leaves=(*stage.leaves, *fresh.values())), redefined(stage.compute, (body,))
+    )
+    if not inside.is_output and not direct_consumers(state, inside):
+        state = replace(state, stages=tuple(x for x in state if x.key is not inside.key))
+    return read_as_defined(state, state.stage(stage.key)), None
+
+
+def _check_loops_of(state: State, stages: tuple[StageState, StageState], where: str) -> None:
+    """Refuse stages whose loops were changed, or in whose loops others are computed."""
+    own = {leaf for stage in stages for leaf in stage.leaves}
+    changed = [stage.name for stage in stages if stage.leaves != stage.compute.loops]
+    inside = [x.name for x in state if isinstance(x.attach, At) and x.attach.axis in own]
+    if changed or inside:
+        what = (
+            f"the loops of {changed[0]} were changed" if changed
+            else f"{inside[0]} is computed in their loops"
+        )
+        raise ScheduleError(f"{where}: {what}, and the terms have new ones; merge them first")
+
+
+def _plain(stage: StageState, where: str) -> Reduce:
+    """The reduction that a stage is, of one value, over all of its axes, with the loops of both."""
+    check_loops(stage, where)
+    reduce = stage.compute.body[0]
+    if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
+        not is_const(reduce.condition, True)
+    ):
+        raise ScheduleError(
+            f"{where}: {stage.name} is no reduction of one value without where= and init=; only "
+            "such are one"
+        )
+    return reduce

@@ -1,0 +1,102 @@
+"""merge_reduction: reductions of reductions become one, and what is none of those is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import auto
+from tecomp.scheduling.schedule import Schedule
+
+A = te.placeholder((4, 5, 6), name="A")
+h, l = te.reduce_axis((0, 5), name="h"), te.reduce_axis((0, 6), name="l")  # noqa: E741
+B = te.compute((4, 5), lambda i, j: te.sum(A[i, j, l], axis=l), name="B")
+C = te.compute((4,), lambda i: te.sum(B[i, h], axis=h), name="C")
+D = te.compute((4,), lambda i: te.max(B[i, h], axis=h), name="D")
+E = te.compute((4,), lambda i: te.sum(B[i, h] * 2.0, axis=h), name="E")
+F = te.compute((4,), lambda i: te.sum(B[i, h], axis=h, where=h > 2), name="F")
+G = te.compute((4,), lambda i: te.sum(A[i, h, 0], axis=h), name="G")
+
+
+def test_the_terms_have_loops_of_their_own() -> None:
+    s = te.create_schedule(C)
+
+    s.merge_reduction(C)
+
+    assert [stage.op.name for stage in s.stages] == ["A", "C"]
+    assert str(s[C].op) == "C[i] = sum(A[i, h, l], axis=[h, l])"
+    assert [axis.name for axis in s[C].leaf_iter_vars] == ["i", "h", "l"]
+    assert tecomp.replay(s.trace.to_json(), C).trace.to_json() == s.trace.to_json()
+
+
+def test_what_others_read_stays() -> None:
+    s = te.create_schedule([C, D])
+
+    s.merge_reduction(C)
+
+    assert [stage.op.name for stage in s.stages] == ["A", "B", "C", "D"]
+
+
+REFUSED: dict[str, tuple[te.Tensor, Callable[[Schedule], object], str]] = {
+    "elements that are given": (
+        G, lambda s: None, "s.merge_reduction(G): `A[i, h, int32(0)]` is no element of a reduction; give "
+        "one of such"),
+    "formulas of elements": (
+        E, lambda s: None, "s.merge_reduction(E): `B[i, h] * float32(2.0)` is no element of a "
+        "reduction; give one of such"),
+    "another reducer": (
+        D, lambda s: None, "s.merge_reduction(D): D and B are not combined by the same of sum, "
+        "prod, min and max; leave them apart"),
+    "a condition": (
+        F, lambda s: None, "s.merge_reduction(F): F is no reduction of one value without where= and "
+        "init=; only such are one"),
+    "other loops": (
+        C, lambda s: s[B].split(B.op.axis[0], factor=2), "s.merge_reduction(C): the loops of B were "
+        "changed, and the terms have new ones; merge them first"),
+    "stages inside": (
+        C, lambda s: s[B].compute_at(s[C], C.op.axis[0]), "s.merge_reduction(C): B is computed in "
+        "their loops, and the terms have new ones; merge them first"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, refusal: Any) -> None:
+    tensor, before, message = REFUSED[name]
+    s = te.create_schedule(tensor)
+    before(s)
+
+    assert refusal(s, lambda: s.merge_reduction(tensor)).message == message
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_reductions_of_reductions(seed: int) -> None:
+    dice = Random(seed)
+    shape = [dice.choice([1, 3, 7, 28, 40]) for _ in range(dice.randint(2, 4))]
+    X = te.placeholder(shape, name="X")
+    x, a = X, np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
+    expected = a
+    name = dice.choice(["sum", "max", "min"])
+    reducer = {"sum": te.sum, "max": te.max, "min": te.min}[name]
+    for _ in range(dice.randint(2, len(shape))):
+        at = dice.randrange(len(x.shape))
+        k = te.reduce_axis((0, x.shape[at]), name="k")
+        source = x
+
+        def value(*i: Any, x: Any = source, k: Any = k, at: int = at) -> Any:
+            return reducer(x(*i[:at], k, *i[at:]), axis=k)
+
+        made = te.compute((*x.shape[:at], *x.shape[at + 1 :]), value, name="R")
+        assert isinstance(made, te.Tensor)
+        x, expected = made, getattr(expected, name)(at)
+    out = np.empty(expected.shape, np.float32)
+
+    tecomp.build(x, [X, x])(a, out)
+
+    np.testing.assert_array_equal(out, expected)
+    assert "merge_reduction" in str(auto(x, "cpu").trace)
