@@ -89,7 +89,8 @@ def asked_for(
     wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
     cure = "give an array for each placeholder"
     check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
-    for what, given in (("outputs", wanted), ("inputs", inputs), ("constants", [*constants])):
+    check_list([*constants], Tensor, "compile: constants", cure, DefinitionError)
+    for what, given in (("outputs", wanted), ("inputs", inputs)):
         check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(f"compile: the name of a program is an identifier, not {name!r}")

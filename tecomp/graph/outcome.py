@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
@@ -162,13 +163,22 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         Raises:
             LayoutError: it is none of the program.
         """
-        found = self.graph.of(tensor)
-        if found not in self.seats:
+        if tensor not in self:
             raise LayoutError(
                 f"layouts: {tensor!r} is no value of the program; these are "
                 f"{', '.join(x.name for x in self.seats)}"
             )
+        found = self.graph.of(tensor)
         return _fixed(found, self.seats[found])
+
+    def __contains__(self, tensor: object) -> bool:
+        return isinstance(tensor, Tensor) and self.graph.of(tensor) in self.seats
+
+    def get(self, tensor: Tensor, default: Any = None) -> Any:
+        """Where a value is, or something else for what is none of the program."""
+        if tensor not in self:
+            return default
+        return self[tensor]
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.seats)

@@ -192,6 +192,10 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             "compile: the name of a program is an identifier, not 'no name'",
         ),
         (
+            lambda: tecomp.compile(B, [], constants={"A": 1.0}),  # type: ignore[dict-item]
+            "compile: constants is ['A']; give an array for each placeholder",
+        ),
+        (
             lambda: tecomp.compile(B, [A], relayouts="no"),  # type: ignore[arg-type]
             "compile: relayouts is 'no'; give True or False",
         ),

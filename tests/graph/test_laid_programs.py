@@ -170,6 +170,20 @@ def test_the_processor_has_one_layout() -> None:
     assert str(program.layouts[A].device_layout.index_map).endswith("[index0, index1]")
 
 
+@pytest.mark.parametrize("wrong", ["A", 3, [], None])
+def test_layouts_are_of_tensors(wrong: Any) -> None:
+    A, X, T, Y = transposed_sum()
+    layouts = tecomp.compile(Y, [A, X]).layouts
+    with pytest.raises(LayoutError) as error:
+        layouts[wrong]
+
+    assert (wrong in layouts, layouts.get(wrong, 5)) == (False, 5)
+    assert (T in layouts, layouts.get(T)) == (True, layouts[T])
+    assert error.value.message == (
+        f"layouts: {wrong!r} is no value of the program; these are A, X, T, Y"
+    )
+
+
 def test_programs_travel_with_their_layouts() -> None:
     A, X, _, Y = transposed_sum()
     across = StickLayout((128, 40), HALF, [1, 0], size=(70, 40))
