@@ -183,7 +183,7 @@ class IRBuilder:
         Raises:
             DefinitionError: it would change what is computed.
         """
-        if attr_key == "thread_extent":
+        if is_one_of(attr_key, ("thread_extent",)):
             var = node if isinstance(node, Var) else getattr(node, "var", None)
             if not isinstance(var, Var):
                 raise TypeMismatchError(

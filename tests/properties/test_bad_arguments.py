@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import tempfile
 from collections.abc import Iterator
@@ -67,8 +68,14 @@ _OF: dict[str, Any] = {
 }
 _BOX: dict[str, Any] = {"start": (0, 0), "extents": (4, 8)}
 
+for _name in ("test.bad_arguments", "test.bad_arguments.gone"):
+    tecomp.register_func(_name, print, override=True)
+
 # For each callable the arguments of a call that is right; for a class, those to make one.
 RIGHT: dict[str, dict[str, Any]] = {
+    "CFunction": {
+        "function": ctypes.CDLL(None), "symbol": "abs", "arguments": ["int32"], "result": "int32",
+    },
     "Core": {
         "count": 2, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": (32768,),
         "source": "assumed", "dots": ("int8*int8",), "vector_operations": 1,
@@ -137,6 +144,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
     "StickLayout.stride_map": {"host_strides": (8, 1)},
     "Target": {field.name: getattr(_STICKS, field.name) for field in fields(Target)},
+    "Target.of": {"given": "cpu"},
     "Target.load": {"name": "cpu", "core": {"count": 2}},
     "Target.overridden": {"memory": {"lx": {"capacity_bytes": 131072}}, "clock_hz": 1e9},
     "Target.memory": {"scope": "lx"},
@@ -165,18 +173,22 @@ RIGHT: dict[str, dict[str, Any]] = {
     "cute_text": {"layout": _ROWS},
     "evaluate": {"func": _FUNC, "args": [np.zeros(8, "float32"), np.zeros(8, "float32")]},
     "flatten_buffer": {"func": _FUNC},
+    "get_global_func": {"name": "test.bad_arguments", "allow_missing": False},
     "hint": {
         "tensor": _B, "stick": 0, "hard": False, "cost": 1.0, "cores": None,
         "num_tiles_per_dim": None,
     },
     "intrinsics": {"target": _STICKS},
+    "list_global_func_names": {},
     "list_targets": {},
     "load": {"folder": _SAVED},
     "lower": _NEST,
     "lower_all": _NEST,
     "parse": {"text": str(_FUNC)},
+    "register_func": {"func_name": "test.bad_arguments", "f": print, "override": True},
     "relayout": {"src": _ROWS, "dst": _OBJECTS["Layout"]},
     "relayout_to": {"tensor": _B, "layout": Layout.row_major((8,), "float32"), "name": "moved"},
+    "remove_global_func": {"name": "test.bad_arguments.gone"},
     "replay": {"text": _SCHEDULE.trace.to_json(), "outputs": _B, "intrinsics": {}},
     "restickify": {"tensor": _B, "axis": 0, "name": "moved"},
     "storage_format": {"name": "bfp8"},
@@ -194,7 +206,7 @@ RIGHT: dict[str, dict[str, Any]] = {
 RECORDS = {
     "Access", "Accesses", "Affine", "Format", "Hint", "MatmulUnit", "Runs", "VectorUnit", "Violation",
 }
-INNER = {"Target.check_axis", "Target.check_buffer"}
+INNER = {"IndexMap.at", "Target.check_axis", "Target.check_buffer"}
 CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target, Core)
 
 

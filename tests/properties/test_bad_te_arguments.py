@@ -48,6 +48,14 @@ def doubled(ins: Any, outs: Any, *_: object) -> Any:
     return te.for_range(0, 4, lambda i: out.store(i, (ins[0][i] if ins else 1.0) * 2.0))
 
 
+@te.hybrid.script
+def HYBRID(a: Any, b: Any) -> Any:
+    c = output_tensor((4,), "float32")  # type: ignore[name-defined]  # noqa: F821
+    for i in range(4):
+        c[i] = a[i] + b
+    return c
+
+
 TWICE = te.decl_tensor_intrin(DOUBLE.op, doubled, "twice")
 # For each function the arguments of a call that is right.
 OF_TE: dict[str, Right] = {
@@ -144,7 +152,29 @@ PLAIN: dict[str, Callable[[te.Schedule, Any], object]] = {
     "axis of all": lambda _, wrong: te.all(N > 0, axis=wrong),
     "call_packed": lambda _, wrong: te.call_packed(wrong, wrong),
     "call_extern": lambda _, wrong: te.call_extern(wrong, "exp", wrong),
-    "call_pure_extern": lambda _, wrong: te.call_pure_extern("float32", wrong, wrong),
+    "call_pure_extern": lambda _, wrong: te.call_pure_extern("float64", "exp", wrong),
+    "type of call_pure_extern": lambda _, wrong: te.call_pure_extern(wrong, "exp", 1.0),
+    "name of call_pure_extern": lambda _, wrong: te.call_pure_extern("float64", wrong, 1.0),
+    "name of call_extern": lambda _, wrong: te.call_extern("float64", wrong, 1.0),
+    "multiply_adds": lambda _, wrong: te.call_packed("f", MEMORY, multiply_adds=wrong),
+    "access_ptr": lambda _, wrong: MEMORY.access_ptr(wrong),
+    "offset of access_ptr": lambda _, wrong: MEMORY.access_ptr("r", offset=wrong),
+    "extent of access_ptr": lambda _, wrong: MEMORY.access_ptr("r", extent=wrong),
+    "hybrid.script": lambda _, wrong: te.hybrid.script(wrong),
+    "hybrid function": lambda _, wrong: HYBRID(SINGLE, wrong),
+    "ib.emit": lambda _, wrong: te.ir_builder.create().emit(wrong),
+    "ib.let": lambda _, wrong: te.ir_builder.create().let(wrong, wrong),
+    "ib.allocate": lambda _, wrong: te.ir_builder.create().allocate(wrong, wrong, wrong),
+    "shape of ib.allocate": lambda _, wrong: te.ir_builder.create().allocate("int8", wrong),
+    "ib.buffer_ptr": lambda _, wrong: te.ir_builder.create().buffer_ptr(wrong),
+    "ib.scope_attr": lambda _, wrong: te.ir_builder.create().scope_attr(wrong, wrong, wrong),
+    "thread_extent": lambda _, wrong: te.ir_builder.create().scope_attr(
+        te.var("tx"), "thread_extent", wrong),
+    "ib.for_range": lambda _, wrong: te.ir_builder.create().for_range(0, wrong).__enter__(),
+    "kind of ib.for_range": lambda _, wrong: te.ir_builder.create().for_range(
+        0, 4, kind=wrong).__enter__(),
+    "ib.if_scope": lambda _, wrong: te.ir_builder.create().if_scope(wrong).__enter__(),
+    "place of a buffer_ptr": lambda _, wrong: te.ir_builder.create().buffer_ptr(MEMORY)[wrong],
     "stmt_seq": lambda _, wrong: te.stmt_seq(STORE, wrong),
     "body of a loop": lambda _, wrong: te.for_range(0, 4, lambda i: wrong),
     "body of memory": lambda _, wrong: te.allocate((4,), "float32", lambda m: wrong),

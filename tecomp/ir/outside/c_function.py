@@ -11,7 +11,7 @@ from typing import Any
 
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.given import check_kind, check_list
+from tecomp.ir.language.given import check_kind, check_list, is_one_of
 
 ANY_POINTER = "handle"
 
@@ -172,7 +172,7 @@ def _argument(text: str, where: str) -> Argument:
 
 
 def _number(text: Any, where: str) -> str:
-    if text not in _SCALARS:
+    if not is_one_of(text, _SCALARS):
         raise TypeMismatchError(
             f"{where}: there is no type {text!r} of a number; write {', '.join(_SCALARS)}"
         )

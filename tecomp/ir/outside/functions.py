@@ -7,7 +7,10 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any, TypeVar, overload
 
+import numpy as np
+
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.language.given import check_kind
 from tecomp.ir.outside.c_function import CFunction
 from tecomp.ir.outside.math_library import math_function
 
@@ -52,8 +55,9 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
     """
     if callable(func_name) and f is None:
         return register_func(str(getattr(func_name, "__name__", "")), func_name, override)
-    if not isinstance(func_name, str) or not func_name:
-        raise TypeMismatchError(f"register_func: the name is {func_name!r}; give a text")
+    _check_name(func_name, "register_func")
+    check_kind(override, bool | np.bool_, f"register_func {func_name}: override",
+               "give True or False", TypeMismatchError)
     if f is None:
         name = func_name
         return lambda function: register_func(name, function, override)
@@ -77,6 +81,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     Raises:
         DefinitionError: there is none.
     """
+    _check_name(name, "get_global_func")
     if name not in _REGISTERED and not allow_missing:
         raise DefinitionError(f"get_global_func: {missing(name)}")
     return _REGISTERED.get(name)
@@ -88,6 +93,7 @@ def remove_global_func(name: str) -> None:
     Raises:
         DefinitionError: nothing has this name.
     """
+    _check_name(name, "remove_global_func")
     if _REGISTERED.pop(name, None) is None:
         raise DefinitionError(f"remove_global_func: {missing(name)}")
 
@@ -95,6 +101,11 @@ def remove_global_func(name: str) -> None:
 def list_global_func_names() -> list[str]:
     """The names of all functions that were registered, sorted."""
     return sorted(_REGISTERED)
+
+
+def _check_name(name: object, where: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise TypeMismatchError(f"{where}: the name is {name!r}; give a text")
 
 
 def missing(name: str) -> str:
