@@ -49,11 +49,6 @@ class ExternOp(ComputeOp):
         return tuple(buffer.shape for buffer in self.buffers[-len(self.body):])
 
     @property
-    def are_alike(self) -> bool:
-        """Whether all of its tensors have one shape."""
-        return len(self.axis) == len(self.shapes[0])
-
-    @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the first buffers stand for; a tensor may be there twice."""
         first = self.body[0]

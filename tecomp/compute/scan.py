@@ -13,7 +13,15 @@ from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Expr, as_expr
+from tecomp.ir.language.expr import (
+    BinOp,
+    Expr,
+    as_expr,
+    binary,
+    const,
+    if_then_else,
+    logical_and,
+)
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces
 from tecomp.ir.traversal.rewrite import walk
@@ -47,8 +55,17 @@ class ScanOp(ComputeOp):
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tensors, the count of all steps first."""
-        return self.states[0].shape
+        """The count of all steps, and what the axes of one step have of the greatest tensors."""
+        return (self.states[0].shape[0], *(axis.extent for axis in self.axis[1:]))
+
+    @property
+    def shapes(self) -> tuple[tuple[Extent, ...], ...]:
+        """Extents of each tensor."""
+        return tuple(state.shape for state in self.states)
+
+    def inside(self, k: int) -> Expr | None:
+        """The condition under which output k has an element; None where it has all."""
+        return _inside(self.axis, self.states[k].shape)
 
     @property
     def scan_axis(self) -> IterVar:
@@ -152,23 +169,53 @@ def scan(
         _check_types(*parts, where)
         _check_shapes(*parts, states[0], where)
     _check_first_steps(starts, where)
-    axis = tuple(_axes(starts[0], rules[0]))
+    axis = tuple(_axes(starts[0], rules))
     location = user_location()
+
+    def steps_of(tensors: Sequence[Tensor]) -> tuple[Expr, ...]:
+        return tuple(
+            _where_it_is(TensorLoad(tensor, axis, location), _inside(axis, state.shape))
+            for tensor, state in zip(tensors, states, strict=True)
+        )
+
     outputs = ScanOp(
-        name, axis, tuple(TensorLoad(rule, axis, location) for rule in rules), tag_of(tag, where),
-        attributes_of(attrs, where), location,
-        start=tuple(TensorLoad(start, axis, location) for start in starts), states=states,
+        name, axis, steps_of(rules), tag_of(tag, where), attributes_of(attrs, where), location,
+        start=steps_of(starts), states=states,
     ).outputs
     return outputs[0] if len(outputs) == 1 else list(outputs)
 
 
-def _axes(start: Tensor, rule: Tensor) -> Iterator[IterVar]:
-    """The axes of a scan, called as those of its rule."""
+def _axes(start: Tensor, rules: Sequence[Tensor]) -> Iterator[IterVar]:
+    """The axes of a scan, called as those of its first rule, and as long as the longest."""
+    rule = rules[0]
     names = [axis.name for axis in rule.op.axis] or [f"i{k}" for k in range(rule.ndim)]
     first, steps = start.shape[0], rule.shape[0]
     yield make_axis(names[0], first, steps - first, IterKind.SCAN)
-    for name, extent in zip(names[1:], rule.shape[1:], strict=True):
-        yield make_axis(name, 0, extent, IterKind.DATA)
+    for k, name in enumerate(names[1:], 1):
+        yield make_axis(name, 0, _longest([each.shape[k] for each in rules]), IterKind.DATA)
+
+
+def _longest(extents: Sequence[Extent]) -> Extent:
+    longest = extents[0]
+    for extent in extents[1:]:
+        if isinstance(longest, int) and isinstance(extent, int):
+            longest = max(longest, extent)
+        elif not _alike([longest], [extent]):
+            longest = binary(BinOp.MAX, as_expr(longest), as_expr(extent))
+    return longest
+
+
+def _inside(axis: Sequence[IterVar], shape: Sequence[Extent]) -> Expr | None:
+    """The condition that elements of a step are in a tensor of some shape; None where all are."""
+    shorter = [
+        place < extent for place, extent in zip(axis[1:], shape[1:], strict=True)
+        if not _alike([place.extent], [extent])
+    ]
+    return logical_and(*shorter) if shorter else None
+
+
+def _where_it_is(element: Expr, inside: Expr | None) -> Expr:
+    return element if inside is None else if_then_else(inside, element, const(0, element.dtype))
 
 
 def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
@@ -220,10 +267,10 @@ def _check_shapes(
             f"{where}: {rule.name} has shape {shape_text(rule)} and {state.name} "
             f"{shape_text(state)}; both have all steps of the result"
         )
-    if not _alike(state.shape, other.shape):
+    if state.ndim != other.ndim or not _alike(state.shape[:1], other.shape[:1]):
         raise DefinitionError(
             f"{where}: {state.name} has shape {shape_text(state)} and {other.name} "
-            f"{shape_text(other)}; the states of a scan have one shape"
+            f"{shape_text(other)}; the states of a scan have as many axes and as many steps"
         )
     if not start.ndim or not _alike(start.shape[1:], rule.shape[1:]):
         raise DefinitionError(

@@ -63,6 +63,11 @@ class Operation(ABC):
         return (self.shape,) * len(self.outputs)
 
     @property
+    def are_alike(self) -> bool:
+        """Whether all of its tensors have one shape."""
+        return len({tuple(map(str, shape)) for shape in self.shapes}) == 1
+
+    @property
     @abstractmethod
     def dtypes(self) -> tuple[DType, ...]:
         """Type of an element of each tensor."""

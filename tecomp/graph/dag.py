@@ -16,6 +16,7 @@ from tecomp.errors import DefinitionError
 from tecomp.graph.conversions import with_conversions_apart
 from tecomp.graph.operands import with_plain_factors
 from tecomp.ir.language.stmt import Extent
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
 
 
@@ -122,7 +123,8 @@ def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation
         for op in operations:
             if op is not scan and any(x.op in inside for x in op.input_tensors):
                 inside.add(op)
-        rules = post_order([load.tensor.op for load in scan.body if isinstance(load, TensorLoad)])
+        loads = (node for node in walk(*scan.body) if isinstance(node, TensorLoad))
+        rules = post_order(list(dict.fromkeys(load.tensor.op for load in loads)))
         found |= {op: scan for op in rules if op in inside and not isinstance(op, PlaceholderOp)}
     return found
 

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from tecomp.compute.axis import IterKind, IterVar
-from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor, shape_text
 from tecomp.compute.tensor_compute import TensorComputeOp
@@ -321,7 +320,7 @@ def check_alike(stage: StageState, where: str) -> None:
     Raises:
         ScheduleError: the shapes of the tensors differ.
     """
-    if isinstance(stage.op, ExternOp) and not stage.op.are_alike:
+    if not stage.op.are_alike:
         shapes = ", ".join(f"{t.name} {shape_text(t)}" for t in stage.op.outputs)
         raise ScheduleError(
             f"{where}: the tensors of {stage.name} have several shapes ({shapes}), and one layout "

@@ -97,7 +97,8 @@ def test_shapes_differ() -> None:
         "te.scan S: A has 10 steps, and the result only 9; give init the first of them"
     )
     assert refused([first, shaped(1)], [rule, shaped(9)], [state, shaped(9, name="B")]) == (
-        "te.scan S: B has shape (9,) and state (9, 4); the states of a scan have one shape"
+        "te.scan S: B has shape (9,) and state (9, 4); the states of a scan have as many axes and as "
+        "many steps"
     )
     several = [shaped(2, 4, name="B"), first]
     assert refused(several, [rule, rule], [state, shaped(9, 4)]) == (

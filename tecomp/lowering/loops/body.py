@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.ir.language.dtype import BOOL
 from tecomp.ir.language.expr import (
@@ -126,8 +127,9 @@ class StageBody:
         lets, named = name_shared(values)
         statement = seq(
             *(
-                BufferStore(buffer, value, indices)
-                for buffer, value in zip(self.definition.buffers, named, strict=True)
+                self._where_it_is(k, BufferStore(buffer, value, indices), roots)
+                for k, (buffer, value) in enumerate(
+                    zip(self.definition.buffers, named, strict=True))
             )
         )
         for var, value in reversed(lets):
@@ -135,6 +137,14 @@ class StageBody:
         if self.stored is None:
             return statement
         return IfThenElse(self._value(self.stored, roots), statement)
+
+    def _where_it_is(self, k: int, store: Stmt, roots: Mapping[IterVar, Expr]) -> Stmt:
+        """A store to output k, which may have fewer elements than others of a scan."""
+        op = self.definition.stage.op
+        inside = op.inside(k) if isinstance(op, ScanOp) else None
+        if inside is None:
+            return store
+        return IfThenElse(self._value(substitute(inside, dict(self.program.sizes)), roots), store)
 
     def _indices(self, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
         return tuple(roots[axis] for axis in self.definition.axis)

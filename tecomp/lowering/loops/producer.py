@@ -51,7 +51,7 @@ def realized(
     """`body` with memory for `bounds` of each output of a stage."""
     ranges = _ranges(bounds)
     for buffer in reversed(definition.buffers):
-        if definition.is_opaque:
+        if definition.has_own_boxes:
             ranges = _ranges([(index_value(0), extent) for extent in buffer.shape])
         body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead, carried)
     return body

@@ -82,6 +82,11 @@ class Definition:
         return isinstance(self.stage.op, ExternOp)
 
     @property
+    def has_own_boxes(self) -> bool:
+        """Whether each of its tensors has memory for all of its elements: shapes may differ."""
+        return self.is_opaque or not self.stage.op.are_alike
+
+    @property
     def initial(self) -> tuple[Expr, ...]:
         """What is stored before the loops over a reduction, or over steps."""
         if self.reduce is None:

@@ -206,7 +206,7 @@ def _is_in_memory(
                 producer = program.definitions[key]
                 held = [(Const(0), extent) for extent in program.shape(producer)]
                 asked.append((producer, elements))
-            if key in program.definitions and program.definitions[key].is_opaque:
+            if key in program.definitions and program.definitions[key].has_own_boxes:
                 held = [(Const(0), program.extent(extent)) for extent in read.load.tensor.shape]
             own = scope.space([Var("element") for _ in held])
             if not is_inside(elements, own.box(held), scope):
