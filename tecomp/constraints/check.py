@@ -141,6 +141,11 @@ def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) ->
     )
 
 
+def has_roles(target: Target) -> bool:
+    """Whether factors of products are `a` and `b` in the order in which they are written."""
+    return any(isinstance(r, SharedLanes) and r.exchange == "refused" for r in target.rules)
+
+
 def _is_about_one_input(rule: Rule) -> bool:
     """Whether a rule says the same of an input whatever else is read."""
     if isinstance(rule, OperandAlignment):

@@ -105,12 +105,7 @@ def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
     found = []
     for use in uses:
         if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
-            yield Problem((use,), (
-                f"{_one_to_a_stick(use, pair)}; it takes full sticks of {listed(wanted)}, and no "
-                "copy makes those of others, so compute it in full sticks"
-                if use is not each.out else
-                f"{_one_to_a_stick(use, pair)}; it has to have {listed(wanted)} along its lanes"
-            ))
+            yield Problem((use,), partial(_absent_text, use, pair, wanted, each))
             continue
         loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
         dims = _dimensions(use, each)
@@ -131,6 +126,19 @@ def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
     yield Problem(
         tuple(use for use, _ in present),
         f"{' and '.join(texts)} along its lanes; they have to be one",
+    )
+
+
+def _absent_text(
+    use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]], wanted: Sequence[IterVar],
+    each: Computation,
+) -> str:
+    text = _one_to_a_stick(use, pair)
+    if use is each.out:
+        return f"{text}; it has to have {listed(wanted)} along its lanes"
+    return (
+        f"{text}; it takes full sticks of {listed(wanted)}, and no copy makes those of others, so "
+        "compute it in full sticks"
     )
 
 
@@ -219,10 +227,17 @@ def stick_density(rule: StickDensity, each: Computation) -> Iterator[Problem]:
             continue
         makes = "gathers elements of several sticks into one" if sparse is use else (
             "scatters the elements of one stick to several")
-        yield Problem((use, each.out), (
-            f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {listed(axes)} along its lanes; "
-            f"nothing {makes}, so compute both in full sticks"
-        ))
+        yield Problem((use, each.out), partial(_density_text, sparse, pair, full, axes, makes))
+
+
+def _density_text(
+    sparse: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]], full: Use,
+    axes: Sequence[Var], makes: str,
+) -> str:
+    return (
+        f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {listed(axes)} along its lanes; "
+        f"nothing {makes}, so compute both in full sticks"
+    )
 
 
 def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:

@@ -32,7 +32,7 @@ from tecomp.machine.rules import OperandPadding
 
 def asked_paddings(
     operations: Sequence[Operation], views: Mapping[Operation, TensorLoad], target: Target,
-    *, is_strict: bool,
+    *, has_roles: bool,
 ) -> dict[Tensor, set[float]]:
     """What rules want the padding of values to hold, through views of them as well.
 
@@ -40,7 +40,7 @@ def asked_paddings(
         operations: of the program, producers before consumers.
         views: what those of them show that only say where an element is.
         target: the machine.
-        is_strict: whether products have their factors in the order in which they are written.
+        has_roles: whether products have their factors in the order in which they are written.
     """
     found: dict[Tensor, set[float]] = {}
     for op in reversed(operations):
@@ -48,20 +48,20 @@ def asked_paddings(
             wanted = found.get(op.output(0), set())
             found.setdefault(views[op].tensor, set()).update(wanted)
         elif isinstance(op, ComputeOp) and isinstance(op.body[0], Reduce):
-            for tensor, value in _asked_by(op, target, is_strict=is_strict):
+            for tensor, value in _asked_by(op, target, has_roles=has_roles):
                 found.setdefault(tensor, set()).add(value)
     return found
 
 
 def _asked_by(
-    op: ComputeOp, target: Target, *, is_strict: bool
+    op: ComputeOp, target: Target, *, has_roles: bool
 ) -> Iterator[tuple[Tensor, float]]:
     rules = [r for r in target.rules if isinstance(r, OperandPadding) and r.value == "neutral"]
     if not rules:
         return
     plain = {x: plain_layout(x) for x in (*op.input_tensors, op.output(0))}
     each = computation(op, op.body[0], plain)
-    orders = [each] if is_strict else [each, each.with_inputs(each.inputs[::-1])]
+    orders = [each] if has_roles else [each, each.with_inputs(each.inputs[::-1])]
     for rule in rules:
         for use in (u for one in orders for name in rule.operands for u in one.named(name)):
             neutral = each.neutral_in(use.layout)

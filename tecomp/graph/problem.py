@@ -135,7 +135,7 @@ def problem_of(
         soft.setdefault(graph.of(each.tensor), []).append(each)
     ruled = [op for op in graph.operations if op not in opaque]
     views = {op: load for op in ruled if (load := view_of(op)) is not None}
-    paddings = asked_paddings(ruled, views, machine.target, is_strict=machine.is_strict)
+    paddings = asked_paddings(ruled, views, machine.target, has_roles=machine.has_roles)
     problem = Problem(
         graph, machine, {}, slots, opaque, {}, set(), _wanted(demands, machine), soft, paddings,
         readers,

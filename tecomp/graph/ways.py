@@ -17,7 +17,7 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.constraints.check import keeps_rules
+from tecomp.constraints.check import has_roles, keeps_rules
 from tecomp.constraints.operation import (
     Computation,
     Use,
@@ -172,8 +172,9 @@ class Machine:
 
     Attributes:
         target: the machine.
-        is_strict: whether factors are multiplied in the order in which they are written, and what
-            only says where elements are under conditions is a formula like any other.
+        is_strict: whether factors stay in the order in which they are written where a rule wants
+            that, and what only says where elements are under conditions is a formula like any
+            other.
         is_lone: whether the host may bring inputs with one element to a stick.
         allowed: ways of operations, by what these compute and the seats around them.
         moved: costs of copies, by shape, type and seats.
@@ -186,6 +187,11 @@ class Machine:
     allowed: dict[object, tuple[Way, ...]] = field(default_factory=dict)
     moved: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
     known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether factors of products are taken in the order in which they are written."""
+        return self.is_strict and has_roles(self.target)
 
     def ways(
         self, op: Operation, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
@@ -242,7 +248,7 @@ def places_written(source: Seat, result: Layout) -> int:
     Where elements stay where they are, padding is all that is written.
     """
     padding = 0 if result.pad_value is None else result.padding_count
-    if isinstance(source, Layout) and source.index_map.formula == result.index_map.formula:
+    if isinstance(source, Layout) and texts_of(source) == texts_of(result):
         return padding
     return result.num_elements + padding
 
@@ -259,7 +265,7 @@ def _combinations(
     read = [[[use.at(seat) for use, k in zip(base.inputs, number, strict=True) if k == n]
              for seat in seats[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
     found: dict[tuple[int, tuple[int, ...]], Way] = {}
-    for each, turn in _readings(base, is_strict=machine.is_strict):
+    for each, turn in _readings(base, machine):
         cost = 0.0 if each.kind == base.kind else float(elements_of(result))
         for k, seat in enumerate(seats[result]):
             out = base.out.at(seat)
@@ -276,16 +282,16 @@ def _combinations(
     return list(found.values())
 
 
-def _readings(base: Computation, *, is_strict: bool) -> list[tuple[Computation, int]]:
+def _readings(base: Computation, machine: Machine) -> list[tuple[Computation, int]]:
     """What rules may take an operation for, each with the order in which it reads its inputs.
 
     The first is what it is as it is written. A product is the same with its factors exchanged; and
     what only says where elements are, under conditions, is a copy that is made part by part.
     """
     found = [(base, 1)]
-    if not is_strict and base.kind == "contraction":
+    if base.kind == "contraction" and not machine.has_roles:
         found.append((base, -1))
-    if not is_strict and base.kind == "elementwise" and only_moves(base.op.body[0]):
+    if not machine.is_strict and base.kind == "elementwise" and only_moves(base.op.body[0]):
         found.append((replace(base, kind="copy"), 1))
     return found
 

@@ -57,6 +57,9 @@ class SharedLanes:
         axis: `reduced`: it is an axis that the operation sums over; `kept`: it is none; `any`.
         absent: `allowed`: an operand may have no axis along its lanes; `refused`: not where it has
             several elements along an axis that could lie there, as one element a stick has.
+        exchange: `allowed`: where programs are laid out, factors of a product may be `a` and `b`
+            in either order, as the product of matrices is that of the transposed ones, transposed;
+            `refused`: they are in the order of the expression, if there is a way.
         source: where the rule comes from.
     """
 
@@ -67,6 +70,7 @@ class SharedLanes:
     source: Source
     axis: Literal["reduced", "kept", "any"] = "any"
     absent: Literal["allowed", "refused"] = "allowed"
+    exchange: Literal["allowed", "refused"] = "allowed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from tecomp.graph.forward import forward_relayouts
 from tecomp.graph.layouts import choose_layouts
 from tecomp.graph.outcome import Layouts
 from tecomp.poly.sets.context import isl_work
+from tests.bench.layouts_table import MACHINES, residual
 
 STICK = Target.load("stick128")
 SIZE = 128
@@ -163,6 +164,35 @@ def test_propagation_alone_where_no_relayout_of_one_operand_helps() -> None:
         "`places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone); leave out "
         "relayouts=False, so that it may read copies"
     )
+
+
+@pytest.mark.parametrize(("machine", "squares"), [("tensix_wh", (0, 0)), ("stick128", (0, 3))])
+def test_factors_are_exchanged_where_no_rule_has_roles(
+    machine: str, squares: tuple[int, int]
+) -> None:
+    """The product of matrices is that of the transposed ones, transposed."""
+    k = te.reduce_axis((0, SIZE), name="k")
+    target = Target.load(machine)
+    costs = []
+    for is_turned in (False, True):
+        P = te.compute((SIZE, SIZE), lambda i, j, is_turned=is_turned: te.sum(
+            B[k, j] * A[i, k] if is_turned else A[i, k] * B[k, j], axis=k), name="P")
+        Z = add(P, C)
+        costs.append(choose_layouts(graph_of([Z], [A, B, C], []), target).certificate.cost)
+
+    assert costs == [count * SQUARE for count in squares]
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh", MACHINES[-1]])
+def test_a_residual_block_moves_less_than_going_forward(machine: str) -> None:
+    passed, constants, output = residual(32, 128, 32)
+    graph, target = graph_of([output], passed, constants), Target.load(machine)
+    found, forward = choose_layouts(graph, target), forward_relayouts(graph, target)
+
+    assert found.certificate.cost == found.certificate.lower_bound
+    assert forward is not None
+    assert (found.certificate.cost, found.moved_bytes) < forward
+    assert found.moved_bytes < forward[1]
 
 
 @pytest.mark.parametrize("seed", range(12))

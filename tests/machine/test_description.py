@@ -214,7 +214,7 @@ def test_a_target_without_sticks() -> None:
          "or 'out'"),
         ('by = "dimension"', "bi = 1",
          "toy.toml:76: [[rule]] 1: unknown key `bi`; the keys are kind, operation, operands, by, "
-         "source, axis, absent"),
+         "source, axis, absent, exchange"),
         ("[stick]", "[rule]",
          "toy.toml:72: no TOML (Cannot overwrite a value, column 7); see https://toml.io"),
         ("[limits]\nspan_bytes = 65536", "[[limits]]\nspan_bytes = 65536",
