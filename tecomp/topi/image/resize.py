@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.topi import tag
 from tecomp.topi.given import check_float, check_integer, check_rank, integers_of, one_of, tensor_of
-from tecomp.topi.sizes import Size, differ, equal, shape_text
+from tecomp.topi.sizes import Size, differ, equal, minus, shape_text, times
 from tecomp.topi.windows import SPATIAL, Images, images_of
 
 MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
@@ -57,35 +58,98 @@ def _ratio(over: Size, under: Size) -> te.Expr:
     return _real(over) / _real(under)
 
 
-def _place(
-    x: te.Expr, extent: Size, size: Size, mode: str, first: float, last: float
-) -> te.Expr:
-    """Where a place of the result lies, in pixels of the images."""
-    at, half = te.cast(x, "float32"), te.const(0.5, "float32")
-    scale = _ratio(extent, size)
-    if mode == "pytorch_half_pixel" and equal(size, 1):
-        return te.const(0.0, "float32")
-    if mode in ("half_pixel", "pytorch_half_pixel"):
-        return (at + half) * scale - half
-    if mode == "tf_half_pixel_for_nn":
-        return (at + half) * scale
-    if mode == "asymmetric":
-        return at * scale
+@dataclass(frozen=True)
+class Exact:
+    """A place `number / under` in pixels, of integers, so that nothing is rounded on the way."""
+
+    number: Any
+    under: Size
+
+    def below(self) -> Any:
+        """The pixel at or before it."""
+        return self._floor(self.number)
+
+    def fraction(self) -> te.Expr:
+        """How far it is behind that."""
+        if equal(self.under, 1):
+            return te.const(0.0, "float32")
+        return te.cast(self.number % self.under, "float32") / _real(self.under)
+
+    def nearest(self, rounding: str) -> Any:
+        """The pixel that it belongs to; of two, those outside are brought in anyhow."""
+        if rounding == "floor":
+            return self.below()
+        if rounding == "ceil":
+            return -self._floor(-self.number)
+        half = Exact(self.number * 2, times(self.under, 2))
+        if rounding == "round_prefer_floor":
+            return -half._floor(-(half.number - self.under))
+        return half._floor(half.number + self.under)
+
+    def _floor(self, number: Any) -> Any:
+        return number if equal(self.under, 1) else number // self.under
+
+
+@dataclass(frozen=True)
+class Real:
+    """A place that follows from numbers which are no integers."""
+
+    value: te.Expr
+
+    def below(self) -> te.Expr:
+        """The pixel at or before it."""
+        return te.cast(te.floor(self.value), "int32")
+
+    def fraction(self) -> te.Expr:
+        """How far it is behind that."""
+        return self.value - te.floor(self.value)
+
+    def nearest(self, rounding: str) -> te.Expr:
+        """The pixel that it belongs to."""
+        half, near = te.const(0.5, "float32"), te.const(_NEAR, "float32")
+        whole = {
+            "round": lambda: te.round(self.value),
+            "floor": lambda: te.floor(self.value + near),
+            "ceil": lambda: te.ceil(self.value - near),
+            "round_prefer_floor": lambda: te.ceil(self.value - half),
+            "round_prefer_ceil": lambda: te.floor(self.value + half),
+        }[rounding]()
+        return te.cast(whole, "int32")
+
+
+def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> Exact:
+    """Where a place of the result lies in the images: `(factor * x + first) / under`."""
+    factor, first, under = {
+        "half_pixel": (times(extent, 2), minus(extent, size), times(size, 2)),
+        "tf_half_pixel_for_nn": (times(extent, 2), extent, times(size, 2)),
+        "asymmetric": (extent, 0, size),
+        "align_corners": (minus(extent, 1), 0, minus(size, 1)),
+    }[mode.removeprefix("pytorch_")]
+    if mode in ("pytorch_half_pixel", "align_corners") and equal(size, 1):
+        return Exact(te.const(0), 1)
+    if isinstance(factor, int) and isinstance(first, int) and isinstance(under, int):
+        common = math.gcd(factor, first, under) or 1
+        factor, first, under = factor // common, first // common, under // common
+    number = x if equal(factor, 1) else x * factor
+    return Exact(number if equal(first, 0) else number + first, under)
+
+
+def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> Real:
+    """Where a place of the result lies in a part of the images, given as parts of the extent."""
     widest = _real(extent) - _real(1)
-    if mode == "align_corners":
-        return at * _ratio(extent - 1, size - 1)
+    low, high = _real(first), _real(last)
     if equal(size, 1):
-        return te.const((first + last) / 2, "float32") * widest
-    share = _ratio(extent - 1, size - 1) * te.const(last - first, "float32")
-    return te.const(first, "float32") * widest + at * share
+        return Real((low + high) * te.const(0.5, "float32") * widest)
+    share = (high - low) * _ratio(minus(extent, 1), minus(size, 1))
+    return Real(low * widest + te.cast(x, "float32") * share)
 
 
-def _taps(place: te.Expr, extent: Size, way: Way) -> list[Tap]:
+def _taps(place: Exact | Real, extent: Size, way: Way) -> list[Tap]:
     """The pixels along an axis that a place is made of."""
     if way.method == "nearest":
-        return [(_inside(_rounded(place, way.rounding, way.mode), extent), None)]
-    floor = te.floor(place)
-    fraction, base = place - floor, te.cast(floor, "int32")
+        kind = way.rounding or ("round" if way.mode == "align_corners" else "floor")
+        return [(_inside(place.nearest(kind), extent), None)]
+    fraction, base = place.fraction(), place.below()
     one = te.const(1.0, "float32")
     if way.method == "linear":
         return [(_inside(base, extent), one - fraction), (_inside(base + 1, extent), fraction)]
@@ -119,17 +183,6 @@ def _cubic(t: te.Expr, alpha: float) -> list[te.Expr]:
 
     one, two = real(1.0), real(2.0)
     return [far(t + one), near(t), near(one - t), far(two - t)]
-
-
-def _rounded(place: te.Expr, rounding: str, mode: str) -> te.Expr:
-    kind = rounding or ("round" if mode == "align_corners" else "floor")
-    half, near = te.const(0.5, "float32"), te.const(_NEAR, "float32")
-    whole = {
-        "round": lambda: te.round(place), "floor": lambda: te.floor(place + near),
-        "ceil": lambda: te.ceil(place - near), "round_prefer_floor": lambda: te.ceil(place - half),
-        "round_prefer_ceil": lambda: te.floor(place + half),
-    }[kind]()
-    return te.cast(whole, "int32")
 
 
 def _inside(index: te.Expr, extent: Size) -> te.Expr:
@@ -180,19 +233,40 @@ def _resized(
     kind = out_dtype or data.dtype
 
     def value(*i: te.Expr) -> te.Expr:
-        places = [
-            _place(i[axis], data.shape[axis], sizes[k], way.mode, firsts[k], lasts[k])
-            for k, axis in enumerate(images.spatial)]
-        taps = [_taps(p, data.shape[a], way) for p, a in zip(places, images.spatial, strict=True)]
-        result = te.cast(mixed(_reader(images, i), taps), kind)
         if not cut:
-            return result
-        inside = [
-            condition for p, a in zip(places, images.spatial, strict=True)
-            for condition in (p >= 0.0, p <= _real(data.shape[a]) - _real(1))]
-        return te.Select(te.all(*inside), result, te.const(extrapolation, kind))
+            exact = [
+                _place(i[axis], data.shape[axis], sizes[k], way.mode)
+                for k, axis in enumerate(images.spatial)]
+            return te.cast(_mixed_at(images, i, exact, way), kind)
+        places = [
+            _cut_place(i[axis], data.shape[axis], sizes[k], firsts[k], lasts[k])
+            for k, axis in enumerate(images.spatial)]
+        return _cut_value(images, i, places, way, te.const(extrapolation, kind))
 
     return te.compute(tuple(shape), value, name="resize", tag=tag.INJECTIVE)
+
+
+def _mixed_at(
+    images: Images, index: Sequence[te.Expr], places: Sequence[Exact | Real], way: Way
+) -> te.Expr:
+    """The value at places, made of the pixels next to them."""
+    taps = [
+        _taps(place, images.tensor.shape[axis], way)
+        for place, axis in zip(places, images.spatial, strict=True)]
+    return mixed(_reader(images, index), taps)
+
+
+def _cut_value(
+    images: Images, index: Sequence[te.Expr], places: Sequence[Real], way: Way, outside: te.Expr
+) -> te.Expr:
+    """The value at places, or what is said to be there if they are outside of the images."""
+    inside = [
+        condition for place, axis in zip(places, images.spatial, strict=True)
+        for condition in (
+            place.value >= 0.0,
+            place.value <= _real(images.tensor.shape[axis]) - _real(1))]
+    value = te.cast(_mixed_at(images, index, places, way), outside.dtype)
+    return te.Select(te.all(*inside), value, outside)
 
 
 def _sizes(size: Any, count: int, where: str) -> list[Size]:
@@ -340,22 +414,11 @@ def crop_and_resize(
     outside = te.const(extrapolation_value or 0.0, kind)
 
     def value(*i: te.Expr) -> te.Expr:
-        box, places = i[images.axis("N")], []
-        for k, axis in enumerate(images.spatial):
-            first, last = (te.cast(boxes(box, k + 2 * end), "float32") for end in (0, 1))
-            widest = _real(data.shape[axis]) - _real(1)
-            if equal(sizes[k], 1):
-                places.append((first + last) * te.const(0.5, "float32") * widest)
-                continue
-            share = (last - first) * _ratio(data.shape[axis] - 1, sizes[k] - 1)
-            places.append(first * widest + te.cast(i[axis], "float32") * share)
-        at = list(i)
+        box, at = i[images.axis("N")], list(i)
         at[images.axis("N")] = te.cast(indices(box), "int32")
-        taps = [_taps(p, data.shape[a], way) for p, a in zip(places, images.spatial, strict=True)]
-        inside = [
-            condition for p, a in zip(places, images.spatial, strict=True)
-            for condition in (p >= 0.0, p <= _real(data.shape[a]) - _real(1))]
-        return te.Select(
-            te.all(*inside), te.cast(mixed(_reader(images, at), taps), kind), outside)
+        places = [
+            _cut_place(i[axis], data.shape[axis], sizes[k], boxes(box, k), boxes(box, k + 2))
+            for k, axis in enumerate(images.spatial)]
+        return _cut_value(images, at, places, way, outside)
 
     return te.compute(tuple(shape), value, name="crop_and_resize", tag=tag.INJECTIVE)
