@@ -95,3 +95,21 @@ def test_parts_of_splits_are_fused() -> None:
     c = np.full((10, 21), np.nan, np.float32)
     evaluate(func, [a, c])
     np.testing.assert_array_equal(c, wanted(a))
+
+
+def test_tiles_around_the_loop_that_walks() -> None:
+    """The parts of a tile are the outermost loops, but for one of them."""
+    n = te.var("n")
+    A = te.placeholder((n, n), name="A")
+    B = te.compute((n, n), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B)
+    outer, inner = s[B].split(s[B].fuse(*s[B].op.axis), factor=16)
+    four, _, lanes, _ = s[B].tile(inner, outer, 4, 1)
+    s[B].split(four, factor=3)
+    s[B].vectorize(lanes)
+    final = lower_all(s, [n, A, B]).final
+    for size in (1, 4, 5, 9):
+        a = np.arange(size * size, dtype=np.float32)
+        b = np.full(size * size, np.nan, np.float32)
+        evaluate(final, [size, a, b])
+        np.testing.assert_array_equal(b, a + 1)

@@ -300,7 +300,7 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
         return scan(
             rest, inside.space(inner), element, kinds=kinds, threads=threads,
             context=inside.context,
-            isolated=full_tiles(rest, [(k - cut, extent) for k, extent in tiles]),
+            isolated=full_tiles(rest, [(k - cut, extent) for k, extent in tiles if k >= cut]),
         )
 
     if not outer:
