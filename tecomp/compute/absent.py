@@ -28,6 +28,11 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         "extern_primfunc": _STATEMENTS,
         "SpecializedCondition": "sizes may be numbers; build a kernel for those that are frequent",
     },
+    "tecomp.compute.hybrid": {
+        **dict.fromkeys(("build", "HybridModule"),
+                        "tecomp.build makes the kernel, and kernel.source() shows it"),
+        **dict.fromkeys(("parse", "source_to_op"), "call what te.hybrid.script gives with tensors"),
+    },
     "tecomp.tir": {
         **dict.fromkeys(("PrimFunc", "Schedule", "For", "BufferLoad", "BufferStore", "Evaluate"),
                         _LOOPS),

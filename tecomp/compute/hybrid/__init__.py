@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import typing
+
+from tecomp.compute.absent import absent as _absent
 from tecomp.compute.hybrid.script import HybridFunction, script
 
 __all__ = ["HybridFunction", "script"]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _absent(__name__, name)

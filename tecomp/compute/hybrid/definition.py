@@ -26,6 +26,7 @@ from tecomp.ir.language.stmt import (
     IfThenElse,
     Let,
     Stmt,
+    over_elements,
     seq,
 )
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
@@ -188,8 +189,5 @@ def _opaque(
 
 def _zeros(out: Buffer) -> Stmt:
     variables = tuple(Var(f"i{k}") for k in range(len(out.shape)))
-    body: Stmt = BufferStore(out, const(0, out.dtype), variables)
-    for var, extent in zip(reversed(variables), reversed(out.shape), strict=True):
-        body = For(var, index_value(0), index_value(extent), ForKind.SERIAL, body)
-    return body
+    return over_elements(variables, out.shape, BufferStore(out, const(0, out.dtype), variables))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
@@ -9,7 +10,7 @@ from typing import ClassVar
 
 from tecomp.ir.language.buffer import Buffer, Range, declaration
 from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Expr, Var, access, is_const
+from tecomp.ir.language.expr import Expr, Var, access, index_value, is_const
 from tecomp.ir.language.text import (
     DEDENT,
     INDENT,
@@ -257,6 +258,13 @@ class _Scoped:
 def seq(*stmts: Stmt) -> Stmt:
     """The statements one after another, nested sequences opened up."""
     return SeqStmt(stmts).stands_for
+
+
+def over_elements(variables: Sequence[Var], shape: Sequence[int | Expr], body: Stmt) -> Stmt:
+    """`body` in serial loops over all indices of a shape, the last one innermost."""
+    for var, extent in zip(reversed(variables), reversed(shape), strict=True):
+        body = For(var, index_value(0), index_value(extent), ForKind.SERIAL, body)
+    return body
 
 
 def _with_buffer(

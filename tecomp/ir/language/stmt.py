@@ -31,6 +31,7 @@ from tecomp.ir.language.statements import (
     SeqStmt,
     Stmt,
     block,
+    over_elements,
     seq,
 )
 from tecomp.ir.language.text import (
@@ -68,6 +69,7 @@ __all__ = [
     "Stmt",
     "block",
     "check_separators",
+    "over_elements",
     "seq",
 ]
 

@@ -6,15 +6,23 @@ layout is copied to such memory before the statements, or from it after them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.extern import ExternOp
 from tecomp.errors import LowerError
-from tecomp.ir.language.expr import BufferLoad, Expr, Var, index_value
+from tecomp.ir.language.expr import BufferLoad, Expr, Var
 from tecomp.ir.language.outside_call import ArrayArgument, Convention, OutsideCall
-from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, For, ForKind, Stmt, seq
+from tecomp.ir.language.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    For,
+    Stmt,
+    over_elements,
+    seq,
+)
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
@@ -124,13 +132,8 @@ def _copied(source: Buffer, target: Buffer) -> Stmt:
     """Loops that copy every element."""
     variables = tuple(Var(f"i{k}") for k in range(len(source.shape)))
     copy = BufferStore(target, BufferLoad(source, variables), variables)
-    return _over(variables, source.shape, copy)
+    return over_elements(variables, source.shape, copy)
 
-
-def _over(variables: Sequence[Var], shape: Sequence[Any], body: Stmt) -> Stmt:
-    for var, extent in zip(reversed(variables), reversed(shape), strict=True):
-        body = For(var, index_value(0), index_value(extent), ForKind.SERIAL, body)
-    return body
 
 
 def _index(expr: Expr) -> Expr:

@@ -21,7 +21,14 @@ from tecomp.ir.language.outside_call import (
     OutsideCall,
     array_argument,
 )
-from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, For, ForKind, Stmt, seq
+from tecomp.ir.language.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    Stmt,
+    over_elements,
+    seq,
+)
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 
 Lies: TypeAlias = "Callable[[ArrayArgument, Convention], bool]"
@@ -87,10 +94,10 @@ def _copied(call: OutsideCall, lies: Lies) -> Stmt | None:
         plain = Buffer(f"{each.place.buffer.name}.plain", each.shape, each.place.dtype)
         memory.append(plain)
         place, at = _element(each)
-        before.append(_over(at, each.shape, BufferStore(plain, place, at)))
+        before.append(over_elements(at, each.shape, BufferStore(plain, place, at)))
         if each.is_written:
             back = BufferStore(place.buffer, BufferLoad(plain, at), place.indices)
-            after.append(_over(at, each.shape, back))
+            after.append(over_elements(at, each.shape, back))
         arguments[k] = array_argument(
             plain, each.variables, each.shape, each.variables, is_written=each.is_written)
     if not memory:
@@ -106,8 +113,3 @@ def _element(array: ArrayArgument) -> tuple[BufferLoad, tuple[Var, ...]]:
     at = tuple(Var(var.name, var.dtype) for var in array.variables)
     return substitute(array.place, dict(zip(array.variables, at, strict=True))), at
 
-
-def _over(variables: Sequence[Var], shape: Sequence[Expr], body: Stmt) -> Stmt:
-    for var, extent in zip(reversed(variables), reversed(shape), strict=True):
-        body = For(var, index_value(0), extent, ForKind.SERIAL, body)
-    return body
