@@ -66,6 +66,15 @@ class Case:
         np.testing.assert_allclose(result, self.exact, rtol=allowed, atol=allowed)
 
 
+@cache
+def built(
+    operator: str, shape: tuple[int, ...], machine: str, dtype: str = "float32"
+) -> tuple[Case, Any]:
+    """A case and its kernel, made once for all tests."""
+    case = Case(operator, shape, dtype)
+    return case, case.built(tecomp.Target.load(machine))
+
+
 def cut_down(name: str, capacity: int) -> tecomp.Target:
     """A machine with smaller scratchpads."""
     pad = {"capacity_bytes": capacity, "reserved_bytes": 0}
@@ -82,8 +91,7 @@ def machine(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 33), (100, 257), (70,), (2, 3, 40)])
 def test_sizes(machine: str, operator: str, shape: tuple[int, ...]) -> None:
-    case = Case(operator, shape)
-    kernel = case.built(tecomp.Target.load(machine))
+    case, kernel = built(operator, shape, machine)
 
     case.check(kernel, case.packed(kernel))
 
@@ -91,8 +99,7 @@ def test_sizes(machine: str, operator: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_types(machine: str, operator: str, dtype: str) -> None:
-    case = Case(operator, (40, 130), dtype)
-    kernel = case.built(tecomp.Target.load(machine))
+    case, kernel = built(operator, (40, 130), machine, dtype)
 
     case.check(kernel, case.packed(kernel))
 
@@ -112,8 +119,7 @@ def test_every_pass_agrees(
 @pytest.mark.parametrize("rubbish", [np.nan, np.inf])
 def test_padding_disturbs_nothing(machine: str, operator: str, rubbish: float) -> None:
     """Places of sticks and tiles beyond the tensor hold anything."""
-    case = Case(operator, (7, 33))
-    kernel = case.built(tecomp.Target.load(machine))
+    case, kernel = built(operator, (7, 33), machine)
     packed = case.packed(kernel)
     for tensor, array in zip(case.tensors[:-1], packed, strict=False):
         ones = np.ones([int(n) for n in tensor.shape if isinstance(n, int)], array.dtype)
