@@ -86,8 +86,18 @@ def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozense
     seats, own = problem.values[tensor].seats, frozenset(made)
     layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
     numbers = list(layouts)
+    if problem.values[tensor].detour and problem.machine.is_repeated:
+        return own.union(numbers)
     prices = problem.machine.prices(tensor, seats, tuple(layouts.values()))
     return own | {numbers[result] for source, result in prices if source in own}
+
+
+def can_copy(problem: Problem, tensor: Tensor, made: int, copied: int) -> bool:
+    """Whether the machine has a copy from one seat of a value to another."""
+    seats = problem.values[tensor].seats
+    numbers = [k for k, seat in enumerate(seats) if isinstance(seat, Layout)]
+    layouts = tuple(seat for seat in seats if isinstance(seat, Layout))
+    return (made, numbers.index(copied)) in problem.machine.prices(tensor, seats, layouts)
 
 
 def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
@@ -99,9 +109,11 @@ def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Tabl
     prices = problem.machine.prices(tensor, value.seats, tuple(layouts.values()))
     number = {k: n for n, k in enumerate(layouts)}
     share = problem.share
+    # What no copy on the machine makes of an input, the host may lay out as well.
+    other = value.detour or inf if problem.machine.is_repeated else inf
 
     def cost(made: int, k: int) -> float:
-        return prices.get((made, number[k]), inf) + share * layouts[k].nbytes
+        return prices.get((made, number[k]), other) + share * layouts[k].nbytes
 
     return np.array([sum(cost(state.made, k) for k in state.copies) for state in states], float)
 

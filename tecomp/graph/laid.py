@@ -151,7 +151,8 @@ class _Making:
         """A value, and copies of it in other layouts."""
         self.made[tensor] = own
         for copy in self.found.copies_of(tensor):
-            made = self._copy(own, f"{tensor.name}_relaid", copy.layout)
+            source = tensor if copy.is_of_host else own
+            made = self._copy(source, f"{tensor.name}_relaid", copy.layout)
             self.copied[tensor, copy.layout] = made
 
     def _copy(self, tensor: Tensor, name: str, layout: Layout | None) -> Tensor:

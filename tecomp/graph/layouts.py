@@ -20,7 +20,7 @@ from tecomp.constraints.operation import View
 from tecomp.constraints.wishes import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.candidates import Wanted, has_layouts
-from tecomp.graph.cheapest import Choice, cheapest, keeps, states_of
+from tecomp.graph.cheapest import Choice, can_copy, cheapest, keeps, states_of
 from tecomp.graph.clashes import least_clash
 from tecomp.graph.dag import Graph
 from tecomp.graph.demands import Demand, demands_of
@@ -90,8 +90,8 @@ def _in_parts(
     Returns:
         The layouts; the problem that is left if there are none.
     """
-    for is_lone in (False, True):
-        machine = Machine(target, is_strict=False, is_lone=is_lone)
+    for is_lone, is_repeated in ((False, False), (True, False), (True, True)):
+        machine = Machine(target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated)
         parts: Graph | None = graph
         while parts is not None:
             graph = parts
@@ -203,4 +203,7 @@ def _copies(
         assert isinstance(layout, Layout)
         held = source.layout if isinstance(source, View) else source
         moved = 0 if value.is_known else places_written(source, layout)
-        yield Copy(tensor, held, layout, readers, moved)
+        is_of_host = value.detour > 0 and not can_copy(problem, tensor, state.made, number)
+        yield Copy(
+            tensor, held, layout, readers, int(value.detour) if is_of_host else moved, is_of_host
+        )

@@ -34,6 +34,7 @@ class Copy:
         readers: the operations that read the copy.
         elements: that are moved, or places of padding that are filled; none of what is known when
             the program is compiled.
+        is_of_host: whether it is one of what the caller passes, as no copy on the machine makes it.
     """
 
     tensor: Tensor
@@ -41,6 +42,7 @@ class Copy:
     layout: Layout
     readers: tuple[Operation, ...]
     elements: int
+    is_of_host: bool = False
 
     @property
     def is_fill(self) -> bool:

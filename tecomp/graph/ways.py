@@ -176,6 +176,7 @@ class Machine:
             that, and what only says where elements are under conditions is a formula like any
             other.
         is_lone: whether the host may bring inputs with one element to a stick.
+        is_repeated: whether it may bring one in several layouts, where no copy leads to all.
         allowed: ways of operations, by what these compute and the seats around them.
         moved: costs of copies, by shape, type and seats.
         known: the layouts that it has for tensors, by shape and type.
@@ -184,6 +185,7 @@ class Machine:
     target: Target
     is_strict: bool = True
     is_lone: bool = False
+    is_repeated: bool = False
     allowed: dict[object, tuple[Way, ...]] = field(default_factory=dict)
     moved: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
     known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)

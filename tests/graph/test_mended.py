@@ -179,6 +179,23 @@ def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
     np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("count", [1, 3, 64, 70])
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+def test_an_input_is_laid_out_twice_where_no_copy_gives_both(count: int, machine: str) -> None:
+    """A row times itself: one factor has one element to a stick, and the other has not."""
+    A = given("A", 1, count)
+    T = te.compute((count, 1), lambda i, j: A[0, i], name="T")
+    k = te.reduce_axis((0, 1), name="k")
+    P = te.compute((count, count), lambda i, j: te.sum(T[i, k] * A[k, j], axis=k), name="P")
+    program = tecomp.compile(P, [A], machine)
+    a = values(1, count)
+
+    np.testing.assert_array_equal(program(a), a.T @ a)
+    found = program.layouts
+    assert found.certificate.cost == found.certificate.lower_bound
+    assert found.certificate.cost == sum(copy.elements for copy in found.relayouts)
+
+
 def test_copies_are_of_what_lies_in_other_lanes_alone() -> None:
     Y, inputs, _, _ = steps_of_jacobi()
     graph = graph_of([Y], inputs, [])
