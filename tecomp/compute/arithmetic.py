@@ -81,8 +81,12 @@ class Arithmetic:
         """What an operator makes of operands, of which this is one."""
         whole = next((each for each in operands if is_whole(each)), None)
         if whole is None:
-            return function(*map(value_of, operands))
+            return self.of_element(function, operands)
         return whole.combined(function, operands)
+
+    def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """What an operator makes of operands of which none stands for all its elements."""
+        return function(*map(value_of, operands))
 
     def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """What an operator makes of operands, of which this one stands for all its elements."""

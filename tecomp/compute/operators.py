@@ -29,7 +29,8 @@ def multiply(lhs: Value, rhs: Value) -> Any:
 
 
 def _operated(function: Callable[[Any, Any], Any], lhs: Value, rhs: Value) -> Any:
-    whole: Any = next((each for each in (lhs, rhs) if is_whole(each)), None)
-    if isinstance(whole, Arithmetic):
-        return whole.operated(function, lhs, rhs)
+    tensor: Any = next((each for each in (lhs, rhs) if is_whole(each)), lhs)
+    for each in (tensor, lhs, rhs):
+        if isinstance(each, Arithmetic):
+            return each.operated(function, lhs, rhs)
     return function(value_of(lhs), value_of(rhs))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.compute.axis import IterVar
-from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor import Formula, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Call, Const, Expr
@@ -46,6 +46,8 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
         DefinitionError: it is less than `least`, too large, or no size.
         TypeMismatchError: it is no integer.
     """
+    if isinstance(value, Formula):
+        value = value.as_expr()
     if isinstance(value, Const) and not value.dtype.is_bool:
         value = value.value
     if isinstance(value, float | np.floating) and float(value).is_integer():

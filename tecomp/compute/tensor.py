@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self, overload
 
 import numpy as np
 
-from tecomp.compute.arithmetic import Arithmetic
+from tecomp.compute.arithmetic import Arithmetic, value_of
 from tecomp.compute.axis import IterVar
 from tecomp.compute.broadcasting import NAMES
 from tecomp.compute.known import known
@@ -176,6 +176,14 @@ class Tensor(Arithmetic):
             self.as_expr()
         return self.op.elementwise(NAMES[function], function, operands)
 
+    def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """A tensor of no axes, of such tensors and of numbers; it stands for its formula."""
+        if function not in NAMES or not all(map(_is_alone, operands)):
+            return Arithmetic.of_element(self, function, operands)
+        formula = function(*map(value_of, operands))
+        made = self.op.elementwise(NAMES[function], function, operands)
+        return Formula(made.op, 0, formula)
+
     def astype(self, dtype: str) -> Any:
         """The element, or all elements, converted to `dtype`."""
         if not self.is_whole:
@@ -223,6 +231,20 @@ class Tensor(Arithmetic):
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}, shape={shape_text(self)}, dtype={self.dtype})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Formula(Tensor):
+    """A tensor of no axes that an operator made: in a larger formula it is what it computes.
+
+    So numbers that are passed in can be computed with in the function of a `te.compute`.
+    """
+
+    formula: Expr
+
+    def as_expr(self) -> Expr:
+        """What it computes."""
+        return self.formula
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -311,6 +333,13 @@ def example(tensor: Tensor) -> str:
     """How an element of the tensor is written."""
     names = ("i", "j", "k", "l") if tensor.ndim <= 4 else [f"i{k}" for k in range(tensor.ndim)]
     return f"{tensor.name}[{', '.join(names[: tensor.ndim]) or '()'}]"
+
+
+def _is_alone(operand: object) -> bool:
+    """Whether an operand is a tensor of no axes, or a number that is no element of another one."""
+    if isinstance(operand, Expr):
+        return not any(isinstance(node, IterVar | TensorLoad) for node in walk(operand))
+    return isinstance(operand, Tensor | int | float | np.generic)
 
 
 def _has_axes(operand: object) -> bool:

@@ -52,10 +52,42 @@ def test_what_an_operator_makes(made: Callable[[], Any], name: str, text: str, t
     ]
 
 
+@pytest.mark.parametrize(
+    ("made", "text", "tag"),
+    [
+        (lambda: z + 1, "T_add[()] = z[()] + float32(1.0)", "elemwise"),
+        (lambda: 1 - z, "T_subtract[()] = float32(1.0) - z[()]", "elemwise"),
+        (lambda: z * z, "T_multiply[()] = z[()] * z[()]", "broadcast"),
+        (lambda: n + z, 'T_add[()] = cast("float32", n) + z[()]', "elemwise"),
+        (lambda: te.add(z, n), 'T_add[()] = z[()] + cast("float32", n)', "elemwise"),
+        (lambda: -z, "T_negative[()] = z[()] * float32(-1.0)", "elemwise"),
+    ],
+)
+def test_tensors_without_axes_make_such(made: Callable[[], Any], text: str, tag: str) -> None:
+    tensor = made()
+
+    assert isinstance(tensor, te.Tensor)
+    op: Any = tensor.op
+    assert (str(op), op.tag, tensor.shape) == (text, tag, ())
+
+
 def test_tensors_without_axes_stand_for_their_element() -> None:
-    assert isinstance(z + 1, te.Expr)
-    assert isinstance(te.add(z, 1), te.Expr)
+    """In a formula they are what they compute, and need no memory."""
+    C = te.compute((8, 4), lambda i, j: A[i, j] * (z + 1) + (2 - z), name="C")
+
+    assert str(C.op) == "C[i, j] = A[i, j] * (z[()] + float32(1.0)) + (float32(2.0) - z[()])"
+    assert str((A * (z + 1)).op) == "T_multiply[ax0, ax1] = A[ax0, ax1] * T_add[()]"
+    assert isinstance(A[0, 0] * z, te.Expr)
+    assert isinstance(z * A[0, 0], te.Expr)
+    assert isinstance(z < 3, te.Expr)
     assert str(te.multiply(2, n)) == "int32(2) * n"
+
+
+def test_numbers_of_tensors_without_axes(agrees: Any) -> None:
+    D = (z + 1) * 2 - z
+    value = np.array(3, "float32")
+
+    agrees(te.create_schedule(D.op), [z, D], {z: value, D: np.array(5, "float32")})
 
 
 def test_sizes_that_are_alike_broadcast() -> None:

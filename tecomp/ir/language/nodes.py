@@ -531,8 +531,8 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
 
 
 def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
-    """What an operator gives, unless the other operand is a tensor, which then makes one."""
-    if getattr(a, "is_whole", False) or getattr(b, "is_whole", False):
+    """What an operator gives, unless the other operand is a tensor, which then says so itself."""
+    if hasattr(a, "is_whole") or hasattr(b, "is_whole"):
         reflected: Expr = NotImplemented
         return reflected
     return make(op, a, b)
