@@ -87,6 +87,15 @@ INSIDE = {
         {"auto"},
         {"__init__"},
     ],
+    "topi": [
+        {"sizes", "tag"},
+        {"given"},
+        {"math", "scatter", "transform", "windows"},
+        {"broadcast", "contraction", "image", "reduction", "scan", "sort"},
+        {"nn", "tensor"},
+        {"generic"},
+        {"__init__"},
+    ],
 }
 
 # Who may touch a library that not everybody should have to know (or to wait for).
@@ -261,6 +270,17 @@ def test_libraries_use_the_public_interface_alone(path: Path) -> None:
     inside = [name for name in imported if name and name.partition(".")[0] == "tecomp"]
 
     assert {name for name in inside if not name.startswith("tecomp.schedules")} <= {"tecomp"}
+
+
+def test_topi_is_written_with_te_and_the_library() -> None:
+    """Sizes alone are compared by what they are made of."""
+    used = {
+        entry.module for path in files_of("topi") for entry in inner_imports(path)
+        if entry.room not in ("topi", "schedules")
+    }
+
+    assert {module for module in used if not module.startswith("tecomp.ir.language.")} <= {
+        "tecomp", "tecomp.te"}
 
 
 @pytest.mark.parametrize(
