@@ -59,15 +59,18 @@ def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
                 f"auto: {x.name} is computed where it is used, and has no loops to divide; divide "
                 "what reads it"
             )
-    first = next(iter(where.cuts))
-    beside = [x for group in groups for x in group.rows]
-    beside += [x for x in outputs if x not in where.cuts]
+    beside = [x for x in outputs if x not in where.cuts]
+    beside += [x for group in groups for x in group.rows if group.output in beside]
     if beside:
-        raise ScheduleError(
-            f"auto: {first.name} is to be divided, and is computed with "
-            f"{', '.join(x.name for x in beside)}, which have loops of their own; leave the "
-            "division out"
-        )
+        raise _is_beside(next(iter(where.cuts)), beside)
+
+
+def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
+    return ScheduleError(
+        f"auto: {x.name} is to be divided, and is computed with "
+        f"{', '.join(y.name for y in others)}, which have loops of their own; leave the division "
+        "out"
+    )
 
 
 def _whole(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
@@ -118,6 +121,8 @@ def _scheduled(
                 "divided; leave its division out"
             )
         return s
+    if group.output in where.cuts:
+        raise _is_beside(group.output, group.rows)
     whole |= set(group.rows)
     for x in group.rows:
         s = _scheduled(s, Group(x, (x,)), p, whole, where)

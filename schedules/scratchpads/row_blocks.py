@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import prod
 
-from tecomp import te
+from tecomp import CapacityError, TargetError, te
+from tecomp.schedules.scratchpads.division import Cut, blocks_as, divide, divide_as
+from tecomp.schedules.scratchpads.on_cores import walk_parts
 from tecomp.schedules.scratchpads.placement import Placement, sizes_of
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 from tecomp.schedules.tiling.tiles import balanced
@@ -123,6 +125,8 @@ class _Rows:
     def _share_rows(self) -> te.IterVar:
         """The loops of the result: blocks of rows, of which each core has some."""
         s, output, where = self.s, self.output, self.where
+        if output in where.cuts:
+            return self._share_as_asked(where.cuts[output])
         where.put(s, output)
         result = s.cache_write(output, where.scratchpad)
         *lead, column = s[output].op.axis
@@ -134,6 +138,45 @@ class _Rows:
         place = self._cut(output, step, row, column)
         where.keep(s, result, output, place)
         self.sites[output] = result, output, place
+        return step
+
+    def _share_as_asked(self, asked: Cut) -> te.IterVar:
+        """The same where somebody says which cores have which rows, and in how many blocks.
+
+        Raises:
+            TargetError: rows would be cut, or the machine has no such cores.
+            CapacityError: there is no room for a block.
+        """
+        s, output, where = self.s, self.output, self.where
+        shape = sizes_of(output)
+        last, cut = len(shape) - 1, asked.along(len(shape))
+        if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
+            raise TargetError(
+                f"{output.name}: one core computes all of a row, in one block; leave its axis "
+                f"{output.op.axis[last].name} out"
+            )
+        units = (*[1] * last, *where.unit(output.dtype))[-len(shape):]
+        pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
+        division = divide((*pieces[:-1], 1), where.target.grid)
+        if cut.cores:
+            division = divide_as(output, cut, units, where.target)
+        core = [n * unit for n, unit in zip(division.part[:-1], units, strict=False)]
+        core.append(round_up(max(shape[-1], 1), units[-1]))
+        blocks = blocks_as(output, cut, core, units)
+        rows = [*[1] * (last - 1), min(self.rows, core[-2])] if last else []
+        block = [*(blocks.get(axis, n) for axis, n in enumerate(rows)), core[-1]]
+        need = self._need(prod(block[:-1]), shape[-1])
+        if need > where.room:
+            raise CapacityError(
+                f"{output.name}: a block of {' x '.join(map(str, block))} takes {need} bytes of "
+                f"memory `{where.scratchpad}`, of which each core of target {where.target.name} "
+                f"has {where.room}; ask for more tiles"
+            )
+        where.put(s, output)
+        result = s.cache_write(output, where.scratchpad)
+        step: te.IterVar = walk_parts(s, output, core, block, division.shares, where)
+        where.keep(s, result, output, step)
+        self.sites[output] = result, output, step
         return step
 
     def _cut(

@@ -321,21 +321,45 @@ def test_hints_are_for_values_as_they_are_written() -> None:
     assert program.layouts[Y].size == (64, 64)
 
 
-def test_rows_are_not_divided() -> None:
+def softmax() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     X = te.placeholder((128, 256), "float32", name="X")
     k = te.reduce_axis((0, 256), name="k")
     m = te.compute((128,), lambda i: te.max(X[i, k], axis=k), name="m")
     e = te.compute((128, 256), lambda i, j: te.exp(X[i, j] - m[i]), name="e")
     n = te.reduce_axis((0, 256), name="n")
     t = te.compute((128,), lambda i: te.sum(e[i, n], axis=n), name="t")
-    Z = te.compute((128, 256), lambda i, j: e[i, j] / t[i], name="Z")
+    return X, t, te.compute((128, 256), lambda i, j: e[i, j] / t[i], name="Z")
+
+
+@pytest.mark.parametrize(("machine", "tiles"), [
+    ("stick128", 2), ("tensix_wh", 2), ("vtcm2d", 4), ("texture2d", 8),
+])
+def test_rows_are_shared_out_as_asked(machine: str, tiles: int) -> None:
+    """A hint on values of rows, and one on these, are about the same loops."""
+    X, t, Z = softmax()
+    hints = [
+        tecomp.hint(t, cores={"i": 2}, hard=True),
+        tecomp.hint(Z, num_tiles_per_dim={"i": tiles}, hard=True),
+    ]
+    program = tecomp.compile(Z, [X], machine, hints=hints)
+    x = np.random.default_rng(0).standard_normal((128, 256)).astype("float32")
+
+    powers = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(program(x), powers / powers.sum(1, keepdims=True), rtol=1e-5)
+    (kernel,) = (each for each in program.report().kernels if "t" in each.operations)
+    assert kernel.cores == 2
+    assert program.layouts is not None
+    assert [wish.is_kept for wish in program.layouts.wishes] == [True, True]
+
+
+def test_rows_are_not_cut() -> None:
+    X, _, Z = softmax()
     with pytest.raises(LayoutError) as error:
-        tecomp.compile(Z, [X], "tensix_wh", hints=[tecomp.hint(t, cores={"i": 4}, hard=True)])
+        tecomp.compile(Z, [X], "tensix_wh", hints=[tecomp.hint(Z, cores={"j": 2}, hard=True)])
 
     assert error.value.message == (
-        "hints: the hint that t is shared out to cores, 4 along i, cannot be kept: auto: Z is to "
-        "be divided, and is computed with m, e, t, which have loops of their own; leave the "
-        "division out"
+        "hints: the hint that Z is shared out to cores, 2 along j, cannot be kept: Z: one core "
+        "computes all of a row, in one block; leave its axis j out"
     )
 
 
