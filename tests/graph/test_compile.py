@@ -454,6 +454,14 @@ def test_a_measured_report_has_times() -> None:
     assert str(report).splitlines()[4].split()[-1] == f"{100 * first.bound / first.seconds:.0f}%"
 
 
+def test_a_table_of_one_row_is_measured() -> None:
+    X, R = te.placeholder((1, 8), name="X"), te.placeholder((8,), "int32", name="R")
+    Y = te.compute((8, 8), lambda i, j: X[R[i], j] * 2.0, name="Y")
+    (kernel,) = tecomp.compile(Y, [X, R]).report(measure=True).kernels
+
+    assert kernel.seconds is not None
+
+
 def test_what_no_cache_has_room_for_is_measured_beside_a_copy() -> None:
     assert MACHINE.core is not None
     small = replace(MACHINE, core=replace(MACHINE.core, cache_bytes=(1024,)))
