@@ -217,6 +217,27 @@ def test_symbolic_sizes_are_not_negative(run: Any) -> None:
 IDX = te.placeholder((5,), "int32", name="IDX")
 
 
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_what_only_empty_arguments_have_not_is_checked_when_it_runs(vectorized: bool) -> None:
+    m = te.var("m")
+    B = te.placeholder((m,), name="B")
+    C = te.compute((m,), lambda i: S[0] + S[n - 1] + B[i], name="C")
+    s = te.create_schedule(C)
+    if vectorized:
+        s[C].vectorize(s[C].split(C.op.axis[0], 4)[1])
+    kernel = tecomp.build(s, [S, B, C])
+
+    for count, length in ((1, 6), (3, 5), (0, 0), (2, 0)):
+        given, b = np.arange(1, count + 1, dtype="float32"), np.ones(length, "float32")
+        c = np.zeros_like(b)
+        kernel(given, b, c)
+        np.testing.assert_array_equal(c, b + given[:1].sum() + given[-1:].sum() if length else b)
+    with pytest.raises(CallError) as error:
+        kernel(np.zeros(0, "float32"), np.ones(6, "float32"), np.zeros(6, "float32"))
+    assert error.value.message.startswith("index 0 is out of bounds for ")
+    assert error.value.message.endswith("S[0] (axis 0 of S[n])")
+
+
 def test_a_gather_is_checked_when_it_runs(run: Any) -> None:
     C = te.compute((5, 6), lambda i, j: M[IDX[i], j] * 2.0, name="C")
     s = te.create_schedule(C)

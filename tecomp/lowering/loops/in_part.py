@@ -7,6 +7,7 @@ outside of a tensor at elements that nothing needs, only those are computed that
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
@@ -33,19 +34,22 @@ def checked_reads(
     Raises:
         LowerError: a read can leave its tensor; the message shows the point.
     """
-    checker = ReadChecker(program, evaluated)
+    whole_stages = ReadChecker(program, evaluated)
     try:
-        checker.run()
+        whole_stages.run()
     except LowerError as error:
         scope = Scope.of_sizes(program.integers, program.symbolic_extents)
         found, regions = _read_in_part(program, evaluated, scope)
-        again = ReadChecker(program, {**evaluated, **{key: found[key] for key in regions}})
-        try:
-            again.run()
-        except LowerError:
-            raise error from None
-        return again, regions
-    return checker, {}
+        parts = {**evaluated, **{key: found[key] for key in regions}}
+        for points, computed, expects in (
+            (parts, regions, False), (evaluated, {}, True), (parts, regions, True)
+        ):
+            again = ReadChecker(program, points, expects_elements=expects)
+            with suppress(LowerError):
+                again.run()
+                return again, computed
+        raise error
+    return whole_stages, {}
 
 
 def _read_in_part(

@@ -58,15 +58,22 @@ class ReadChecker:
 
     Attributes:
         evaluated: for some stages the points at which they are evaluated, if not everywhere.
+        expects_elements: whether what only arguments without elements have not is checked when it
+            runs, and not refused.
         sites: what a failed run-time check reports, by number.
         checks: the run-time checks of a read, by the identity of the read.
     """
 
     def __init__(
-        self, program: Program, evaluated: Mapping[Operation, Points] | None = None
+        self,
+        program: Program,
+        evaluated: Mapping[Operation, Points] | None = None,
+        *,
+        expects_elements: bool = False,
     ) -> None:
         self.program = program
         self.evaluated = evaluated or {}
+        self.expects_elements = expects_elements
         self.sites: list[str] = []
         self.checks: dict[int, tuple[Check, ...]] = {}
 
@@ -92,7 +99,8 @@ class ReadChecker:
             limit = self.program.extent(extent)
             if domain.surely_inside(index, limit):
                 continue
-            outside = domain.outside(index, limit, read.conditions)
+            outside = domain.outside(
+                index, limit, read.conditions, expects_elements=self.expects_elements)
             if outside is None:
                 site = _site(read.load, axis)
                 if site not in self.sites:
@@ -135,6 +143,14 @@ class _Domain:
         return box if self.evaluated is None else box.intersect(self.evaluated)
 
     @cached_property
+    def filled(self) -> Points:
+        """Where no argument is empty: what is so there is expected, and checked for the others."""
+        full = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
+        for extent in self.extents:
+            full = full.intersect(condition_hull(extent >= 1, self.space)[0])
+        return full
+
+    @cached_property
     def facts(self) -> Facts:
         """What is known of axes whose ranges are numbers."""
         return facts_of({
@@ -153,9 +169,18 @@ class _Domain:
         return low is not None and high is not None and low >= 0 and high < extent
 
     def outside(
-        self, index: Expr, extent: Extent, conditions: tuple[Expr, ...]
+        self,
+        index: Expr,
+        extent: Extent,
+        conditions: tuple[Expr, ...],
+        *,
+        expects_elements: bool = False,
     ) -> list[dict[Var, int]] | None:
-        """A point at which `index` is out of range, if there is one; None if it cannot be told."""
+        """A point at which `index` is out of range, if there is one; None if it is to be checked.
+
+        That is where it cannot be told; and, where elements are expected, if only arguments without
+        elements have such points.
+        """
         try:
             value = pw_aff(self.products.named(index_of(index, self.wide)), self.space)
             limit = pw_aff(extent, self.space)
@@ -171,6 +196,8 @@ class _Domain:
             exact = exact and is_exact
         if wrong.is_empty():
             return []
+        if expects_elements and wrong.intersect(self.filled).is_empty():
+            return None
         return [first_point(wrong, self.space)] if exact else None
 
 
