@@ -1,0 +1,26 @@
+"""Random programs on machines with rules about lanes, whose operations often keep none of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tecomp
+from tests.strategies.te_programs import draw_program
+
+
+@pytest.mark.parametrize(("machine", "seed"), [
+    *(("stick128", seed) for seed in (21, 23, 31, 32, 35, 36, 37, 38)), ("vtcm2d", 2),
+])
+def test_programs_of_what_runs_in_no_layout_as_it_is_written(machine: str, seed: int) -> None:
+    """Products with axes of one element, steps along lanes, padded vectors: none was to be run."""
+    drawn = draw_program(seed)
+    output, expected = drawn.values[-1]
+    inputs, given = drawn.needed([output])
+
+    program = tecomp.compile(output, inputs, machine)
+
+    np.testing.assert_allclose(program(*given), expected, rtol=2e-3, atol=2e-4)
+    assert program.layouts is not None
+    certificate = program.layouts.certificate
+    assert certificate.cost == certificate.lower_bound
