@@ -37,7 +37,12 @@ _OPEN_BLOCK = 64
 
 
 def define(
-    A: te.Tensor, axis: int = -1, op: Operation = "argmax", *, name: str | None = None
+    A: te.Tensor,
+    axis: int = -1,
+    op: Operation = "argmax",
+    *,
+    out_dtype: str = "int64",
+    name: str | None = None,
 ) -> te.Tensor:
     """The index along an axis of the first greatest or least element, as NumPy's function.
 
@@ -47,10 +52,11 @@ def define(
         A: the tensor; its axis has an element at least.
         axis: counted from the end if negative.
         op: what is looked for.
+        out_dtype: type of the indices.
         name: of the result; that of `op` if None.
 
     Returns:
-        Indices in int64.
+        Indices.
 
     Raises:
         ValueError: A has no such axis, or it is known to be empty.
@@ -74,11 +80,11 @@ def define(
         rows = A.shape[:-1]
         place = _across(transposed(A, A.dtype, f"{name}_transposed"), 0, op, name)
         return te.compute(
-            rows, lambda *i: te.cast(place(number_of(i, rows)), "int64"), name=name
+            rows, lambda *i: te.cast(place(number_of(i, rows)), out_dtype), name=name
         )
     find = _along if axis == rank - 1 else _across
     place = find(A, axis, op, name)
-    return te.compute(place.shape, lambda *i: te.cast(place(*i), "int64"), name=name)
+    return te.compute(place.shape, lambda *i: te.cast(place(*i), out_dtype), name=name)
 
 
 def _index_type(A: te.Tensor, extent: Size) -> str:

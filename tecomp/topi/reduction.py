@@ -146,7 +146,7 @@ def _found(
         )
     rows, along = _one_axis(data, axes)
     rows = flip(rows, along) if last else rows
-    place = argreduce.define(rows, along, op, name=f"T_{op}_found")
+    place = argreduce.define(rows, along, op, out_dtype="int32", name=f"T_{op}_found")
     kept = [k for k in range(data.ndim) if k not in axes]
 
     def value(*i: te.Expr) -> te.Expr:

@@ -102,6 +102,19 @@ def test_sizes_known_at_the_call(axis: int, target: tecomp.Target) -> None:
         np.testing.assert_array_equal(result, a.argmax(axis))
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((5, 300), 1), ((5, 300), 0), ((50, 3), 1)])
+def test_indices_of_another_type(
+    shape: tuple[int, int], axis: int, target: tecomp.Target
+) -> None:
+    a = values(*shape)
+    A = te.placeholder(shape, name="A")
+    B = argreduce.define(A, axis, out_dtype="int16")
+    result = np.full(np.delete(shape, axis), -1, np.int16)
+    call_fenced(tecomp.build(argreduce.schedule(B, target), [A, B]), a, result)
+
+    np.testing.assert_array_equal(result, a.argmax(axis))
+
+
 def test_wrong_axes_are_refused() -> None:
     with pytest.raises(ValueError, match="axis=") as error:
         argreduce.define(te.placeholder((4, 5), name="A"), 2)

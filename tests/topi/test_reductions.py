@@ -239,6 +239,17 @@ def test_sizes_come_at_the_call() -> None:
             np.testing.assert_allclose(result, right, rtol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["stick128", "tensix_wh"])
+def test_on_machines_without_wide_integers(target: str) -> None:
+    a = values((32, 64), "float16")
+    A = given(a)
+    program = tecomp.compile([topi.argmax(A, 1), topi.max(A, 1)], [A], target)
+    places, most = program(a)
+
+    np.testing.assert_array_equal(places, a.argmax(1))
+    np.testing.assert_array_equal(most, a.max(1))
+
+
 def test_refusals() -> None:
     A, E = te.placeholder((4, 6), name="A"), te.placeholder((4, 0), name="E")
 
