@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class Arithmetic:
     """Python's operators for a class that can say which expression it stands for."""
 
     __slots__ = ()
+
+    takes_operators: ClassVar[bool] = True
 
     @property
     def is_whole(self) -> bool:

@@ -44,6 +44,8 @@ class Expr(Printed):
     __slots__ = ()
 
     is_value: ClassVar[bool] = True
+    # Whether an operator of a node beside it is left to it.
+    takes_operators: ClassVar[bool] = False
 
     dtype: DType
 
@@ -532,7 +534,7 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
 
 def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
     """What an operator gives, unless the other operand is a tensor, which then says so itself."""
-    if hasattr(a, "is_whole") or hasattr(b, "is_whole"):
+    if getattr(b, "takes_operators", False) or getattr(a, "takes_operators", False):
         reflected: Expr = NotImplemented
         return reflected
     return make(op, a, b)
