@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import TypeMismatchError, te
@@ -37,36 +37,51 @@ def _pooled(
             high[k] += steps[k] - 1
     image = _surrounded(images, before, high, pool_type)
     taps = [te.reduce_axis((0, n), name=x) for n, x in zip(sizes, "qrs"[-count:], strict=True)]
-    wide = wide_type(data.dtype) if pool_type == "avg" else data.dtype
 
-    def combined(*i: te.Expr) -> te.Expr:
+    def read(*i: te.Expr) -> te.Expr:
         at = list(i)
         for k, axis in enumerate(images.spatial):
             at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
-        value = te.cast(image(*at), wide)
-        return te.max(value, axis=taps) if pool_type == "max" else te.sum(value, axis=taps)
+        return image(*at)
 
-    total = te.compute(tuple(shape), combined, name=f"pool_{pool_type}", tag=f"pool_{pool_type}")
+    def places(k: int, index: te.Expr) -> Any:
+        """How many places of a window count, along one axis."""
+        if (count_include_pad and not ceil_mode) or not (before[k] or high[k]):
+            return sizes[k]
+        extent = images.extents[k]
+        first, last = (0, extent + (before[k] + after[k])) if count_include_pad else (
+            before[k], extent + before[k])
+        return _inside(index * steps[k], sizes[k], apart[k], first, last)
+
+    return _reduced(images, shape, read, taps, None, places, pool_type, "pool")
+
+
+def _reduced(
+    images: Images, shape: Sequence[Size], read: Callable[..., te.Expr],
+    taps: Sequence[te.IterVar], inside: Callable[..., te.Expr] | None,
+    places: Callable[[int, te.Expr], Any], pool_type: str, name: str,
+) -> te.Tensor:
+    """The greatest of what is read, or its sum divided by the product of places along each axis."""
+    dtype = images.tensor.dtype
+    wide = wide_type(dtype) if pool_type == "avg" else dtype
+    reducer = te.max if pool_type == "max" else te.sum
+
+    def total(*i: te.Expr) -> te.Expr:
+        where = None if inside is None else inside(*i)
+        return reducer(te.cast(read(*i), wide), axis=list(taps), where=where)
+
+    named = f"{name}_{pool_type}"
+    made = te.compute(tuple(shape), total, name=named, tag=named)
     if pool_type == "max":
-        return total
+        return made
 
-    def places(*i: te.Expr) -> te.Expr:
-        """How many places of a window count."""
-        result: Any = 1
+    def mean(*i: te.Expr) -> te.Expr:
+        count: Any = 1
         for k, axis in enumerate(images.spatial):
-            if (count_include_pad and not ceil_mode) or not (before[k] or high[k]):
-                result = result * sizes[k]
-                continue
-            low = i[axis] * steps[k]
-            first, last = (0, data.shape[axis] + (before[k] + after[k])) if (
-                count_include_pad) else (before[k], data.shape[axis] + before[k])
-            result = result * _inside(low, sizes[k], apart[k], first, last)
-        return te.cast(result, wide)
+            count = count * places(k, i[axis])
+        return te.cast(made(*i) / te.cast(count, wide), dtype)
 
-    return te.compute(
-        tuple(shape), lambda *i: te.cast(total(*i) / places(*i), data.dtype), name="pool_avg_div",
-        tag=tag.ELEMWISE,
-    )
+    return te.compute(tuple(shape), mean, name=f"{named}_div", tag=tag.ELEMWISE)
 
 
 def _inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Expr:
@@ -256,36 +271,24 @@ def _adapted(
         longest, "qrs"[-len(space):], strict=True)]
     for axis, size in zip(images.spatial, sizes, strict=True):
         shape[axis] = size
-    wide = wide_type(data.dtype) if pool_type == "avg" else data.dtype
 
     def bounds(k: int, index: te.Expr) -> tuple[te.Expr, te.Expr]:
         extent = images.extents[k]
         first = index * extent // sizes[k]
         return first, ((index + 1) * extent + (sizes[k] - 1)) // sizes[k]
 
-    def combined(*i: te.Expr) -> te.Expr:
-        at, inside = list(i), []
+    def read(*i: te.Expr) -> te.Expr:
+        at = list(i)
         for k, axis in enumerate(images.spatial):
-            first, last = bounds(k, i[axis])
-            inside.append(first + taps[k] < last)
-            at[axis] = te.min(first + taps[k], images.extents[k] - 1)
-        value = te.cast(data(*at), wide)
-        reducer = te.max if pool_type == "max" else te.sum
-        return reducer(value, axis=taps, where=te.all(*inside))
+            at[axis] = te.min(bounds(k, i[axis])[0] + taps[k], images.extents[k] - 1)
+        return data(*at)
 
-    total = te.compute(
-        tuple(shape), combined, name=f"adaptive_pool_{pool_type}",
-        tag=f"adaptive_pool_{pool_type}")
-    if pool_type == "max":
-        return total
+    def inside(*i: te.Expr) -> te.Expr:
+        ends = (bounds(k, i[axis]) for k, axis in enumerate(images.spatial))
+        return te.all(*(low + tap < high for (low, high), tap in zip(ends, taps, strict=True)))
 
-    def places(*i: te.Expr) -> te.Expr:
-        result: Any = 1
-        for k, axis in enumerate(images.spatial):
-            first, last = bounds(k, i[axis])
-            result = result * (last - first)
-        return te.cast(result, wide)
+    def places(k: int, index: te.Expr) -> te.Expr:
+        first, last = bounds(k, index)
+        return last - first
 
-    return te.compute(
-        tuple(shape), lambda *i: te.cast(total(*i) / places(*i), data.dtype),
-        name="adaptive_pool_avg", tag=tag.ELEMWISE)
+    return _reduced(images, shape, read, taps, inside, places, pool_type, "adaptive_pool")
