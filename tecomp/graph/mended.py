@@ -19,12 +19,13 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.constraints.check import keeps_rules
-from tecomp.constraints.operation import computation, loads_of, only_moves
+from tecomp.constraints.operation import View, computation, loads_of, only_moves
 from tecomp.errors import LayoutError
+from tecomp.graph.candidates import is_one_to_a_row
 from tecomp.graph.cheapest import copies_of
 from tecomp.graph.conversions import with_conversions_apart
 from tecomp.graph.dag import Graph, graph_with
-from tecomp.graph.problem import Problem
+from tecomp.graph.problem import Problem, Value
 from tecomp.ir.language.dtype import BOOL
 from tecomp.ir.language.expr import (
     Binary,
@@ -84,11 +85,19 @@ def _reached(problem: Problem) -> tuple[Reached, list[ComputeOp]]:
         ]  # fmt: skip
         for k, x in enumerate(op.outputs):
             made = {way.outs[k] for way in fit} & set(problem.values[x].made)
-            # What follows is looked at as if it were possible.
-            reached[x] = copies_of(problem, x, made or problem.values[x].made)
+            # What follows is looked at as if it were possible, in full sticks.
+            reached[x] = copies_of(problem, x, made or _full(problem.values[x]))
         if not fit and isinstance(op, ComputeOp) and op not in problem.opaque:
             stuck.append(op)
     return reached, stuck
+
+
+def _full(value: Value) -> list[int]:
+    """The seats in which a value may be made with more than one element to a stick."""
+    return [
+        k for k in value.made
+        if isinstance(seat := value.seats[k], View) or not is_one_to_a_row(seat)
+    ]
 
 
 def _has_terms(op: ComputeOp) -> bool:
