@@ -14,7 +14,15 @@ from tecomp.compute.selections import in_order
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.dtype import BOOL
-from tecomp.ir.language.expr import Const, Expr, const, if_then_else, index_value, logical_and
+from tecomp.ir.language.expr import (
+    Const,
+    Expr,
+    const,
+    if_then_else,
+    index_value,
+    is_const,
+    logical_and,
+)
 from tecomp.ir.language.given import whole_number
 from tecomp.ir.language.stmt import Range
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
@@ -364,6 +372,28 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
     )
     load = TensorLoad(tensor, axes, tensor.op.location)
     return ComputeOp(name, axes, (load,), location=tensor.op.location)
+
+
+def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
+    """The reduction of one value over all of its terms that a stage is.
+
+    Args:
+        stage: the stage.
+        where: the call, for messages.
+        why: what there is for other stages.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    check_loops(stage, where)
+    reduce = stage.compute.body[0]
+    if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
+        not is_const(reduce.condition, True)
+    ):
+        raise ScheduleError(
+            f"{where}: {stage.name} is no reduction of one value without where= and init=; {why}"
+        )
+    return reduce
 
 
 def redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:

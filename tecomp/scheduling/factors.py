@@ -22,8 +22,8 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Binary, Expr, as_expr, cast, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
-from tecomp.scheduling.caches import read_as_defined, redefined
-from tecomp.scheduling.place import check_loops, check_scope
+from tecomp.scheduling.caches import read_as_defined, redefined, whole_reduction
+from tecomp.scheduling.place import check_scope
 from tecomp.scheduling.state import StageState, State, initial_stage
 
 
@@ -61,7 +61,8 @@ def cache_factor(
     stage = state.stage(tensor.op)
     where = f"s.cache_factor({stage.name}, {list(factors)}, {scope!r})"
     check_scope(scope, where)
-    reduce = _checked(stage, where)
+    reduce = whole_reduction(
+        stage, where, "only factors of terms that are all computed can be computed first")
     every = written_factors(reduce.source[0])
     chosen = sorted(set(factors))
     if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
@@ -142,20 +143,6 @@ class _Sum:
             return reduce_by(add, [*(x if n == 1 else x * n for x, n in terms), *constant])
 
         return top_down(value, rule)
-
-
-def _checked(stage: StageState, where: str) -> Reduce:
-    """The reduction that a stage is."""
-    check_loops(stage, where)
-    reduce = stage.compute.body[0]
-    if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
-        not is_const(reduce.condition, True)
-    ):
-        raise ScheduleError(
-            f"{where}: {stage.name} is no reduction of one value without where= and init=; only "
-            "factors of terms that are all computed can be computed first"
-        )
-    return reduce
 
 
 def _multiplied(factors: Sequence[Factor]) -> Expr:

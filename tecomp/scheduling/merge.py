@@ -9,10 +9,10 @@ from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Const, Expr, Var, is_const
+from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.scheduling.caches import read_as_defined, redefined
-from tecomp.scheduling.place import check_loops, direct_consumers
+from tecomp.scheduling.caches import read_as_defined, redefined, whole_reduction
+from tecomp.scheduling.place import direct_consumers
 from tecomp.scheduling.state import At, StageState, State
 
 
@@ -38,12 +38,12 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     """
     stage = state.stage(tensor.op)
     where = f"s.merge_reduction({stage.name})"
-    outer = _plain(stage, where)
+    outer = whole_reduction(stage, where, "only such are one")
     (load,) = outer.source
     inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
         raise ScheduleError(f"{where}: `{load}` is no element of a reduction; give one of such")
-    inner = _plain(inside, where)
+    inner = whole_reduction(inside, where, "only such are one")
     _check_loops_of(state, (stage, inside), where)
     kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
     if kinds[0] is None or kinds[0] != kinds[1]:
@@ -75,17 +75,3 @@ def _check_loops_of(state: State, stages: tuple[StageState, StageState], where: 
             else f"{inside[0]} is computed in their loops"
         )
         raise ScheduleError(f"{where}: {what}, and the terms have new ones; merge them first")
-
-
-def _plain(stage: StageState, where: str) -> Reduce:
-    """The reduction that a stage is, of one value, over all of its axes, with the loops of both."""
-    check_loops(stage, where)
-    reduce = stage.compute.body[0]
-    if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
-        not is_const(reduce.condition, True)
-    ):
-        raise ScheduleError(
-            f"{where}: {stage.name} is no reduction of one value without where= and init=; only "
-            "such are one"
-        )
-    return reduce
