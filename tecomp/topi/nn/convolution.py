@@ -8,7 +8,7 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi.given import integer_of, integers_of
-from tecomp.topi.nn.pad import padded
+from tecomp.topi.nn.pad import surrounded
 from tecomp.topi.sizes import Size, equal, plus, quotient, shape_text, times
 from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
 
@@ -39,7 +39,7 @@ def convolved(
     for k, axis in enumerate(images.spatial):
         extent = plus(shape[axis], before[k] + after[k])
         shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
-    image = _surrounded(images, before, after)
+    image = surrounded(images, before, after, te.const(0, data.dtype))
     taps = [te.reduce_axis((0, size), name=letter.lower()) for size, letter in zip(
         filters.extents, ("rs" if count == 2 else "qrs"[-count:]), strict=True)]
     channel = te.reduce_axis((0, depth), name="c")
@@ -74,17 +74,6 @@ def _summed(
         return te.compute(shape, total, name=name, tag=tag)
     inner = te.compute(shape, total, name=f"{name}_sum", tag=tag)
     return te.compute(shape, lambda *i: te.cast(inner(*i), dtype), name=name)
-
-
-def _surrounded(images: Images, before: Sequence[int], after: Sequence[int]) -> te.Tensor:
-    """The images with zeros around them."""
-    x = images.tensor
-    if not any((*before, *after)):
-        return x
-    low, high = [0] * x.ndim, [0] * x.ndim
-    for axis, a, b in zip(images.spatial, before, after, strict=True):
-        low[axis], high[axis] = a, b
-    return padded(x, low, high, te.const(0, x.dtype), "pad_temp")
 
 
 def _check_channels(images: Images, filters: Images, parts: int, where: str) -> None:
@@ -364,7 +353,7 @@ def _depthwise(
     for k, axis in enumerate(images.spatial):
         extent = plus(shape[axis], before[k] + after[k])
         shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
-    image = _surrounded(images, before, after)
+    image = surrounded(images, before, after, te.const(0, data.dtype))
     taps = [
         te.reduce_axis((0, size), name=x) for size, x in zip(filters.extents, "rs", strict=True)]
 

@@ -9,6 +9,7 @@ from tecomp import DefinitionError, te
 from tecomp.topi import tag
 from tecomp.topi.given import Operand, constant_of, one_of, tensor_of
 from tecomp.topi.sizes import Size, equal, plus, shape_text
+from tecomp.topi.windows import Images
 
 Counts = Sequence[Size]
 
@@ -66,6 +67,19 @@ def padded(
         return te.if_then_else(te.all(*inside), read, value) if inside else read
 
     return te.compute(shape, element, name=name, tag="injective,pad", attrs=attrs)
+
+
+def surrounded(
+    images: Images, before: Sequence[int], after: Sequence[int], value: te.Expr
+) -> te.Tensor:
+    """Images with a value around them, along the axes that windows move along."""
+    x = images.tensor
+    if not any((*before, *after)):
+        return x
+    low, high = [0] * x.ndim, [0] * x.ndim
+    for axis, a, b in zip(images.spatial, before, after, strict=True):
+        low[axis], high[axis] = a, b
+    return padded(x, low, high, value, "pad_temp")
 
 
 def _counts(

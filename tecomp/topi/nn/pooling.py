@@ -9,7 +9,7 @@ from tecomp import TypeMismatchError, te
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi import tag
 from tecomp.topi.given import integers_of, one_of
-from tecomp.topi.nn.pad import padded
+from tecomp.topi.nn.pad import surrounded
 from tecomp.topi.reduction import reduced
 from tecomp.topi.sizes import Size, ceil_div, minus, plus, product, quotient
 from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
@@ -35,7 +35,7 @@ def _pooled(
         if ceil_mode:
             shape[axis] = _rounded_up(data.shape[axis], extent, reaches[k], steps[k], before[k])
             high[k] += steps[k] - 1
-    image = _surrounded(images, before, high, pool_type)
+    image = surrounded(images, before, high, _neutral(data, pool_type))
     taps = [te.reduce_axis((0, n), name=x) for n, x in zip(sizes, "qrs"[-count:], strict=True)]
 
     def read(*i: te.Expr) -> te.Expr:
@@ -99,20 +99,11 @@ def _rounded_up(extent: Size, padded_extent: Size, window: Size, step: int, befo
     return count
 
 
-def _surrounded(
-    images: Images, before: Sequence[int], after: Sequence[int], pool_type: str
-) -> te.Tensor:
-    """The images with what changes no result around them."""
-    x = images.tensor
-    if not any((*before, *after)):
-        return x
-    low, high = [0] * x.ndim, [0] * x.ndim
-    for axis, a, b in zip(images.spatial, before, after, strict=True):
-        low[axis], high[axis] = a, b
-    value = te.const(0, x.dtype)
-    if pool_type == "max":
-        value = -te.infinity(x.dtype) if x.dtype.is_float else te.min_value(x.dtype)
-    return padded(x, low, high, value, "pad_temp")
+def _neutral(data: te.Tensor, pool_type: str) -> te.Expr:
+    """What changes no result around images."""
+    if pool_type != "max":
+        return te.const(0, data.dtype)
+    return -te.infinity(data.dtype) if data.dtype.is_float else te.min_value(data.dtype)
 
 
 def _images(
