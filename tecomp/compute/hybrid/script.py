@@ -14,7 +14,7 @@ import numpy as np
 
 from tecomp.compute.hybrid.definition import defined
 from tecomp.compute.hybrid.names import PYTHON
-from tecomp.compute.hybrid.statements import Source
+from tecomp.compute.hybrid.source import Source
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.expr import Expr

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from tecomp.compute.builder import Operand
 from tecomp.compute.hybrid.names import LOOPS
+from tecomp.compute.hybrid.source import Source
 from tecomp.compute.hybrid.values import Array, Variable, evaluate
 from tecomp.compute.ir_builder import IRBuilder
 from tecomp.compute.shape import dtype_of, shape_of
@@ -19,35 +19,6 @@ from tecomp.ir.language.dtype import INT32
 from tecomp.ir.language.expr import BufferLoad, Expr, as_expr, cast
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.traversal.rewrite import walk
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The text of a function.
-
-    Attributes:
-        name: of the function.
-        tree: its definition.
-        text: all of it.
-        first: the number of its first line in the file.
-        known: what names outside of it stand for.
-    """
-
-    name: str
-    tree: ast.FunctionDef
-    text: str
-    first: int
-    known: Mapping[str, Any]
-
-    def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        """Raise the error that says where something is that cannot be.
-
-        Raises:
-            DefinitionError: always.
-        """
-        line = self.first + getattr(node, "lineno", 1) - 1
-        part = (ast.get_source_segment(self.text, node) or "").partition("\n")[0]
-        raise DefinitionError(f"te.hybrid {self.name}, line {line}: `{part}` {why}")
 
 
 class Reader:

@@ -7,11 +7,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from tecomp.compute import logic
 from tecomp.compute.builder import Operand
 from tecomp.compute.hybrid.names import FUNCTIONS
+from tecomp.compute.hybrid.source import Source
 from tecomp.compute.intrinsics import power
 from tecomp.ir.language.expr import Expr
 
@@ -40,7 +41,7 @@ class Names(Protocol):
     """What expressions ask their function for."""
 
     @property
-    def source(self) -> Any:
+    def source(self) -> Source:
         """The text, which refuses what cannot be."""
 
     def look_up(self, node: ast.Name) -> Any:
@@ -78,7 +79,6 @@ def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
     rule = _RULES.get(type(node))
     if rule is None:
         names.source.refuse(node, _OUTSIDE)
-        raise AssertionError
     return rule(names, node)
 
 
@@ -124,7 +124,9 @@ def _operated(names: Names, node: ast.BinOp) -> Any:
         both = isinstance(a, int | float) and isinstance(b, int | float)
         return a**b if both else power(a, b)
     function = _BINARY.get(type(node.op))
-    return _refused(names, node, _OUTSIDE) if function is None else function(a, b)
+    if function is None:
+        names.source.refuse(node, _OUTSIDE)
+    return function(a, b)
 
 
 def _joined(parts: list[Any], *, is_all: bool) -> Any:
@@ -142,7 +144,9 @@ def _compared(names: Names, node: ast.Compare) -> Any:
     parts = []
     for op, a, b in zip(node.ops, values, values[1:], strict=False):
         function = _COMPARED.get(type(op))
-        parts.append(_refused(names, node, _OUTSIDE) if function is None else function(a, b))
+        if function is None:
+            names.source.refuse(node, _OUTSIDE)
+        parts.append(function(a, b))
     return _joined(parts, is_all=True) if len(parts) > 1 else parts[0]
 
 
@@ -179,7 +183,7 @@ def _field(names: Names, node: ast.Attribute) -> Any:
 def _call(names: Names, node: ast.Call) -> Any:
     function = node.func
     if not isinstance(function, ast.Name) or node.keywords:
-        return _refused(names, node, _OUTSIDE)
+        names.source.refuse(node, _OUTSIDE)
     arguments = [evaluate(names, part) for part in node.args]
     if function.id == "len" and len(arguments) == 1:
         return _length(names, node, arguments[0])
@@ -201,12 +205,7 @@ def _length(names: Names, node: ast.expr, given: Any) -> Any:
         return given.shape[0]
     if isinstance(given, tuple | list):
         return len(given)
-    return _refused(names, node, "is the length of what is no tensor and no list")
-
-
-def _refused(names: Names, node: ast.expr, why: str) -> NoReturn:
-    names.source.refuse(node, why)
-    raise AssertionError
+    names.source.refuse(node, "is the length of what is no tensor and no list")
 
 
 _RULES: Mapping[type[ast.expr], Callable[[Names, Any], Any]] = MappingProxyType({
