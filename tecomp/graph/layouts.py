@@ -32,6 +32,9 @@ from tecomp.graph.ways import Machine, Seat, Slot, Way, places_written, view_of
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 
+# An operation is done in several, and each of these in several, a few times at most.
+_MOST_ROUNDS = 8
+
 
 def choose_layouts(
     graph: Graph,
@@ -92,14 +95,15 @@ def _in_parts(
     """
     for is_lone, is_repeated in ((False, False), (True, False), (True, True)):
         machine = Machine(target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated)
-        parts: Graph | None = graph
-        while parts is not None:
-            graph = parts
+        for _ in range(_MOST_ROUNDS):
             problem = problem_of(graph, machine, demands_of(graph, target, given, hints), hints)
             choice = cheapest(problem, _states(problem, relayouts=True), len(problem.ways))
             if choice.found.cost < inf:
                 return _layouts(problem, choice, hints)
             parts = mended(problem)
+            if parts is None:
+                break
+            graph = parts
     return problem
 
 

@@ -26,15 +26,18 @@ from tecomp.graph.cheapest import copies_of
 from tecomp.graph.conversions import with_conversions_apart
 from tecomp.graph.dag import Graph, graph_with
 from tecomp.graph.problem import Problem, Value
-from tecomp.ir.language.dtype import BOOL
+from tecomp.ir.language.dtype import BOOL, INT64
 from tecomp.ir.language.expr import (
     Binary,
     BinOp,
     Call,
     Expr,
     Var,
+    binary,
+    cast,
     const,
     if_then_else,
+    index_value,
     is_const,
     logical_and,
     select,
@@ -182,6 +185,8 @@ def _copy(
     def element(*indices: Expr) -> Expr:
         values = _values(own, indices)
         at = tuple(substitute(index, values) for index in load.indices)
+        if is_guarded and any(map(_is_data, at)):
+            return _clamped(load, at)
         value = TensorLoad(load.tensor, at, load.location)
         inside = [
             test for before, index, extent in zip(load.indices, at, load.tensor.shape, strict=True)
@@ -196,6 +201,27 @@ def _copy(
     )
     assert isinstance(made, Tensor)
     return TensorLoad(made, _numbers(own), load.location)
+
+
+def _clamped(load: TensorLoad, at: Sequence[Expr]) -> Expr:
+    """The element at data, or the next one that there is where nothing asks for an element.
+
+    A condition on data would make a formula of the read, which is no copy.
+    """
+    shape = load.tensor.shape
+    if 0 in shape:
+        return const(0, load.dtype)
+    places = tuple(
+        index if _is_inside(before, extent) else _nearest(index, extent)
+        for before, index, extent in zip(load.indices, at, shape, strict=True)
+    )
+    return TensorLoad(load.tensor, places, load.location)
+
+
+def _nearest(index: Expr, extent: Extent) -> Expr:
+    """The place along an axis that is next to an index."""
+    place = cast(INT64, index)
+    return binary(BinOp.MAX, binary(BinOp.MIN, place, index_value(extent) - 1), 0)
 
 
 def _is_inside(index: Expr, extent: Extent) -> bool:

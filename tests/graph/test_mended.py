@@ -179,6 +179,22 @@ def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
     np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+def test_places_by_data_may_be_asked_for_under_conditions_alone(machine: str) -> None:
+    """Where nothing asks for an element, the data may be no place of the tensor."""
+    at, A = given("at", 6, dtype="int32"), given("A", 5, M)
+    Y = te.compute((6, M), lambda i, j: te.if_then_else(
+        te.all(at[i] < 5, j > 0), A[at[i], j - 1], 9.0), name="Y")
+    places, a = np.array([0, 7, 2, 1, 4, 5], "int32"), values(5, M)
+    expected = np.full((6, M), 9, "float32")
+    for row, place in enumerate(places):
+        if place < 5:
+            expected[row, 1:] = a[place, :-1]
+    program = tecomp.compile(Y, [at, A], machine)
+
+    np.testing.assert_array_equal(program(places, a), expected)
+
+
 @pytest.mark.parametrize("count", [1, 3, 64, 70])
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_an_input_is_laid_out_twice_where_no_copy_gives_both(count: int, machine: str) -> None:
