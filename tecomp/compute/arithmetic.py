@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
@@ -18,6 +19,16 @@ _INSTEAD = (
     "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: "
     "X = te.placeholder(array.shape, str(array.dtype))"
 )
+
+OPERATOR_NAMES: Mapping[Callable[..., object], str] = MappingProxyType({
+    operator.add: "T_add", operator.sub: "T_subtract", operator.mul: "T_multiply",
+    operator.truediv: "T_divide", operator.floordiv: "T_floor_divide",
+    operator.mod: "T_floor_mod", operator.and_: "T_bitwise_and", operator.or_: "T_bitwise_or",
+    operator.xor: "T_bitwise_xor", operator.lshift: "T_left_shift",
+    operator.rshift: "T_right_shift", operator.neg: "T_negative", operator.pos: "T_identity",
+    operator.invert: "T_bitwise_not",
+})
+"""What TVM's topi calls the results of operators."""
 
 
 class Arithmetic:

@@ -16,6 +16,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.algebra.extents import simplified
 from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, cast
+from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, Extent, Stmt
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
 
@@ -170,8 +171,8 @@ def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> N
         for wanted, n in zip(own.shape, shape, strict=True)
     ):
         raise DefinitionError(
-            f"{where}: {own.name} has shape {_text(own.shape)}, and {part.text} has shape "
-            f"{_text(shape)}; give ranges first:end of that many elements"
+            f"{where}: {own.name} has shape {shape_text(own.shape)}, and {part.text} has shape "
+            f"{shape_text(shape)}; give ranges first:end of that many elements"
         )
 
 
@@ -286,7 +287,3 @@ def length(axis: IterVar) -> int:
     extent = axis.extent
     assert isinstance(extent, int)
     return extent
-
-
-def _text(shape: Sequence[Extent]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

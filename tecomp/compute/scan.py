@@ -10,7 +10,7 @@ from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape import attributes_of, name_of
 from tecomp.compute.tags import tag_of
-from tecomp.compute.tensor import Tensor, TensorLoad, access, shape_text
+from tecomp.compute.tensor import Tensor, TensorLoad, access
 from tecomp.errors import DefinitionError, TypeMismatchError, user_location
 from tecomp.ir.language.equal import same
 from tecomp.ir.language.expr import (
@@ -22,6 +22,7 @@ from tecomp.ir.language.expr import (
     if_then_else,
     logical_and,
 )
+from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces
 from tecomp.ir.traversal.rewrite import walk
@@ -264,18 +265,19 @@ def _check_shapes(
         )
     if not _alike(rule.shape, state.shape):
         raise DefinitionError(
-            f"{where}: {rule.name} has shape {shape_text(rule)} and {state.name} "
-            f"{shape_text(state)}; both have all steps of the result"
+            f"{where}: {rule.name} has shape {shape_text(rule.shape)} and {state.name} "
+            f"{shape_text(state.shape)}; both have all steps of the result"
         )
     if state.ndim != other.ndim or not _alike(state.shape[:1], other.shape[:1]):
         raise DefinitionError(
-            f"{where}: {state.name} has shape {shape_text(state)} and {other.name} "
-            f"{shape_text(other)}; the states of a scan have as many axes and as many steps"
+            f"{where}: {state.name} has shape {shape_text(state.shape)} and {other.name} "
+            f"{shape_text(other.shape)}; the states of a scan have as many axes and as many steps"
         )
     if not start.ndim or not _alike(start.shape[1:], rule.shape[1:]):
         raise DefinitionError(
-            f"{where}: {start.name} has shape {shape_text(start)}, and a step of {rule.name}, of "
-            f"shape {shape_text(rule)}, has other axes; give init the first steps of that shape"
+            f"{where}: {start.name} has shape {shape_text(start.shape)}, and a step of "
+            f"{rule.name}, of shape {shape_text(rule.shape)}, has other axes; give init the first "
+            "steps of that shape"
         )
     first, steps = start.shape[0], rule.shape[0]
     if isinstance(first, int) and isinstance(steps, int) and first > steps:

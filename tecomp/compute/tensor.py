@@ -9,13 +9,13 @@ from typing import Any, ClassVar, NoReturn, Self, overload
 
 import numpy as np
 
-from tecomp.compute.arithmetic import Arithmetic, value_of
+from tecomp.compute.arithmetic import OPERATOR_NAMES, Arithmetic, value_of
 from tecomp.compute.axis import IterVar
-from tecomp.compute.broadcasting import NAMES
 from tecomp.compute.known import known
 from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const, Expr, as_expr
+from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import Name, Pieces, operands, render
 from tecomp.ir.traversal.rewrite import walk
@@ -156,7 +156,7 @@ class Tensor(Arithmetic):
         if not self.ndim:
             return TensorLoad(self, (), user_location())
         raise TypeMismatchError(
-            f"{self.name} is a tensor of shape {shape_text(self)}, not a number; "
+            f"{self.name} is a tensor of shape {shape_text(self.shape)}, not a number; "
             f"index it: {example(self)}"
         )
 
@@ -172,16 +172,16 @@ class Tensor(Arithmetic):
             DefinitionError: the shapes do not broadcast.
             TypeMismatchError: an operand depends on axes, or the operator is none for tensors.
         """
-        if function not in NAMES or any(map(_has_axes, operands)):
+        if function not in OPERATOR_NAMES or any(map(_has_axes, operands)):
             self.as_expr()
-        return self.op.elementwise(NAMES[function], function, operands)
+        return self.op.elementwise(OPERATOR_NAMES[function], function, operands)
 
     def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """A tensor of no axes, of such tensors and of numbers; it stands for its formula."""
-        if function not in NAMES or not all(map(_is_alone, operands)):
+        if function not in OPERATOR_NAMES or not all(map(_is_alone, operands)):
             return Arithmetic.of_element(self, function, operands)
         formula = function(*map(value_of, operands))
-        made = self.op.elementwise(NAMES[function], function, operands)
+        made = self.op.elementwise(OPERATOR_NAMES[function], function, operands)
         return Formula(made.op, 0, formula)
 
     def astype(self, dtype: str) -> Any:
@@ -212,8 +212,8 @@ class Tensor(Arithmetic):
 
     def __iter__(self) -> Iterator[NoReturn]:
         raise TypeMismatchError(
-            f"{self.name} is a tensor of shape {shape_text(self)} that has no elements until it "
-            f"runs, and cannot be iterated over; index it: {example(self)}"
+            f"{self.name} is a tensor of shape {shape_text(self.shape)} that has no elements "
+            f"until it runs, and cannot be iterated over; index it: {example(self)}"
         )
 
     def __eq__(self, other: object) -> Any:
@@ -230,7 +230,7 @@ class Tensor(Arithmetic):
         return hash((id(self.op), self.value_index))
 
     def __repr__(self) -> str:
-        return f"Tensor({self.name}, shape={shape_text(self)}, dtype={self.dtype})"
+        return f"Tensor({self.name}, shape={shape_text(self.shape)}, dtype={self.dtype})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -291,7 +291,8 @@ class TensorSlice(Arithmetic):
 
     def __repr__(self) -> str:
         indices = ", ".join(map(range_text, self.indices))
-        return f"TensorSlice({self.tensor.name}[{indices}] of shape {shape_text(self.tensor)})"
+        shape = shape_text(self.tensor.shape)
+        return f"TensorSlice({self.tensor.name}[{indices}] of shape {shape})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -321,12 +322,6 @@ def access(tensor: Tensor, indices: tuple[Expr, ...]) -> Pieces:
     yield "["
     yield from operands(indices) if indices else ("()",)
     yield "]"
-
-
-def shape_text(tensor: Tensor) -> str:
-    """The shape as a Python tuple."""
-    extents = ", ".join(map(str, tensor.shape))
-    return f"({extents},)" if tensor.ndim == 1 else f"({extents})"
 
 
 def example(tensor: Tensor) -> str:
@@ -370,7 +365,7 @@ def range_text(index: Expr | slice) -> str:
 def _refuse_count(tensor: Tensor, count: int) -> NoReturn:
     axes = "1 axis" if tensor.ndim == 1 else f"{tensor.ndim} axes"
     raise DefinitionError(
-        f"{tensor.name} has {axes}, shape {shape_text(tensor)}, and is given "
+        f"{tensor.name} has {axes}, shape {shape_text(tensor.shape)}, and is given "
         f"{count} {'index' if count == 1 else 'indices'}; write {example(tensor)}"
     )
 

@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.tensor import Tensor, shape_text
+from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent, ForKind, PadValue
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps.index_map import IndexMap
@@ -321,7 +322,7 @@ def check_alike(stage: StageState, where: str) -> None:
         ScheduleError: the shapes of the tensors differ.
     """
     if not stage.op.are_alike:
-        shapes = ", ".join(f"{t.name} {shape_text(t)}" for t in stage.op.outputs)
+        shapes = ", ".join(f"{t.name} {shape_text(t.shape)}" for t in stage.op.outputs)
         raise ScheduleError(
             f"{where}: the tensors of {stage.name} have several shapes ({shapes}), and one layout "
             "is for all of them; copy the one that is meant with te.compute, and lay that out"

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.topi import sizes, tag
 from tecomp.topi.given import Operand, shape_of, tensor_of
 from tecomp.topi.math import LOG_2
-from tecomp.topi.sizes import Size, broadcast, element, place, shape_text
+from tecomp.topi.sizes import Size, element, place
 
 
 def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
@@ -48,7 +49,7 @@ def _of_two(
     if not isinstance(lhs, te.Tensor) and not isinstance(rhs, te.Tensor):
         return function(lhs, rhs)
     shapes = [x.shape if isinstance(x, te.Tensor) else () for x in (lhs, rhs)]
-    shape = broadcast(shapes, where)
+    shape = broadcast_shape(shapes, where)
     return te.compute(
         shape, lambda *i: function(element(lhs, i), element(rhs, i)), name=f"T_{name}",
         tag=tag.BROADCAST,

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.schedules import matmul as library
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi.given import axis_of, integer_of, tensor_of
-from tecomp.topi.sizes import Size, broadcast, equal, product, shape_text
+from tecomp.topi.sizes import Size, equal, product
 from tecomp.topi.transform.views import reshape
 
 
@@ -61,7 +62,7 @@ def multiplied(
         rows = reshape(a, (product(a.shape[:-1]), a.shape[-1]))
         done = multiplied(rows, b, False, transpose_b, kind, where, name, bias)
         return reshape(done, (*a.shape[:-1], done.shape[-1]))
-    outer = broadcast([a.shape[:-2], b.shape[:-2]], where)
+    outer = broadcast_shape([a.shape[:-2], b.shape[:-2]], where)
     a, b = (_batches(x, outer) for x in (a, b))
     a, b = (_counted(x, kind) for x in (a, b))
     result: te.Tensor = library.define(

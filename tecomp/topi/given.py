@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.topi.sizes import Size, shape_text
+from tecomp.ir.language.shapes import shape_text
+from tecomp.topi.sizes import Size
 
 Operand: TypeAlias = "te.Tensor | te.Expr | int | float | bool"
 Axes: TypeAlias = "int | Sequence[int] | None"

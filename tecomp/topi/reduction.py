@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.schedules import argreduce, reduce
 from tecomp.topi import tag
 from tecomp.topi.given import Axes, axes_of, shape_of, tensor_of
-from tecomp.topi.sizes import Size, equal, minus, product, shape_text
+from tecomp.topi.sizes import Size, equal, minus, product
 from tecomp.topi.transform.views import flip, reshape, transpose
 
 Operation: TypeAlias = Literal["sum", "prod", "max", "min"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi.given import (
     Operand,
     axis_of,
@@ -15,7 +16,7 @@ from tecomp.topi.given import (
     shape_of,
     tensor_of,
 )
-from tecomp.topi.sizes import Size, differ, equal, shape_text
+from tecomp.topi.sizes import Size, differ, equal
 
 _COMBINED: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "update": lambda old, new: new,

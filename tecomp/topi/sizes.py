@@ -1,11 +1,11 @@
-"""Extents that are numbers or expressions: sums, products, comparison, broadcasting, positions."""
+"""Extents that are numbers or expressions: sums, products, comparison, positions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from tecomp import DefinitionError, te
+from tecomp import te
 from tecomp.ir.language.equal import same
 from tecomp.ir.language.expr import BinOp, as_expr
 from tecomp.ir.language.nodes import Binary, Const
@@ -113,33 +113,6 @@ def is_product(one: Sequence[Size], other: Sequence[Size]) -> bool:
 def differ(a: Size, b: Size) -> bool:
     """Whether two extents are known to differ."""
     return isinstance(a, int) and isinstance(b, int) and a != b
-
-
-def shape_text(shape: Sequence[Size]) -> str:
-    """A shape as a Python tuple."""
-    inside = ", ".join(map(str, shape))
-    return f"({inside},)" if len(shape) == 1 else f"({inside})"
-
-
-def broadcast(shapes: Sequence[Sequence[Size]], where: str) -> tuple[Size, ...]:
-    """The shape that shapes broadcast to, as NumPy's.
-
-    Raises:
-        DefinitionError: two extents are not equal, or not known to be.
-    """
-    result: list[Size] = []
-    for back in range(1, max((len(shape) for shape in shapes), default=0) + 1):
-        extents = [shape[-back] for shape in shapes if len(shape) >= back]
-        wide = [extent for extent in extents if differ(extent, 1) or not isinstance(extent, int)]
-        if any(not equal(extent, wide[0]) for extent in wide):
-            listed = " and ".join(map(shape_text, shapes))
-            several = " and ".join(dict.fromkeys(map(str, wide)))
-            raise DefinitionError(
-                f"{where}: shapes {listed} do not broadcast: axis -{back} has extents {several}; "
-                "make them equal, or one of them 1"
-            )
-        result.append(wide[0] if wide else 1)
-    return tuple(reversed(result))
 
 
 def element(x: Any, axes: Sequence[te.Expr]) -> Any:

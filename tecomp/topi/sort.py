@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tecomp import DefinitionError, register_func, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi.given import (
     axis_of,
     check_integer,
@@ -19,7 +20,7 @@ from tecomp.topi.given import (
     one_of,
     tensor_of,
 )
-from tecomp.topi.sizes import Size, differ, shape_text
+from tecomp.topi.sizes import Size, differ
 from tecomp.topi.transform.slices import part_of
 
 Array = NDArray[Any]

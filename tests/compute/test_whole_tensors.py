@@ -101,11 +101,11 @@ def test_sizes_that_are_alike_broadcast() -> None:
     ("action", "message"),
     [
         (lambda: A + te.placeholder((3,)),
-         "T_add: the shapes (8, 4) and (3,) do not broadcast: axis -1 is 4 and 3; extents are "
-         "alike, or one is 1"),
+         "T_add: shapes (8, 4) and (3,) do not broadcast: axis -1 has extents 4 and 3; make them "
+         "equal, or one of them 1"),
         (lambda: te.placeholder((n,)) * te.placeholder((2, m)),
-         "T_multiply: the shapes (n,) and (2, m) do not broadcast: axis -1 is n and m; extents are "
-         "alike, or one is 1"),
+         "T_multiply: shapes (n,) and (2, m) do not broadcast: axis -1 has extents n and m; make "
+         "them equal, or one of them 1"),
     ],
 )
 def test_shapes_that_do_not_broadcast(action: Callable[[], object], message: str) -> None:

@@ -9,9 +9,10 @@ from itertools import product
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import check_float, check_integer, check_rank, integers_of, one_of, tensor_of
-from tecomp.topi.sizes import Size, differ, equal, minus, shape_text, times
+from tecomp.topi.sizes import Size, differ, equal, minus, times
 from tecomp.topi.windows import SPATIAL, Images, images_of
 
 MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",

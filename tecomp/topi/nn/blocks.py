@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import Operand, axis_of, integer_of, integers_of, one_of, tensor_of
 from tecomp.topi.nn.pad import pad
-from tecomp.topi.sizes import Size, differ, equal, plus, product, quotient, ravel, shape_text, times
+from tecomp.topi.sizes import Size, differ, equal, plus, product, quotient, ravel, times
 from tecomp.topi.transform.joins import concatenate
 from tecomp.topi.transform.slices import part_of, strided_slice
 from tecomp.topi.transform.views import in_blocks, reshape, transpose

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi.given import integer_of, integers_of
 from tecomp.topi.nn.pad import surrounded
-from tecomp.topi.sizes import Size, equal, plus, quotient, shape_text, times
+from tecomp.topi.sizes import Size, equal, plus, quotient, times
 from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
 
 Numbers = Any

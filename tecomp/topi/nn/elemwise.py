@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi import tag
 from tecomp.topi.given import axis_of, check_float, check_rank, tensor_of
 from tecomp.topi.math import each
-from tecomp.topi.sizes import equal, shape_text
+from tecomp.topi.sizes import equal
 
 
 def relu(x: te.Tensor) -> te.Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.schedules import norm as library
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi import tag
@@ -18,7 +19,7 @@ from tecomp.topi.given import (
     tensor_of,
 )
 from tecomp.topi.nn.elemwise import channels
-from tecomp.topi.sizes import Size, equal, product, quotient, shape_text
+from tecomp.topi.sizes import Size, equal, product, quotient
 from tecomp.topi.transform.views import reshape
 
 

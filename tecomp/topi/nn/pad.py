@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import Operand, constant_of, one_of, tensor_of
-from tecomp.topi.sizes import Size, equal, plus, shape_text
+from tecomp.topi.sizes import Size, equal, plus
 from tecomp.topi.windows import Images
 
 Counts = Sequence[Size]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import integer_of, integers_of
 from tecomp.topi.nn.convolution import convolved
-from tecomp.topi.sizes import Size, equal, plus, quotient, shape_text, times
+from tecomp.topi.sizes import Size, equal, plus, quotient, times
 from tecomp.topi.windows import SPATIAL, Images, images_of, paddings
 
 Numbers = Any

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import (
     Operand,
@@ -19,15 +20,7 @@ from tecomp.topi.given import (
     tensor_of,
     tensors_of,
 )
-from tecomp.topi.sizes import (
-    Size,
-    broadcast,
-    differ,
-    element,
-    product,
-    shape_text,
-    unravel,
-)
+from tecomp.topi.sizes import Size, differ, element, product, unravel
 
 
 def take(
@@ -205,7 +198,7 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
             f"{where}: there are {len(places)} indices, and {data.name} has {data.ndim} axes; give "
             "one for each at most"
         )
-    outer = broadcast([x.shape for x in places], where)
+    outer = broadcast_shape([x.shape for x in places], where)
 
     def value(*i: te.Expr) -> te.Expr:
         own = i[: len(outer)]
@@ -269,7 +262,7 @@ def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
     """
     condition = tensor_of(condition, "topi.where", "condition")
     shapes = [v.shape if isinstance(v, te.Tensor) else () for v in (condition, x, y)]
-    shape = broadcast(shapes, "topi.where")
+    shape = broadcast_shape(shapes, "topi.where")
 
     def value(*i: te.Expr) -> te.Expr:
         holds = element(condition, i)

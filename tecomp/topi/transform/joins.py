@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import axis_of, integer_of, one_of, tensor_of, tensors_of
-from tecomp.topi.sizes import Size, ceil_div, differ, equal, minus, plus, shape_text, times
+from tecomp.topi.sizes import Size, ceil_div, differ, equal, minus, plus, times
 from tecomp.topi.transform.slices import part_of
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import (
     axes_of,
@@ -16,7 +17,7 @@ from tecomp.topi.given import (
     shape_of,
     tensor_of,
 )
-from tecomp.topi.sizes import Size, differ, equal, minus, plus, quotient, shape_text
+from tecomp.topi.sizes import Size, differ, equal, minus, plus, quotient
 
 Bound: TypeAlias = "Size | None"
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import (
     axes_of,
@@ -25,7 +26,6 @@ from tecomp.topi.sizes import (
     product,
     quotient,
     ravel,
-    shape_text,
     times,
     unravel,
 )
