@@ -426,11 +426,8 @@ def read_as_defined(state: State, stage: StageState) -> State:
         ):
             continue
         changed.add(reader.key)
-        body = tuple(bottom_up(value, rule) for value in reader.op.body)
-        op: ComputeOp = replace(reader.op, body=body)
-        if isinstance(op, ScanOp):
-            op = replace(op, start=tuple(bottom_up(value, rule) for value in op.start))
-        state = state.redefine(reader, op)
+        made: ComputeOp = reader.op.rewritten(lambda value: bottom_up(value, rule))
+        state = state.redefine(reader, made)
     return state
 
 
