@@ -75,7 +75,10 @@ def ldexp(x1: Value, x2: Value) -> Expr:
     """
     a, exponent = _float(x1, "ldexp"), value_of(x2)
     if not exponent.dtype.is_integer:
-        raise TypeMismatchError(f"te.ldexp takes an integer as exponent, not {exponent.dtype}")
+        raise TypeMismatchError(
+            f"te.ldexp takes an integer as exponent, not {exponent.dtype}; convert it, or multiply "
+            "by te.exp2 of it"
+        )
     wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
     fraction, most = FLOAT_FORMATS[wide.scalar]
     # Three steps are all that there is between the greatest and the least number.
@@ -106,7 +109,10 @@ def clz(x: Value) -> Expr:
     """
     node = value_of(x)
     if not node.dtype.is_integer:
-        raise TypeMismatchError(f"te.clz takes an integer, not {node.dtype}")
+        raise TypeMismatchError(
+            f"te.clz takes an integer, not {node.dtype}; convert it, or take its bits with "
+            "te.reinterpret"
+        )
     kind = DType(f"uint{node.dtype.bits}").with_lanes(node.dtype.lanes)
     filled = reinterpret(kind, node) if kind != node.dtype else node
     shift = 1

@@ -100,7 +100,9 @@ def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:
     if isinstance(start, int) and start < 0:
         raise DefinitionError(f"{where} begins at {start}; indices count from 0")
     if isinstance(end, int) and isinstance(extent, int) and end > extent:
-        raise DefinitionError(f"{where} ends at {end}, and the tensor has {extent} there")
+        raise DefinitionError(
+            f"{where} ends at {end}, and the tensor has {extent} there; end it inside"
+        )
     return count
 
 

@@ -28,7 +28,7 @@ from tecomp.ir.language.expr import (
     logical_and,
 )
 from tecomp.ir.language.given import check_function
-from tecomp.ir.language.text import Name, Operand, Pieces, comma, operands, tuple_of
+from tecomp.ir.language.text import Name, Operand, Pieces, comma, counted, operands, tuple_of
 from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
 
 Axes = IterVar | Sequence[IterVar]
@@ -172,8 +172,9 @@ class Reducer:
             return self._pairwise(who, [expr, axis, *_given(where, init, *args)])
         if args:
             raise DefinitionError(
-                f"{who}: there are {len(args)} arguments more than a reduction takes, which are "
-                "the expression, axis, where and init"
+                f"{who}: there {'is' if len(args) == 1 else 'are'} "
+                f"{counted(len(args), 'argument')} more than a reduction takes; give the "
+                "expression, axis, where and init"
             )
         axes = _axes(axis, who)
         several = isinstance(expr, list | tuple)

@@ -284,7 +284,7 @@ def _checked(op: object, where: str) -> ComputeOp:
     ):
         raise DefinitionError(
             f"{where}: the reduction of an intrinsic has no where= and no init=, and its reducer "
-            "uses nothing but the values that it combines"
+            "uses nothing but the values that it combines; leave out what else there is"
         )
     return compute
 

@@ -70,5 +70,5 @@ def check_env_threads(stage: StageState, threads: object) -> None:
     for thread in threads if isinstance(threads, list | tuple) else [threads]:
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(
-                f"{where}: expected what te.thread_axis gives, got {thread!r}"
+                f"{where}: {thread!r} is no thread axis; give what te.thread_axis makes"
             )

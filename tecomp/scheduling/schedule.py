@@ -194,7 +194,10 @@ class Schedule:
     ) -> None:
         """Compute a group inside loop `scope` of `parent`, or at the root; see `groups`."""
         if not isinstance(group, Group) or group._schedule is not self:
-            raise ScheduleError(f"s.place_group: {group!r} is no group of this schedule")
+            raise ScheduleError(
+                f"s.place_group: {group!r} is no group of this schedule; give what s.create_group "
+                "of it gives"
+            )
         if parent is None:
             self._apply(groups.place_group, "place_group", None, (group._key,))
             return

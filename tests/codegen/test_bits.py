@@ -131,8 +131,10 @@ def test_types() -> None:
                                      "with .astype(...)"),
         (lambda: te.ldexp(A, 3), "te.ldexp takes a float, not int32; convert it first, for example "
                                  'with .astype("float32")'),
-        (lambda: te.ldexp(F, 3.0), "te.ldexp takes an integer as exponent, not float32"),
-        (lambda: te.clz(F), "te.clz takes an integer, not float64"),
+        (lambda: te.ldexp(F, 3.0), "te.ldexp takes an integer as exponent, not float32; convert it, "
+                                   "or multiply by te.exp2 of it"),
+        (lambda: te.clz(F), "te.clz takes an integer, not float64; convert it, or take its bits "
+                            "with te.reinterpret"),
     ],
 )
 def test_what_is_refused(call: Callable[[], object], message: str) -> None:

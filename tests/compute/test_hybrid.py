@@ -490,6 +490,11 @@ def test_stores_and_results() -> None:
         b[0] = 1.0
         return b[0]
 
+    def inside(a):
+        b = allocate((8,), "float32")
+        b[0] = 1.0
+        return b
+
     def nothing(a):
         b = output_tensor((8,), "float32")
         b[0] = 1.0
@@ -505,6 +510,10 @@ def test_stores_and_results() -> None:
     assert refused(forgets) == (
         "te.hybrid forgets: c is an output_tensor and not returned; return it, or allocate it"
     )
+    assert refused(inside) == (
+        "te.hybrid inside: it returns what is no output_tensor of its own; copy that to one, element "
+        "by element"
+    )
     assert refused(returns) == (
         "te.hybrid returns, line +3: `b[0]` is returned, and is no output_tensor"
     )
@@ -516,7 +525,9 @@ def test_stores_and_results() -> None:
         "te.hybrid types, line +2: `b[a[0]] = 1.0` is no statement: operand b[...]: index 0 is "
         'A[0] (float32); give an integer, or convert it with .astype("int64") if that is meant'
     )
-    assert refused(nothing, A, A) == "te.hybrid nothing: it takes 1 arguments (a), and is given 2"
+    assert refused(nothing, A, A) == (
+        "te.hybrid nothing: it takes 1 argument (a), and is given 2; give as many as it takes"
+    )
 
 
 def test_what_is_no_function() -> None:

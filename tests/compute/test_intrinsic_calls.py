@@ -193,7 +193,7 @@ def refused(action: Callable[[], object], kind: type = DefinitionError) -> str:
          "vadd(...): y has shape (n,), and B[i, 0:16] has shape (16,); give ranges first:end of "
          "that many elements"),
         (lambda i: vadd()(A[0:16, i], B[i, 0:16]),
-         "vadd(...): A[0:16, i]: axis 0 ends at 16, and the tensor has 8 there"),
+         "vadd(...): A[0:16, i]: axis 0 ends at 16, and the tensor has 8 there; end it inside"),
         (lambda i: vadd()(A[i, 16:0], B[i, 0:16]),
          "vadd(...): A[i, 16:0]: axis 1 runs from 16 to 0; write first:end, of one element at "
          "least"),

@@ -317,8 +317,8 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: te.sum(A[i, k], k, None, None, A[i, 1]),
-        "te.sum: there are 1 arguments more than a reduction takes, which are the expression, axis, "
-        "where and init",
+        "te.sum: there is 1 argument more than a reduction takes; give the expression, axis, where "
+        "and init",
     ),
     (
         lambda: argmax((k, A[i, k]), (k + 1,)),

@@ -92,7 +92,7 @@ def test_what_is_no_definition() -> None:
     summed = te.compute((1,), lambda i: te.sum(a[k], axis=k, init=1.0), name="s")
     assert refused(lambda: te.decl_tensor_intrin(summed, store, "x")) == (
         "te.decl_tensor_intrin x: the reduction of an intrinsic has no where= and no init=, and its "
-        "reducer uses nothing but the values that it combines"
+        "reducer uses nothing but the values that it combines; leave out what else there is"
     )
     pair = te.compute((8,), lambda i: (a[i], a[i]), name="p")
     assert refused(lambda: te.decl_tensor_intrin(pair[0], store, "x")) == (

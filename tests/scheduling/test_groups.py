@@ -174,7 +174,8 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
         (lambda s: s.create_group(X, A).compute_at(s[SIDE], SIDE.op.axis[0]),
          "s[X].compute_at(s[SIDE]): SIDE does not read X, directly or through other stages; X is "
          "read by Y"),
-        (lambda s: s.place_group("X"), "s.place_group: 'X' is no group of this schedule"),
+        (lambda s: s.place_group("X"), "s.place_group: 'X' is no group of this schedule; "
+         "give what s.create_group of it gives"),
     ],
 )
 def test_what_is_refused(call: Callable[[Any], object], message: str) -> None:

@@ -131,6 +131,18 @@ def test_threads_around_a_scan(agrees: Any) -> None:
     agrees(s, [A, S], {A: DATA, S: DATA.cumsum(0)}, rtol=1e-5)
 
 
+def test_threads_around_a_scan_are_thread_axes() -> None:
+    state = te.placeholder((8, 64), name="state")
+    init = te.compute((1, 64), lambda t, i: A[t, i], name="init")
+    S = te.scan(init, te.compute((8, 64), lambda t, i: state[t - 1, i]), state, name="S")
+
+    with pytest.raises(tecomp.ScheduleError) as error:
+        te.create_schedule(S.op)[S].env_threads(["threadIdx.x"])
+    assert error.value.message == (
+        "s[S].env_threads: 'threadIdx.x' is no thread axis; give what te.thread_axis makes"
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

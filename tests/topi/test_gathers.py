@@ -268,6 +268,10 @@ def test_refusals() -> None:
     assert refused(lambda: topi.trilu(F, 0, True)) == (
         "topi.trilu: F has shape (3,); give matrices, of two axes or more"
     )
+    assert refused(lambda: topi.arange(0, te.var("n"), 0.5)) == (
+        "topi.arange: from 0 to n by 0.5 there is no count that is known; give numbers, or sizes "
+        "and an integer step"
+    )
     assert refused(lambda: topi.arange(0, 5, 0)) == (
         "topi.arange: step is 0; the numbers would not end"
     )

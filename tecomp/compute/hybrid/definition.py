@@ -52,7 +52,8 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
         )
     if any(all(b is not each for each in reader.outputs) for b in outputs):
         raise DefinitionError(
-            f"te.hybrid {function.source.name}: it returns what is no output_tensor of its own"
+            f"te.hybrid {function.source.name}: it returns what is no output_tensor of its own; "
+            "copy that to one, element by element"
         )
     made = _plain(statement, outputs, inputs)
     return made if made is not None else _opaque(function.source.name, statement, outputs, inputs)

@@ -18,6 +18,7 @@ from tecomp.errors import DefinitionError, TecompError
 from tecomp.ir.language.dtype import INT32
 from tecomp.ir.language.expr import BufferLoad, Expr, as_expr, cast
 from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.language.text import counted
 from tecomp.ir.traversal.rewrite import walk
 
 
@@ -41,8 +42,8 @@ class Reader:
         names = [each.arg for each in self.source.tree.args.args]
         if len(names) != len(arguments):
             raise DefinitionError(
-                f"te.hybrid {self.source.name}: it takes {len(names)} arguments "
-                f"({', '.join(names)}), and is given {len(arguments)}"
+                f"te.hybrid {self.source.name}: it takes {counted(len(names), 'argument')} "
+                f"({', '.join(names)}), and is given {len(arguments)}; give as many as it takes"
             )
         self._scopes.append(dict(zip(names, arguments, strict=True)))
         *body, last = self.source.tree.body

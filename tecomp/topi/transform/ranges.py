@@ -51,8 +51,8 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
         return known
     if not isinstance(step, int) or any(isinstance(x, float | te.Tensor) for x in numbers):
         raise TypeMismatchError(
-            f"topi.arange: from {low} to {high} by {step}: the count follows from numbers, or "
-            "from sizes and an integer step"
+            f"topi.arange: from {low} to {high} by {step} there is no count that is known; give "
+            "numbers, or sizes and an integer step"
         )
     length = minus(high, low) if step > 0 else minus(low, high)
     count: Size = te.max(ceil_div(length, abs(step)), 0)
