@@ -136,8 +136,10 @@ def test_threads_around_a_scan_are_thread_axes() -> None:
     init = te.compute((1, 64), lambda t, i: A[t, i], name="init")
     S = te.scan(init, te.compute((8, 64), lambda t, i: state[t - 1, i]), state, name="S")
 
+    no_thread: Any = "threadIdx.x"
+
     with pytest.raises(tecomp.ScheduleError) as error:
-        te.create_schedule(S.op)[S].env_threads(["threadIdx.x"])
+        te.create_schedule(S.op)[S].env_threads([no_thread])
     assert error.value.message == (
         "s[S].env_threads: 'threadIdx.x' is no thread axis; give what te.thread_axis makes"
     )
