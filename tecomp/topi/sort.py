@@ -5,12 +5,13 @@ Importing this registers the functions that programs call: one that was saved ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp import DefinitionError, register_func, te
+from tecomp import CallError, DefinitionError, register_func, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi.given import (
     axis_of,
@@ -21,7 +22,6 @@ from tecomp.topi.given import (
     tensor_of,
 )
 from tecomp.topi.sizes import Size, differ
-from tecomp.topi.transform.slices import part_of
 
 Array = NDArray[Any]
 
@@ -59,12 +59,38 @@ def _argsort_valid(data: Array, count: Array, out: Array, axis: int, is_ascend: 
         places[k][:n] = _order(rows[k][:n], 0, is_ascend)
 
 
+def _too_many(count: int, axis: int, name: str, shape: Sequence[Size]) -> str:
+    return (
+        f"topi.topk: k is {count}, and axis {axis} of {name}, shape {shape_text(shape)}, has "
+        f"{shape[axis]} elements; take so many at most"
+    )
+
+
+def _chosen(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
+    """The places of as many elements as `out` takes."""
+    count, extent = out.shape[axis], data.shape[axis]
+    if count > extent:
+        raise CallError(_too_many(count, axis, "the tensor", data.shape))
+    order = np.moveaxis(_order(data, axis, is_ascend), axis, 0)[:count]
+    return np.moveaxis(order, 0, axis)
+
+
 @register_func("tecomp.topi.topk", override=True)
 def _topk(data: Array, values: Array, places: Array, axis: int, is_ascend: bool) -> None:
-    order = np.moveaxis(_order(data, axis, is_ascend), axis, 0)[: values.shape[axis]]
-    chosen = np.moveaxis(order, 0, axis)
+    chosen = _chosen(data, values, axis, is_ascend)
     values[...] = np.take_along_axis(np.asarray(data), chosen, axis)
     places[...] = chosen
+
+
+@register_func("tecomp.topi.topk_values", override=True)
+def _topk_values(data: Array, values: Array, axis: int, is_ascend: bool) -> None:
+    chosen = _chosen(data, values, axis, is_ascend)
+    values[...] = np.take_along_axis(np.asarray(data), chosen, axis)
+
+
+@register_func("tecomp.topi.topk_indices", override=True)
+def _topk_indices(data: Array, places: Array, axis: int, is_ascend: bool) -> None:
+    places[...] = _chosen(data, places, axis, is_ascend)
 
 
 @register_func("tecomp.topi.searchsorted", override=True)
@@ -187,6 +213,7 @@ def topk(
 
     Raises:
         DefinitionError: there is no such axis or `ret_type`, or there are not so many elements.
+        CallError: there are not so many in a call, which says the extent.
 
     >>> [x.shape for x in topk(te.placeholder((4, 8), name="A"), 3)]
     [(4, 3), (4, 3)]
@@ -197,23 +224,18 @@ def topk(
     along = axis_of(axis, data.ndim, where)
     extent, wanted = data.shape[along], integer_of(k, where, "k")
     if isinstance(extent, int) and wanted > extent:
-        raise DefinitionError(
-            f"{where}: k is {wanted}, and axis {along} of {data.name}, shape "
-            f"{shape_text(data.shape)}, has {extent} elements; take so many at most"
-        )
+        raise DefinitionError(_too_many(wanted, along, data.name, data.shape))
     count: Size = wanted if wanted >= 1 else extent
-    if ret_type != "both":
-        whole = sort(data, along, is_ascend) if ret_type == "values" else argsort(
-            data, None, along, is_ascend, dtype)
-        return part_of(whole, along, 0, count, f"T_topk_{ret_type}")
     shape = (*data.shape[:along], count, *data.shape[along + 1 :])
-    values, places = te.extern(
-        [shape, shape], [data],
-        lambda ins, outs: te.call_packed(
-            "tecomp.topi.topk", *ins, *outs, along, int(bool(is_ascend))),
-        name="T_topk", dtype=[data.dtype, dtype],
+    types = {"values": data.dtype, "indices": dtype}
+    kinds = list(types) if ret_type == "both" else [ret_type]
+    function = "tecomp.topi.topk" if ret_type == "both" else f"tecomp.topi.topk_{ret_type}"
+    made = te.extern(
+        [shape] * len(kinds), [data],
+        lambda ins, outs: te.call_packed(function, *ins, *outs, along, int(bool(is_ascend))),
+        name="T_topk", dtype=[types[kind] for kind in kinds],
     )
-    return [values, places]
+    return list(made) if ret_type == "both" else made
 
 
 def searchsorted(

@@ -215,6 +215,16 @@ def test_compiled_with_sizes_at_the_call() -> None:
         matrix @ a @ matrix.T).astype("float32")}, {S: a}, run=compiled, rtol=1e-4)
 
 
+@pytest.mark.parametrize("mode", [
+    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_crop_and_resize"])
+def test_images_without_pixels(mode: str) -> None:
+    a = values((1, 3, 4, 4), "float32")
+    A = given(a)
+    made = image.resize2d(A, [0.0, 0.0, 1.0, 1.0], (0, 5), coordinate_transformation_mode=mode)
+
+    assert_results({made: np.zeros((1, 3, 0, 5), "float32")}, {A: a}, run=compiled)
+
+
 def test_refusals() -> None:
     A, M = te.placeholder((1, 3, 4, 4), name="A"), te.placeholder((2, 3, 3), name="M")
 

@@ -139,6 +139,31 @@ def test_sizes_come_at_the_call() -> None:
         np.testing.assert_array_equal(results[1], np.argsort(a, 1, kind="stable"))
 
 
+@pytest.mark.parametrize("ret_type", ["values", "indices", "both"])
+def test_the_greatest_of_as_many_as_the_call_says(ret_type: str) -> None:
+    n = te.var("n")
+    A = te.placeholder((n, 5), name="A")
+    made = topi.topk(A, 2, 0, ret_type)
+    outputs = made if ret_type == "both" else [made]
+    kernel = tecomp.build(outputs, [A, *outputs])
+    a = values((4, 5), "float32")
+    order = np.argsort(-a, 0, kind="stable")[:2]
+    wanted = {"values": [np.take_along_axis(a, order, 0)], "indices": [order]}
+    wanted["both"] = wanted["values"] + wanted["indices"]
+    results = [np.full((2, 5), 77, x.dtype) for x in outputs]
+
+    kernel(a, *results)
+
+    for result, right in zip(results, wanted[ret_type], strict=True):
+        np.testing.assert_array_equal(result, right)
+    with pytest.raises(tecomp.CallError) as error:
+        kernel(a[:1], *results)
+    assert error.value.message == (
+        "topi.topk: k is 2, and axis 0 of the tensor, shape (1, 5), has 1 elements; take so many at "
+        "most"
+    )
+
+
 def test_refusals() -> None:
     A, v = te.placeholder((4, 6), name="A"), te.placeholder((6,), "int32", name="v")
 

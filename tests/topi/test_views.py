@@ -345,6 +345,16 @@ def test_refusals() -> None:
         "topi.split: the parts begin at (3, 1), and axis 0 of A has extent 4; give places in "
         "order, from 0 to the extent"
     )
+    bad: Any = "x"
+    assert refused(lambda: topi.strided_slice(A, [bad], [4])) == (
+        "topi.strided_slice: begin[0] is 'x' (str); write an integer"
+    )
+    assert refused(lambda: topi.strided_slice(A, bad, [4])) == (
+        "topi.strided_slice: begin is 'x' (str); give a list of numbers"
+    )
+    assert refused(lambda: topi.strided_slice(A, [0], [4], [1, 1])) == (
+        "topi.strided_slice: strides is [1, 1] for 1 axes; give a list of one for each at most"
+    )
     assert refused(lambda: topi.strided_slice(A, [0], [4], [0])) == (
         "topi.strided_slice: the stride of axis 0 is 0; it is 1, -1 or another"
     )

@@ -120,6 +120,8 @@ class Real:
 
 def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> Exact:
     """Where a place of the result lies in the images: `(factor * x + first) / under`."""
+    if equal(size, 0):
+        return Exact(te.const(0), 1)  # There is no place.
     factor, first, under = {
         "half_pixel": (times(extent, 2), minus(extent, size), times(size, 2)),
         "tf_half_pixel_for_nn": (times(extent, 2), extent, times(size, 2)),

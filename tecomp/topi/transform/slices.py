@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tecomp import DefinitionError, te
+from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.ir.language.nodes import Const
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import (
@@ -13,6 +14,7 @@ from tecomp.topi.given import (
     axis_of,
     check_integer,
     check_rank,
+    integer_of,
     one_of,
     shape_of,
     tensor_of,
@@ -63,6 +65,7 @@ def strided_slice(
     where = "topi.strided_slice"
     a = tensor_of(a, where, "a")
     one_of(slice_mode, ("end", "size"), where, "slice_mode")
+    begin, end = _bounds(begin, where, "begin"), _bounds(end, where, "end")
     own = list(range(len(begin))) if axes is None else [
         axis_of(axis, a.ndim, where, "an axis") for axis in axes]
     if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
@@ -72,7 +75,7 @@ def strided_slice(
         )
     steps = [1] * len(own)
     if strides is not None and slice_mode == "end":
-        steps = [*strides, *steps[len(strides) :]]
+        steps = _steps(strides, len(own), where)
     ranges: list[tuple[Size, Size, int]] = [(0, n, 1) for n in a.shape]
     for k, low, high, step in zip(own, begin, end, steps, strict=True):
         extent, last = a.shape[k], high
@@ -83,6 +86,28 @@ def strided_slice(
             raise DefinitionError(f"{where}: the stride of axis {k} is 0; it is 1, -1 or another")
         ranges[k] = (*_range(low, last, step, extent), step)
     return _strided(a, ranges, "T_strided_slice")
+
+
+def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
+    if not isinstance(bounds, list | tuple):
+        raise TypeMismatchError(
+            f"{where}: {what} is {bounds!r} ({type(bounds).__name__}); give a list of numbers"
+        )
+    return [
+        bound if bound is None or (isinstance(bound, te.Expr) and not isinstance(bound, Const))
+        else integer_of(bound, where, f"{what}[{k}]")
+        for k, bound in enumerate(bounds)
+    ]
+
+
+def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
+    """The strides of all axes; those that are left out are 1."""
+    if not isinstance(strides, list | tuple) or len(strides) > count:
+        raise DefinitionError(
+            f"{where}: strides is {strides!r} for {count} axes; give a list of one for each at most"
+        )
+    given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
+    return [*given, *[1] * (count - len(given))]
 
 
 def _sum(a: Size, b: Bound) -> Size:
