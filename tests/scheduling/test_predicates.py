@@ -193,6 +193,31 @@ def test_threads_that_do_not_agree(predicate: Any, message: str) -> None:
     assert error.value.message == message
 
 
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        (4096, "s[B].set_store_predicate: tx has threads that store different elements under tx == "
+         "int32(0) and i < int32(2) or tx == int32(2000), and all compute the same elements; compare "
+         "it with one number, such as thread.var.equal(0)"),
+        (70000, "s[B].set_store_predicate: tx has 70000 threads, and which of them store is looked up "
+         "for 65536 at most; bind a loop that is shorter"),
+    ],
+)
+def test_many_threads(count: int, message: str) -> None:
+    """None of them is left out."""
+    X = te.placeholder((8, count), name="X")
+    k = te.reduce_axis((0, count), name="k")
+    B = te.compute((8,), lambda i: te.sum(X[i, k], axis=k), name="B")
+    thread, i = te.thread_axis((0, count), "threadIdx.x", name="tx"), B.op.axis[0]
+    s = te.create_schedule(B.op)
+    s[B].bind(k, thread)
+    s[B].set_store_predicate(te.any(te.all(thread.var.equal(0), i < 2), thread.var.equal(2000)))
+
+    with pytest.raises(tecomp.LowerError) as error:
+        tecomp.lower(s, [X, B])
+    assert error.value.message == message
+
+
 def test_a_thread_that_no_loop_is_bound_to() -> None:
     s = te.create_schedule(C)
     s[C].set_store_predicate(te.thread_axis("threadIdx.x").var.equal(0))

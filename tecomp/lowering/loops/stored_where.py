@@ -14,7 +14,8 @@ from tecomp.lowering.stages.program import Program
 from tecomp.scheduling.state import StageState, is_data
 from tecomp.scheduling.threads import ThreadAxis
 
-_MOST_THREADS = 1024
+_MOST_THREADS = 1 << 16
+"""Threads are looked at one by one: of so many that takes less than a second."""
 
 
 def stored_where(
@@ -83,4 +84,10 @@ def _threads(program: Program, stage: StageState, thread: ThreadAxis) -> int:
             "threads there are is not known; bind a loop to it, or use an axis of "
             f"{stage.name}"
         )
-    return min(max(known), _MOST_THREADS)
+    if max(known) > _MOST_THREADS:
+        raise LowerError(
+            f"s[{stage.name}].set_store_predicate: {thread.name} has {max(known)} threads, and "
+            f"which of them store is looked up for {_MOST_THREADS} at most; bind a loop that is "
+            "shorter"
+        )
+    return max(known)
