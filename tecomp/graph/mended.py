@@ -7,7 +7,7 @@ those of a matrix times a vector in some layouts, adds up what a formula makes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any
@@ -284,7 +284,7 @@ def _with_all_compared(op: ComputeOp) -> ComputeOp:
     return replace(op, body=(sum_of(term, axis=list(every.values())),))
 
 
-def _with_terms_apart(op: ComputeOp, apart: Any) -> ComputeOp:
+def _with_terms_apart(op: ComputeOp, apart: Callable[[Operation], Operation]) -> ComputeOp:
     """The same reduction of terms that are computed before it."""
     (body,) = op.body
     assert isinstance(body, Reduce)
