@@ -36,6 +36,7 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
         ScheduleError: what is to be cut has no loops of its own.
     """
     s: te.Schedule = by_loops(results)
+    where = where.within(s)
     p = program_of(s)
     groups = _groups(p, where)
     _check_cuts(groups, where)

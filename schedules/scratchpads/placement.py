@@ -7,12 +7,12 @@ caches look after themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from tecomp import IndexMap, Layout, Target, TargetError, te
+from tecomp import IndexMap, Layout, ScheduleError, Target, TargetError, te
 from tecomp.schedules.scratchpads.division import Cuts
 from tecomp.schedules.scratchpads.fitting import largest
 from tecomp.schedules.structure.sizes import ceil_div, round_up
@@ -48,6 +48,14 @@ class Placement:
     room: int
     given: Layouts = field(default_factory=lambda: NO_LAYOUTS)
     cuts: Cuts = field(default_factory=dict)
+
+    def within(self, s: te.Schedule) -> Placement:
+        """The same for tensors as a schedule has them, which may define them anew."""
+        return replace(
+            self,
+            given={_within(s, x): place for x, place in self.given.items()},
+            cuts={_within(s, x): cut for x, cut in self.cuts.items()},
+        )
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that lie side by side in memory: of a row of a tile, or of a stick."""
@@ -300,6 +308,13 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
         device = [*filled, *images, HOST][0]
         return Placement(target, device, name, room - room % memory.alignment_bytes, given)
     return None
+
+
+def _within(s: te.Schedule, x: te.Tensor) -> te.Tensor:
+    try:
+        return s[x].op.output(x.value_index)
+    except ScheduleError:
+        return x  # Nothing of this schedule reads it.
 
 
 def number(extent: int | te.Expr, x: te.Tensor) -> int:

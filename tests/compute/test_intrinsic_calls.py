@@ -157,6 +157,21 @@ def test_programs_of_calls(target: str) -> None:
     np.testing.assert_allclose(program(*DATA), wanted, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
+@pytest.mark.parametrize("target", tecomp.list_targets())
+def test_results_of_calls_have_the_layout_that_was_decided(target: str) -> None:
+    add = vadd()
+    rows = te.compute((8, 16), lambda i: add(A[i, 16:32], B[i, 0:16]), name="rows")
+    tiles = te.compute((8, 2, 16), lambda i, j: add(
+        A[i, j * 16:j * 16 + 16], B[i, j * 16:j * 16 + 16]), name="tiles")
+    total = DATA[0] + DATA[1]
+
+    for made, wanted in [
+        (rows, DATA[0][:, 16:] + DATA[1][:, :16]), (tiles, total.reshape(8, 2, 16)),
+    ]:
+        found = tecomp.compile(made, [A, B], target=target)(*DATA)
+        np.testing.assert_allclose(found, wanted, rtol=1e-2 if target != "cpu" else 1e-6)
+
+
 def test_open_sizes_at_a_loop(agrees: Any) -> None:
     add = vadd(n)
     D = te.compute((8, 32), lambda i, j: A[i, j] + B[i, j], name="D")
