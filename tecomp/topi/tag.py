@@ -15,7 +15,7 @@ def is_broadcast(tag: str) -> bool:
     >>> is_broadcast("elemwise"), is_broadcast("injective")
     (True, False)
     """
-    return tag in (ELEMWISE, BROADCAST) or tag.startswith((ELEMWISE, BROADCAST))
+    return tag.startswith((ELEMWISE, BROADCAST))
 
 
 def is_injective(tag: str) -> bool:

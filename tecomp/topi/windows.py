@@ -96,14 +96,89 @@ def paddings(
     return list(each), list(each)
 
 
-def reach(size: Size, dilation: int) -> Size:
+@dataclass(frozen=True)
+class Windows:
+    """How windows lie on images.
+
+    Attributes:
+        images: what they are windows of.
+        sizes: elements of a window.
+        steps: from one window to the next.
+        apart: from one element of a window to the next.
+        before: elements of padding before the images.
+        after: elements of padding after them.
+    """
+
+    images: Images
+    sizes: Sequence[Size]
+    steps: Sequence[int]
+    apart: Sequence[int]
+    before: Sequence[int]
+    after: Sequence[int]
+
+    @property
+    def reaches(self) -> list[Size]:
+        """Extents of a window with its gaps."""
+        return [_reach(size, gap) for size, gap in zip(self.sizes, self.apart, strict=True)]
+
+    def padded_extent(self, k: int) -> Size:
+        """The k-th extent of the images with their padding."""
+        return plus(self.images.extents[k], self.before[k] + self.after[k])
+
+    def shape(self, where: str) -> list[Size]:
+        """The shape of the images with windows in place of the elements along which they move.
+
+        Raises:
+            DefinitionError: no window fits.
+        """
+        shape = list(self.images.tensor.shape)
+        for k, axis in enumerate(self.images.spatial):
+            extent, window = self.padded_extent(k), self.reaches[k]
+            shape[axis] = _count_of(extent, window, self.steps[k], where, self.images)
+        return shape
+
+    def taps(self) -> list[te.IterVar]:
+        """Axes that count the elements of a window."""
+        return taps_of(self.sizes)
+
+    def element(self, place: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
+        """The index of an element of a window in the images with their padding."""
+        at = list(place)
+        for k, axis in enumerate(self.images.spatial):
+            at[axis] = place[axis] * self.steps[k] + taps[k] * self.apart[k]
+        return at
+
+
+def windows_of(
+    images: Images, sizes: Sequence[Size], stride: Any, dilation: Any, padding: Any, where: str,
+    stride_name: str = "stride",
+) -> Windows:
+    """Windows of some sizes on images, as a caller wants them.
+
+    Raises:
+        DefinitionError: something is not one number for each axis, or is too small.
+    """
+    count = len(images.spatial)
+    steps = integers_of(stride, count, where, stride_name, least=1)
+    apart = integers_of(dilation, count, where, "dilation", least=1)
+    reaches = [_reach(size, gap) for size, gap in zip(sizes, apart, strict=True)]
+    return Windows(images, sizes, steps, apart, *paddings(padding, reaches, where))
+
+
+def taps_of(sizes: Sequence[Size]) -> list[te.IterVar]:
+    """Axes that count the elements of a window."""
+    names = "qrs"[3 - len(sizes) :]
+    return [te.reduce_axis((0, size), name=name) for size, name in zip(sizes, names, strict=True)]
+
+
+def _reach(size: Size, dilation: int) -> Size:
     """The extent of a window of so many elements, with the gaps between them."""
     if isinstance(size, int):
         return (size - 1) * dilation + 1
     return size if dilation == 1 else plus(minus(size, 1) * dilation, 1)
 
 
-def count_of(extent: Size, window: Size, stride: int, where: str, images: Images) -> Size:
+def _count_of(extent: Size, window: Size, stride: int, where: str, images: Images) -> Size:
     """How many windows fit into an extent.
 
     Raises:

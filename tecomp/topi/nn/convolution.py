@@ -8,10 +8,10 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.schedules.tiling.types import wide_type
-from tecomp.topi.given import integer_of, integers_of
+from tecomp.topi.given import integer_of
 from tecomp.topi.nn.pad import surrounded
-from tecomp.topi.sizes import Size, equal, plus, quotient, times
-from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
+from tecomp.topi.sizes import Size, equal, quotient, times
+from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
 
 Numbers = Any
 """One number for all axes, or a list of one for each."""
@@ -27,32 +27,23 @@ def convolved(
     space = [letter for letter in SPATIAL if letter in str(data_layout)]
     images = images_of(data, data_layout, "".join(["NC", *space]), where)
     filters = images_of(kernel, kernel_layout, "".join(["OI", *space]), where, "kernel")
-    count = len(space)
-    steps = integers_of(strides, count, where, "strides", least=1)
-    apart = integers_of(dilation, count, where, "dilation", least=1)
     parts = integer_of(groups, where, "groups", least=1)
     depth, total = filters.tensor.shape[filters.axis("I")], filters.tensor.shape[filters.axis("O")]
+    windows = windows_of(images, filters.extents, strides, dilation, padding, where, "strides")
     _check_channels(images, filters, parts, where)
-    reaches = [reach(size, gap) for size, gap in zip(filters.extents, apart, strict=True)]
-    before, after = paddings(padding, reaches, where)
-    shape = list(images.tensor.shape)
+    shape = windows.shape(where)
     shape[images.axis("C")] = total
-    for k, axis in enumerate(images.spatial):
-        extent = plus(shape[axis], before[k] + after[k])
-        shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
-    image = surrounded(images, before, after, te.const(0, data.dtype))
-    taps = [te.reduce_axis((0, size), name=letter.lower()) for size, letter in zip(
-        filters.extents, ("rs" if count == 2 else "qrs"[-count:]), strict=True)]
+    image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
+    taps = windows.taps()
     channel = te.reduce_axis((0, depth), name="c")
     each = quotient(total, parts)
 
     def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
         out = i[images.axis("C")]
-        at, place = list(i), [*i[: count + 2]]
+        at, place = windows.element(i, taps), list(i)
         at[images.axis("C")] = channel if parts == 1 else out // each * depth + channel
-        for k, axis in enumerate(images.spatial):
-            at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
-            place[filters.spatial[k]] = taps[k]
+        for axis, tap in zip(filters.spatial, taps, strict=True):
+            place[axis] = tap
         place[filters.axis("O")], place[filters.axis("I")] = out, channel
         return image(*at), filters.tensor(*place)
 
@@ -337,8 +328,7 @@ def _depthwise(
     where = f"topi.nn.{name}"
     images = images_of(data, data_layout, "NCHW", where)
     filters = images_of(kernel, kernel_layout, "OIHW", where, "Filter")
-    steps = integers_of(stride, 2, where, "stride", least=1)
-    apart = integers_of(dilation, 2, where, "dilation", least=1)
+    windows = windows_of(images, filters.extents, stride, dilation, padding, where)
     own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
     if not equal(own, given):
         raise DefinitionError(
@@ -346,27 +336,20 @@ def _depthwise(
             f"channels, and {kernel.name}, shape {shape_text(kernel.shape)}, filters for {own}; "
             "give filters for each channel"
         )
-    reaches = [reach(size, gap) for size, gap in zip(filters.extents, apart, strict=True)]
-    before, after = paddings(padding, reaches, where)
     each = filters.tensor.shape[filters.axis("O")]
-    shape = list(data.shape)
+    shape = windows.shape(where)
     shape[images.axis("C")] = times(given, each)
-    for k, axis in enumerate(images.spatial):
-        extent = plus(shape[axis], before[k] + after[k])
-        shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
-    image = surrounded(images, before, after, te.const(0, data.dtype))
-    taps = [
-        te.reduce_axis((0, size), name=x) for size, x in zip(filters.extents, "rs", strict=True)]
+    image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
+    taps = windows.taps()
 
     def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
         out = i[images.axis("C")]
-        at, place = list(i), list(i)
+        at, place = windows.element(i, taps), list(i)
         channel = out if equal(each, 1) else out // each
         at[images.axis("C")] = place[filters.axis("I")] = channel
         place[filters.axis("O")] = te.const(0) if equal(each, 1) else out % each
-        for k, axis in enumerate(images.spatial):
-            at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
-            place[filters.spatial[k]] = taps[k]
+        for axis, tap in zip(filters.spatial, taps, strict=True):
+            place[axis] = tap
         return image(*at), filters.tensor(*place)
 
     return _summed(tuple(shape), pair, taps, data, out_dtype, name, name)

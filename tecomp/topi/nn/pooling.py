@@ -12,7 +12,7 @@ from tecomp.topi.given import integers_of, one_of
 from tecomp.topi.nn.pad import surrounded
 from tecomp.topi.reduction import reduced
 from tecomp.topi.sizes import Size, ceil_div, minus, plus, product, quotient
-from tecomp.topi.windows import SPATIAL, Images, count_of, images_of, paddings, reach
+from tecomp.topi.windows import SPATIAL, Images, Windows, images_of, taps_of, windows_of
 
 Numbers = Any
 
@@ -24,34 +24,24 @@ def _pooled(
     where = f"topi.nn.{name}"
     images, count = _images(data, layout, pool_type, space, where), len(space)
     sizes = integers_of(kernel, count, where, "kernel", least=1)
-    steps = integers_of(stride, count, where, "stride", least=1)
-    apart = integers_of(dilation, count, where, "dilation", least=1)
-    reaches = [reach(size, gap) for size, gap in zip(sizes, apart, strict=True)]
-    before, after = paddings(padding, reaches, where)
-    shape, high = list(data.shape), list(after)
-    for k, axis in enumerate(images.spatial):
-        extent = plus(data.shape[axis], before[k] + after[k])
-        shape[axis] = count_of(extent, reaches[k], steps[k], where, images)
-        if ceil_mode:
-            shape[axis] = _rounded_up(data.shape[axis], extent, reaches[k], steps[k], before[k])
-            high[k] += steps[k] - 1
-    image = surrounded(images, before, high, _neutral(data, pool_type))
-    taps = [te.reduce_axis((0, n), name=x) for n, x in zip(sizes, "qrs"[-count:], strict=True)]
+    windows = windows_of(images, sizes, stride, dilation, padding, where)
+    shape, before, high = windows.shape(where), windows.before, list(windows.after)
+    for k, axis in enumerate(images.spatial if ceil_mode else ()):
+        shape[axis] = _rounded_up(windows, k)
+        high[k] += windows.steps[k] - 1
+    image, taps = surrounded(images, before, high, _neutral(data, pool_type)), windows.taps()
 
     def read(*i: te.Expr) -> te.Expr:
-        at = list(i)
-        for k, axis in enumerate(images.spatial):
-            at[axis] = i[axis] * steps[k] + taps[k] * apart[k]
-        return image(*at)
+        return image(*windows.element(i, taps))
 
     def places(k: int, index: te.Expr) -> Any:
         """How many places of a window count, along one axis."""
         if (count_include_pad and not ceil_mode) or not (before[k] or high[k]):
             return sizes[k]
         extent = images.extents[k]
-        first, last = (0, extent + (before[k] + after[k])) if count_include_pad else (
+        first, last = (0, windows.padded_extent(k)) if count_include_pad else (
             before[k], extent + before[k])
-        return _inside(index * steps[k], sizes[k], apart[k], first, last)
+        return _inside(index * windows.steps[k], sizes[k], windows.apart[k], first, last)
 
     return _reduced(images, shape, read, taps, None, places, pool_type, "pool")
 
@@ -91,10 +81,13 @@ def _inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Ex
     return te.max(upto - before, 1)
 
 
-def _rounded_up(extent: Size, padded_extent: Size, window: Size, step: int, before: int) -> Size:
-    """Windows with those that are cut short by the end, if they begin before it."""
-    count = plus(ceil_div(minus(padded_extent, window), step), 1)
-    if isinstance(count, int) and isinstance(extent, int) and (count - 1) * step >= extent + before:
+def _rounded_up(windows: Windows, k: int) -> Size:
+    """Windows along an axis, with those that are cut short by the end, if they begin before it."""
+    extent, step = windows.images.extents[k], windows.steps[k]
+    count = plus(ceil_div(minus(windows.padded_extent(k), windows.reaches[k]), step), 1)
+    if isinstance(count, int) and isinstance(extent, int) and (
+        (count - 1) * step >= extent + windows.before[k]
+    ):
         return count - 1
     return count
 
@@ -258,8 +251,7 @@ def _adapted(
     shape = list(data.shape)
     # A window has an element more than its share where it begins and ends between two.
     longest = [plus(quotient(n, size), 2) for n, size in zip(images.extents, sizes, strict=True)]
-    taps = [te.reduce_axis((0, n), name=x) for n, x in zip(
-        longest, "qrs"[-len(space):], strict=True)]
+    taps = taps_of(longest)
     for axis, size in zip(images.spatial, sizes, strict=True):
         shape[axis] = size
 
