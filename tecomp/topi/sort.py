@@ -6,7 +6,7 @@ Importing this registers the functions that programs call: one that was saved ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,12 +95,13 @@ def _topk_indices(data: Array, places: Array, axis: int, is_ascend: bool) -> Non
 
 @register_func("tecomp.topi.searchsorted", override=True)
 def _searchsorted(sequence: Array, values: Array, out: Array, right: bool) -> None:
-    keys, wanted, side = _keys(sequence), _keys(values), "right" if right else "left"
+    keys, wanted = _keys(sequence), _keys(values)
+    side: Literal["left", "right"] = "right" if right else "left"
     if sequence.ndim == 1:
-        out[...] = np.searchsorted(keys, wanted, side)  # type: ignore[call-overload]
+        out[...] = np.searchsorted(keys, wanted, side)
         return
     for k in np.ndindex(*sequence.shape[:-1]):
-        out[k] = np.searchsorted(keys[k], wanted[k], side)  # type: ignore[call-overload]
+        out[k] = np.searchsorted(keys[k], wanted[k], side)
 
 
 @register_func("tecomp.topi.unique", override=True)

@@ -86,6 +86,7 @@ class _Forms(dict[type, _Form]):
         if not is_dataclass(kind):
             raise NotPlainError(kind)
         every = fields(kind)
+        # Dataclasses have it, which `type` does not say.
         is_called_otherwise = not kind.__dataclass_params__.init  # type: ignore[attr-defined]
         kept = [f for f in every if is_called_otherwise or f.metadata.get("is_kept")]
         made = [f for f in every if f.init or f in kept]
