@@ -19,12 +19,20 @@ def add(lhs: Value, rhs: Value) -> Any:
 
 
 def subtract(lhs: Value, rhs: Value) -> Any:
-    """`lhs - rhs`."""
+    """`lhs - rhs`.
+
+    >>> subtract(3, 4)
+    int32(-1)
+    """
     return _operated(operator.sub, lhs, rhs)
 
 
 def multiply(lhs: Value, rhs: Value) -> Any:
-    """`lhs * rhs`."""
+    """`lhs * rhs`.
+
+    >>> multiply(3, 4)
+    int32(12)
+    """
     return _operated(operator.mul, lhs, rhs)
 
 

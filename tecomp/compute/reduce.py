@@ -193,7 +193,6 @@ class Reducer:
         )
         return reductions[0] if len(reductions) == 1 else reductions
 
-
     def _pairwise(self, who: str, operands: Sequence[Any]) -> Any:
         """Operands combined, one after the other; each is a value, or as many as the first."""
         several = isinstance(operands[0], list | tuple)

@@ -545,7 +545,6 @@ class TestMemories:
             again[each].transform_layout(lambda i, j: [j // 64, i, j % 64])
         assert check_constraints(again, POINTWISE) == ()
 
-
     def test_padding_of_another_reduction(self) -> None:
         A = tensor("A", 4, 100)
         k = te.reduce_axis((0, 100), name="k")

@@ -389,6 +389,7 @@ def reduced(A: te.Tensor, target: str, **said: Any) -> Any:
     S = row_sums(A)
     return tecomp.compile(S, [A], target, hints=[tecomp.hint(S, hard=True, **said)])
 
+
 DIVISIONS: list[tuple[Callable[..., Any], str]] = [
     (hard("stick128", B={"cores": {"i": 2}}, C={"cores": {"i": 4}}),
      "hints: the hint that B is shared out to cores, 2 along i, and the hint that C is shared out "

@@ -140,6 +140,8 @@ for text, copies in (
     ("X Y a' Z", 1), ("X Y Z a'", 1),
 ):  # fmt: skip
     CASES |= sums(text, copies=copies)
+
+
 def product_of(first: str, second: str, n: int, m: int) -> Case:
     """A product of two of n by m, or of m by n where that is what is transposed."""
 

@@ -80,6 +80,9 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
 
     Raises:
         DefinitionError: there is none.
+
+    >>> get_global_func("example.nothing", allow_missing=True) is None
+    True
     """
     _check_name(name, "get_global_func")
     if name not in _REGISTERED and not allow_missing:
@@ -92,6 +95,11 @@ def remove_global_func(name: str) -> None:
 
     Raises:
         DefinitionError: nothing has this name.
+
+    >>> _ = register_func("example.once", max)
+    >>> remove_global_func("example.once")
+    >>> "example.once" in list_global_func_names()
+    False
     """
     _check_name(name, "remove_global_func")
     if _REGISTERED.pop(name, None) is None:
@@ -99,7 +107,12 @@ def remove_global_func(name: str) -> None:
 
 
 def list_global_func_names() -> list[str]:
-    """The names of all functions that were registered, sorted."""
+    """The names of all functions that were registered, sorted.
+
+    >>> _ = register_func("example.least", min, override=True)
+    >>> "example.least" in list_global_func_names()
+    True
+    """
     return sorted(_REGISTERED)
 
 

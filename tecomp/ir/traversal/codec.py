@@ -24,6 +24,7 @@ from tecomp.ir.language.dtype import DType
 
 Word: TypeAlias = "str | int | bool | None"
 
+
 class _Plain(dict[type, bool]):
     """Whether values of a type are one word."""
 

@@ -205,7 +205,6 @@ class TtnnLayout(Layout):
         ranges: list[Range] = [((0, 0), (columns - 1, full - 1))] if full else []
         return ranges + ([((0, full), (rest - 1, full))] if rest else [])
 
-
     def to_shard(self) -> ShardLayout:
         """The same places as a `ShardLayout`.
 

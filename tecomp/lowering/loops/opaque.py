@@ -135,6 +135,5 @@ def _copied(source: Buffer, target: Buffer) -> Stmt:
     return over_elements(variables, source.shape, copy)
 
 
-
 def _index(expr: Expr) -> Expr:
     return index_of(expr, {})

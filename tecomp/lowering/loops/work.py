@@ -123,7 +123,6 @@ class StageWork:
         loop = self.leaves[position - 1]
         return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
 
-
     def most_steps(self, position: int) -> int:
         """How many statements loops inside of the first `position` ones may be written out to."""
         loop = self.leaves[position - 1] if position else None

@@ -26,6 +26,7 @@ __all__ = [
     "Nest", "NotDigitsError", "Side", "TooManyError", "fewest_nests", "merged", "nests"
 ]
 
+
 class NotDigitsError(Exception):
     """An expression is more than sums, quotients, remainders and bit operations."""
 

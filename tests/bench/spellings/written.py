@@ -270,6 +270,7 @@ def _running() -> Operator:
     def steps(x: te.Tensor, along: int) -> te.Tensor:
         n, m = (x.shape[along], x.shape[1 - along])
         state = te.placeholder((n, m), name="state")
+
         def at(t: te.Expr, i: te.Expr) -> te.Expr:
             return x[i, t] if along else x[t, i]
 
