@@ -175,7 +175,7 @@ class Operand:
             extent: how many elements there are; those to the end if None.
 
         Raises:
-            DefinitionError: there is no such access.
+            DefinitionError: there is no such access, or elements are known to be outside.
             TypeMismatchError: an offset or an extent is no integer.
         """
         where = f"operand {self.name}.access_ptr"
@@ -188,6 +188,7 @@ class Operand:
             return self.array(is_written=is_written)
         size = _product([index_value(n) for n in self.shape])
         count = size - start if extent is None else integer(extent, f"{where}: extent")
+        _check_inside(_number(start), _number(count), _number(size), where)
         var = Var("k", INT64)
         indices = row_major(start + var, self.shape)
         return array_argument(self.buffer, (var,), (count,), indices, is_written=is_written)
@@ -202,6 +203,22 @@ class Operand:
         where = f"operand {self.name}[...]"
         return tuple(
             integer(index, f"{where}: index {k}") for k, index in enumerate(given)
+        )
+
+
+def _number(value: Expr) -> Extent:
+    return int(value.value) if isinstance(value, Const) else value
+
+
+def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> None:
+    """Refuse elements that are known to be outside of a tensor of some size."""
+    first = start if isinstance(start, int) else 0
+    least = max(count, 0) if isinstance(count, int) else 0
+    is_short = isinstance(size, int) and first + least > size
+    if first < 0 or is_short or (isinstance(count, int) and count < 0):
+        raise DefinitionError(
+            f"{where}: offset {start} and extent {count} are outside of the {size} elements; give "
+            "those that are inside"
         )
 
 

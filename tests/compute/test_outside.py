@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tecomp
@@ -133,6 +134,34 @@ def test_accesses() -> None:
     assert refused(lambda ins, outs: ins[0].access_ptr("r", offset=0.5)) == (
         "operand A.access_ptr: offset is float32(0.5) (float32); give an integer, or convert it "
         'with .astype("int64") if that is meant'
+    )
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"offset": 65}, "offset 65 and extent -1"), ({"offset": -1}, "offset -1 and extent 65"),
+    ({"offset": 60, "extent": 5}, "offset 60 and extent 5"), ({"extent": -1}, "offset 0 and extent -1"),
+])
+def test_accesses_outside(given: dict[str, int], said: str) -> None:
+    assert refused(lambda ins, outs: ins[0].access_ptr("r", **given)) == (
+        f"operand A.access_ptr: {said} are outside of the 64 elements; give those that are inside"
+    )
+
+
+def test_accesses_that_turn_out_to_be_outside() -> None:
+    tecomp.register_func("test.outside", lambda x, y: None, override=True)
+    X = te.placeholder((8,), name="X")
+    Y = te.extern((4,), X, lambda ins, outs: te.for_range(0, 4, lambda i: te.call_packed(
+        "test.outside", ins[0].access_ptr("r", offset=4 * i),
+        outs[0].access_ptr("w", offset=i, extent=1))), name="Y")
+    kernel = tecomp.build(te.create_schedule(Y.op), [X, Y])
+    tecomp.remove_global_func("test.outside")
+
+    with pytest.raises(tecomp.CallError) as error:
+        kernel(np.zeros(8, "float32"), np.zeros(4, "float32"))
+
+    assert error.value.message == (
+        "main: argument 0 of test.outside begins 4 elements behind the end of its tensor; give "
+        "access_ptr an offset inside"
     )
 
 

@@ -18,6 +18,7 @@ from itertools import count
 from struct import pack, unpack
 from typing import Any
 
+from tecomp.errors import CallError
 from tecomp.ir.outside.arrays import array_at
 from tecomp.ir.outside.c_function import CFunction
 from tecomp.ir.outside.callee import ArrayType, Callee, NumberType, function_of
@@ -102,12 +103,11 @@ RAISED = _Raised()
 
 
 def _guarded(function: Callable[..., Any], callee: Callee) -> Callable[[int], int]:
-    arguments = callee.arguments
     words = ctypes.c_int64 * max(words_of(callee), 1)
 
     def run(address: int) -> int:
         try:
-            function(*_values(arguments, list(words.from_address(address))))
+            function(*_values(list(words.from_address(address)), callee))
         except BaseException as error:
             return RAISED.keep(error)
         return 0
@@ -115,17 +115,20 @@ def _guarded(function: Callable[..., Any], callee: Callee) -> Callable[[int], in
     return run
 
 
-def _values(
-    arguments: Sequence[ArrayType | NumberType | str], words: Sequence[int]
-) -> list[Any]:
+def _values(words: Sequence[int], callee: Callee) -> list[Any]:
     found: list[Any] = []
     at = 0
-    for each in arguments:
+    for k, each in enumerate(callee.arguments):
         size = _size(each)
         given = words[at : at + size]
         at += size
         if isinstance(each, ArrayType):
             address, shape, strides = given[0], given[1 : 1 + each.rank], given[1 + each.rank :]
+            if any(extent < 0 for extent in shape):
+                raise CallError(
+                    f"{callee.where}: argument {k} of {callee.function} begins {-min(shape)} "
+                    "elements behind the end of its tensor; give access_ptr an offset inside"
+                )
             found.append(
                 array_at(address, each.dtype, shape, strides, is_written=each.is_written))
         elif isinstance(each, NumberType):
