@@ -45,6 +45,12 @@ def given(array: Array, name: str = "A") -> te.Tensor:
     return te.placeholder(array.shape, str(array.dtype), name=name)
 
 
+def arrays_of(*shapes: tuple[int, ...], dtype: str = "float32") -> dict[te.Tensor, Array]:
+    """Placeholders A, B ... of some shapes, with an array for each."""
+    arrays = [values(shape, dtype, seed=k) for k, shape in enumerate(shapes)]
+    return {given(a, name): a for a, name in zip(arrays, "ABCDE", strict=False)}
+
+
 def interpreted(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[Array]:
     """The results, by the interpreter, of loops that nobody scheduled."""
     schedule = te.create_schedule([output.op for output in outputs])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,13 @@ from tests.topi.refusals import refused
 from tests.topi.running import (
     FLOATS,
     INTEGERS,
-    Array,
+    arrays_of,
     assert_results,
     compiled,
-    given,
     values,
 )
 
-
-def operands(*shapes: tuple[int, ...], dtype: str = "int32") -> dict[te.Tensor, Array]:
-    arrays = [values(shape, dtype, seed=k) for k, shape in enumerate(shapes)]
-    return {given(a, name): a for a, name in zip(arrays, "ABCD", strict=False)}
+operands = partial(arrays_of, dtype="int32")
 
 
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])

@@ -15,6 +15,7 @@ from tests.topi.running import (
     FLOATS,
     INTEGERS,
     Array,
+    arrays_of,
     assert_results,
     compiled,
     given,
@@ -22,11 +23,6 @@ from tests.topi.running import (
     numpy_type,
     values,
 )
-
-
-def arrays_of(*shapes: tuple[int, ...], dtype: str = "float32") -> dict[te.Tensor, Array]:
-    arrays = [values(shape, dtype, seed=k) for k, shape in enumerate(shapes)]
-    return {given(a, name): a for a, name in zip(arrays, "ABCDE", strict=False)}
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
