@@ -88,7 +88,7 @@ INSIDE = {
         {"__init__"},
     ],
     "topi": [
-        {"sizes", "tag"},
+        {"absent", "sizes", "tag"},
         {"given"},
         {"math", "scatter", "transform", "windows"},
         {"broadcast", "contraction", "image", "reduction", "scan", "sort"},

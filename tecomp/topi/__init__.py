@@ -6,7 +6,10 @@ one.
 
 from __future__ import annotations
 
+import typing
+
 from tecomp.topi import generic, image, nn, tag
+from tecomp.topi.absent import absent as _absent
 from tecomp.topi.broadcast import (
     add,
     atan2,
@@ -259,3 +262,9 @@ __all__ = [
     "unravel_index",
     "where",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _absent(__name__, name)

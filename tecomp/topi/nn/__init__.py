@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import typing
+
+from tecomp.topi.absent import absent as _absent
 from tecomp.topi.nn.blocks import (
     batch_to_space_nd,
     depth_to_space,
@@ -136,3 +139,9 @@ __all__ = [
     "upsampling",
     "upsampling3d",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _absent(__name__, name)

@@ -1,0 +1,39 @@
+"""Operators of TVM's topi that are not here, and what takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tecomp import MissingError
+
+_SCHEDULES = "one function schedules for all targets: tecomp.schedules.auto, or topi.generic"
+_PACKED = "pack channels with topi.layout_transform, or by transform_layout in a schedule"
+_FORMULAS = "write it as te.computes, or call a function on tensors by te.call_packed"
+
+ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
+    "tecomp.topi": {
+        **dict.fromkeys(("x86", "cuda", "gpu", "arm_cpu", "mali", "rocm", "hexagon"), _SCHEDULES),
+        **dict.fromkeys(("vision", "stft"), _FORMULAS),
+    },
+    "tecomp.topi.nn": {
+        **dict.fromkeys(("conv2d_NCHWc", "conv2d_NCHWc_int8", "depthwise_conv2d_NCHWc",
+                         "group_conv2d_NCHWc_int8"), _PACKED),
+        **dict.fromkeys(("deformable_conv2d_nchw", "bitserial_conv2d_nchw", "bitserial_dense",
+                         "correlation_nchw", "simulated_quantize"), _FORMULAS),
+        "lstm": "write its steps with te.scan",
+    },
+})
+
+
+def absent(module: str, name: str) -> AttributeError:
+    """What is said of a name that a module has not, by one that knows TVM or not.
+
+    Args:
+        module: the name of the module.
+        name: what was asked for.
+    """
+    instead = ABSENT[module].get(name)
+    if instead is None:
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    return MissingError(f"{module.removeprefix('tecomp.')}.{name}: {instead}")

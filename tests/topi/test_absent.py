@@ -1,0 +1,30 @@
+"""Operators of TVM's that are not here: what is said instead, and that it stays true."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import tecomp
+from tecomp import topi
+from tecomp.topi.absent import ABSENT
+
+
+@pytest.mark.parametrize("module", ABSENT)
+def test_what_is_called_absent_is(module: str) -> None:
+    found = importlib.import_module(module)
+
+    for name, instead in ABSENT[module].items():
+        with pytest.raises(tecomp.MissingError) as error:
+            getattr(found, name)
+        assert error.value.message == f"{module.removeprefix('tecomp.')}.{name}: {instead}"
+
+
+@pytest.mark.parametrize("module", [topi, topi.nn])
+def test_names_that_nobody_has(module: object) -> None:
+    with pytest.raises(AttributeError) as error:
+        module.identiti  # type: ignore[attr-defined]  # noqa: B018
+
+    name = module.__name__  # type: ignore[attr-defined]
+    assert str(error.value) == f"module '{name}' has no attribute 'identiti'"
