@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
@@ -422,6 +423,10 @@ def test_answers_are_kept() -> None:
     first = tiles.inverse([16])
 
     assert tiles.inverse([16]).final_indices is first.final_indices
+    (extent,) = te.placeholder((16,)).shape
+    assert tiles.inverse([extent]).final_indices is first.final_indices
+    fresh = IndexMap.from_func(lambda i: [i // 4, i % 4])
+    assert fresh.on([extent]) is fresh.on([extent])
     assert prod(tiles.map_shape([16])) == 16
 
 

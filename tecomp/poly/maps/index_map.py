@@ -298,7 +298,7 @@ class IndexMap(PlainIndexMap):
             found = Analysis(
                 self.initial_indices, self.final_indices, sizes, self._ends_of_parts(sizes)
             )
-            if all(a is b for a, b in zip(sizes, shape, strict=True)):
+            if all(isinstance(b, int) or a is b for a, b in zip(sizes, shape, strict=True)):
                 self._answers[key] = found
         return found
 
