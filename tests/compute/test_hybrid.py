@@ -431,7 +431,10 @@ def test_statements_outside_of_the_subset() -> None:
 
 
 def test_expressions_outside_of_the_subset() -> None:
-    outside = "is outside of the subset of expressions"
+    outside = (
+        "is outside of the subset of expressions; there are numbers, elements, shapes, arithmetic, "
+        "conditions and functions"
+    )
 
     def sliced(a):
         b = output_tensor((8,), "float32")
@@ -469,6 +472,65 @@ def test_expressions_outside_of_the_subset() -> None:
         "te.hybrid whole, line +2: `a + 1.0` computes with whole tensors; write it for an element"
     )
     assert refused(method) == f"te.hybrid method, line +2: `a.sum()` {outside}"
+
+
+def test_what_lists_shapes_and_functions_are() -> None:
+    known, plain = (1, 2), 3
+
+    def chosen(a):
+        b = output_tensor((8,), "float32")
+        for i in range(2):
+            b[i] = known[i]
+        return b
+
+    def indexed(a):
+        b = output_tensor((8,), "float32")
+        b[0] = plain[0]
+        return b
+
+    def field(a):
+        b = output_tensor((8,), "float32")
+        b[0] = a.ndim
+        return b
+
+    def called(a):
+        b = output_tensor((8,), "float32")
+        b[0] = plain(a)
+        return b
+
+    def measured(a):
+        b = output_tensor((8,), "float32")
+        b[0] = len(plain)
+        return b
+
+    def stored(a):
+        b = output_tensor((8,), "float32")
+        b[0] = known
+        return b
+
+    assert refused(chosen) == (
+        "te.hybrid chosen, line +3: `known[i]` has an index that is not known here; take a number, or "
+        "const_range"
+    )
+    assert refused(indexed) == (
+        "te.hybrid indexed, line +2: `plain[0]` is an element of what is no tensor and no list; index "
+        "those"
+    )
+    assert refused(field) == (
+        "te.hybrid field, line +2: `a.ndim` is no shape or dtype of a tensor; there is nothing else of "
+        "it"
+    )
+    assert refused(called) == (
+        "te.hybrid called, line +2: `plain(a)` calls what is no hybrid function; decorate it with "
+        "te.hybrid.script"
+    )
+    assert refused(measured) == (
+        "te.hybrid measured, line +2: `len(plain)` is the length of what is no tensor and no list; "
+        "give one"
+    )
+    assert refused(stored) == (
+        "te.hybrid stored, line +2: `known` is no number; store elements one by one"
+    )
 
 
 def test_stores_and_results() -> None:
@@ -515,7 +577,8 @@ def test_stores_and_results() -> None:
         "by element"
     )
     assert refused(returns) == (
-        "te.hybrid returns, line +3: `b[0]` is returned, and is no output_tensor"
+        "te.hybrid returns, line +3: `b[0]` is returned, and is no output_tensor; "
+        "return all of one"
     )
     assert refused(nothing) == (
         "te.hybrid nothing, line +2: `b[0] = 1.0` is the last statement; return the output tensors "

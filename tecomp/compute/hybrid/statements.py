@@ -54,7 +54,7 @@ class Reader:
         found = [self.value(part) for part in parts]
         for part, each in zip(parts, found, strict=True):
             if not isinstance(each, Array) or each.indices:
-                self.source.refuse(part, "is returned, and is no output_tensor")
+                self.source.refuse(part, "is returned, and is no output_tensor; return all of one")
         return found
 
     def block(self, nodes: Sequence[ast.stmt]) -> None:
@@ -184,7 +184,7 @@ class Reader:
         """As `value`, for what is one number."""
         found = self.value(node)
         if isinstance(found, Array | list | tuple | str):
-            self.source.refuse(node, "is no number")
+            self.source.refuse(node, "is no number; store elements one by one")
         return found
 
     def look_up(self, node: ast.Name) -> Any:

@@ -64,7 +64,10 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = MappingProxyTyp
 _UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = MappingProxyType({
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
 })
-_OUTSIDE = "is outside of the subset of expressions"
+_OUTSIDE = (
+    "is outside of the subset of expressions; there are numbers, elements, shapes, arithmetic, "
+    "conditions and functions"
+)
 
 
 def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
@@ -157,12 +160,13 @@ def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: boo
         return base
     if isinstance(base, tuple | list):
         if isinstance(index, bool) or not isinstance(index, int):
-            names.source.refuse(node, "has an index that is not known here")
+            names.source.refuse(
+                node, "has an index that is not known here; take a number, or const_range")
         if not -len(base) <= index < len(base):
             names.source.refuse(node, f"has {len(base)} entries, and is asked for {index}")
         return base[index]
     if not isinstance(base, Array):
-        names.source.refuse(node, "is an element of something that is no tensor and no list")
+        names.source.refuse(node, "is an element of what is no tensor and no list; index those")
     more = index if isinstance(index, tuple) else (index,)
     place = Array(base.operand, (*base.indices, *more))
     rank = len(base.operand.shape)
@@ -176,7 +180,7 @@ def _field(names: Names, node: ast.Attribute) -> Any:
     if node.attr == "dtype" and isinstance(base, Expr):
         return str(base.dtype)
     if node.attr not in ("shape", "dtype") or not isinstance(base, Array):
-        names.source.refuse(node, "is no shape or dtype of a tensor")
+        names.source.refuse(node, "is no shape or dtype of a tensor; there is nothing else of it")
     return base.shape if node.attr == "shape" else str(base.operand.dtype)
 
 
@@ -196,7 +200,8 @@ def _call(names: Names, node: ast.Call) -> Any:
         names.source.refuse(node, "has no name; assign it to one")
     found = names.look_up(function)
     if not hasattr(found, "source"):
-        names.source.refuse(node, "calls what is no hybrid function")
+        names.source.refuse(
+            node, "calls what is no hybrid function; decorate it with te.hybrid.script")
     return names.call(found, arguments)
 
 
@@ -205,7 +210,7 @@ def _length(names: Names, node: ast.expr, given: Any) -> Any:
         return given.shape[0]
     if isinstance(given, tuple | list):
         return len(given)
-    names.source.refuse(node, "is the length of what is no tensor and no list")
+    names.source.refuse(node, "is the length of what is no tensor and no list; give one")
 
 
 _RULES: Mapping[type[ast.expr], Callable[[Names, Any], Any]] = MappingProxyType({
