@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from tecomp.compute.arithmetic import value_of
+from tecomp.compute.arithmetic import Arithmetic, value_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.body_check import difference
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
@@ -135,8 +135,8 @@ class TensorIntrin:
         return f"TensorIntrin({self.name}: {self.op})"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorIntrinCall:
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorIntrinCall(Arithmetic):
     """An operation on parts of tensors.
 
     Attributes:
@@ -152,6 +152,14 @@ class TensorIntrinCall:
     reduce_axis: tuple[IterVar, ...]
     scalars: tuple[Expr, ...]
     sizes: Sizes
+
+    def as_expr(self) -> Expr:
+        """Refused: it stands for many elements."""
+        parts = ", ".join(part.text for part in self.parts)
+        raise TypeMismatchError(
+            f"{self.intrin.name}({parts}) is a part of a tensor, not a number; return it as it is, "
+            "and use elements of what te.compute gives in another definition"
+        )
 
 
 def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> None:

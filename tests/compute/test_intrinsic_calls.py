@@ -325,3 +325,15 @@ def test_what_is_asked_of_addresses_is_taken() -> None:
         "te.decl_tensor_intrin vadd: default_buffer_params: offset_factor is 0; give a number from "
         "1 on"
     )
+
+
+@pytest.mark.parametrize("use", [
+    lambda call: call + 1, lambda call: -call, lambda call: te.exp(call), lambda call: 2.0 * call,
+])
+def test_a_call_is_no_number(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeMismatchError) as error:
+        te.compute((8, 16), lambda i: use(vadd()(A[i, 0:16], B[i, 16:32])))
+    assert error.value.message == (
+        "vadd(A[i, 0:16], B[i, 16:32]) is a part of a tensor, not a number; return it as it is, "
+        "and use elements of what te.compute gives in another definition"
+    )
