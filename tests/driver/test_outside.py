@@ -232,17 +232,19 @@ def test_functions_are_there_when_a_kernel_is_built() -> None:
     (0, 8 * N + 1, 8 * N), (8 * N - 3, 4, 8 * N), (-2, 4, -2), (8 * N - 4, 4, None), (500, 0, None),
 ])
 def test_arrays_are_checked_where_indices_are(offset: int, extent: int, index: int | None) -> None:
+    """What is known where it is written is refused there."""
     seen: list[Any] = []
+    first, count = te.var("first"), te.var("count")
     tecomp.register_func(NAME, lambda x, y: seen.append(x.shape), override=True)
     C = te.extern((N, 8), A, lambda ins, outs: te.call_packed(
-        NAME, ins[0].access_ptr("r", offset=offset, extent=extent), outs[0]), name="C")
-    kernel = tecomp.build(te.create_schedule(C), [A, C], check_bounds=True)
+        NAME, ins[0].access_ptr("r", offset=first, extent=count), outs[0]), name="C")
+    kernel = tecomp.build(te.create_schedule(C), [first, count, A, C], check_bounds=True)
     if index is None:
-        kernel(a, np.zeros_like(a))
+        kernel(offset, extent, a, np.zeros_like(a))
         assert seen == [(extent,)]
         return
     with pytest.raises(CallError) as error:
-        kernel(a, np.zeros_like(a))
+        kernel(offset, extent, a, np.zeros_like(a))
     assert error.value.message == f"index {index} is out of bounds for axis 0 of A[{8 * N}]"
     assert not seen
 
