@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -194,6 +195,23 @@ class CacheError(TecompError, ValueError):
 
 class MissingError(TecompError, AttributeError):
     """A name of TVM's is not here."""
+
+    @staticmethod
+    def of(module: str, called: str, name: str, instead: Mapping[str, str]) -> AttributeError:
+        """What is said of a name that a module has not, be it TVM's or anybody's.
+
+        Args:
+            module: the full name of the module.
+            called: how users write it.
+            name: what was asked for.
+            instead: what takes the place of names of TVM's.
+
+        >>> MissingError.of("tecomp.te", "te", "gradient", {"gradient": "write it"}).message
+        'te.gradient: write it'
+        """
+        if name not in instead:
+            return AttributeError(f"module {module!r} has no attribute {name!r}")
+        return MissingError(f"{called}.{name}: {instead[name]}")
 
 
 class InternalError(TecompError, RuntimeError):

@@ -60,7 +60,4 @@ def absent(module: str, name: str) -> AttributeError:
         module: the name of the module.
         name: what was asked for.
     """
-    instead = ABSENT[module].get(name)
-    if instead is None:
-        return AttributeError(f"module {module!r} has no attribute {name!r}")
-    return MissingError(f"{module.rpartition('.')[2]}.{name}: {instead}")
+    return MissingError.of(module, module.rpartition(".")[2], name, ABSENT[module])
