@@ -17,10 +17,9 @@ from tecomp.lowering.loops.work import StageWork
 from tecomp.lowering.stages.footprint import Region, Restriction, evaluated, propagated_regions
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
-from tecomp.lowering.stages.whole_tiles import Bounds, whole_tiles, with_padding
+from tecomp.lowering.stages.whole_tiles import whole_tiles, with_padding
 from tecomp.lowering.storage.rolling import Window
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
-from tecomp.poly.loops.hulls import box_around
 from tecomp.poly.loops.regions import where_equal
 from tecomp.poly.loops.scopes import Scope, first_dims
 from tecomp.poly.sets.point_sets import Points
@@ -92,8 +91,7 @@ class Attached:
                 region = window.needed(definition, region)
             loop = window.carried(definition, region)
             shape = self.program.shape(definition)
-            bounds: Bounds = box_around(region.points, region.unclipped, scope, shape)
-            bounds = window.bounds(definition, region, bounds)
+            bounds = window.bounds(definition, region, loop)
             if definition.is_argument:
                 check_computed_inside(self.program, definition, region, scope)
             elif definition.stage.is_rolling:

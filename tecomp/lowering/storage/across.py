@@ -63,7 +63,7 @@ def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr
                 return cases if other is None else [*cases, (other, [*conditions, Not(condition)])]
             case SeqStmt(stmts):
                 return [(stmt, conditions) for stmt in stmts]
-            case BufferRealize(body=body) | Allocate(body=body):
+            case BufferRealize(body=body) | Allocate(body=body) | For(body=body):
                 return [(body, conditions)]
         return []
 

@@ -4,12 +4,16 @@ Of the elements that a stage is needed for, an iteration computes those that non
 They take the place of others: along each axis an element is at its index modulo the extent of the
 box that one iteration needs. The boxes move in one direction, so what is in two of them is in all
 between, and nothing takes its place meanwhile.
+
+The iterations are those of the innermost loop, from the one where the stage is computed outwards,
+of which two need one element. A box is for all that loops inside of it need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from tecomp.compute.axis import IterVar
 from tecomp.errors import LowerError
@@ -33,11 +37,18 @@ from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Bounds
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
-from tecomp.poly.loops.hulls import windows_around
-from tecomp.poly.loops.regions import convex_around, of_earlier_iterations, without_gaps
+from tecomp.poly.loops.hulls import box_around, windows_around
+from tecomp.poly.loops.regions import (
+    convex_around,
+    of_earlier_iterations,
+    of_loops_inside,
+    without_gaps,
+)
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import At, StageState
+
+_AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 
 def check_rolling(program: Program) -> None:
@@ -75,7 +86,7 @@ def check_rolling(program: Program) -> None:
 
 def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> None:
     parent, axis = program.state.stage(attach.stage), attach.axis
-    if loop_kinds(parent).get(axis) in (ForKind.PARALLEL, ForKind.VECTORIZED):
+    if loop_kinds(parent).get(axis) in _AT_ONCE:
         raise LowerError(
             f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
             f"none is the last before another; compute {stage.name} in a loop inside of that one"
@@ -88,7 +99,8 @@ class Window:
 
     Attributes:
         program: the definitions.
-        loops: the variables of those loops that are open and have several iterations.
+        loops: the variables of those loops that are open and have several iterations, outermost
+            first.
         scope: what surrounds them.
     """
 
@@ -112,28 +124,27 @@ class Window:
 
     def new(self, definition: Definition, window: Region) -> Region:
         """The elements of a `window`, as from `needed`, that are not there from before."""
-        loop = self._loop(definition)
-        if loop is None:
+        kept = self._kept(definition, window.points)
+        if kept is None:
             return window
-        there = of_earlier_iterations(window.points, loop, self.scope)
-        return Region(window.points.subtract(there).coalesce(), window.unclipped)
+        return Region(window.points.subtract(kept[1]).coalesce(), window.unclipped)
 
     def carried(self, definition: Definition, window: Region) -> Var | None:
         """The loop whose iterations keep some of a `window` for later ones."""
-        loop = self._loop(definition)
-        if loop is None or not definition.stage.is_rolling:
-            return None
-        there = of_earlier_iterations(window.points, loop, self.scope)
-        return None if window.points.intersect(there).is_empty() else loop
+        kept = self._kept(definition, window.points) if definition.stage.is_rolling else None
+        return None if kept is None else kept[0]
 
-    def bounds(self, definition: Definition, window: Region, bounds: Bounds) -> Bounds:
-        """`bounds` of a `window`, or narrower ones where those cannot turn with the loop."""
-        loop = self.carried(definition, window)
-        if loop is None:
-            return bounds
+    def bounds(self, definition: Definition, window: Region, loop: Var | None) -> Bounds:
+        """A box around a `window` that turns with the `loop` which keeps some of it, if any."""
         shape = self.program.shape(definition)
+        if loop is None:
+            return box_around(window.points, window.unclipped, self.scope, shape)
+        points, unclipped = (
+            of_loops_inside(each, loop, self.scope) for each in (window.points, window.unclipped)
+        )
+        bounds = box_around(points, unclipped, self.scope, shape)
         return tuple(
-            self._turning(window.points, k, loop, interval, extent)
+            self._turning(points, k, loop, interval, extent)
             for k, (interval, extent) in enumerate(zip(bounds, shape, strict=True))
         )
 
@@ -152,9 +163,26 @@ class Window:
                 return other
         return interval
 
-    def _loop(self, definition: Definition) -> Var | None:
-        attach = definition.stage.attach
-        return self.loops.get(attach.axis) if isinstance(attach, At) else None
+    def _kept(self, definition: Definition, points: Points) -> tuple[Var, Points] | None:
+        """The innermost loop whose iterations keep some of `points`, and what those before need."""
+        for axis in _in_order(self.program, definition.stage):
+            if (loop := self.loops.get(axis)) is not None:
+                # What loops inside of it run through is in no two of their iterations.
+                there = of_earlier_iterations(points, loop, self.scope)
+                if not points.intersect(there).is_empty():
+                    return loop, there
+        return None
+
+
+def _in_order(program: Program, stage: StageState) -> list[IterVar]:
+    """The loops around a stage whose iterations run one after another, innermost first."""
+    attach = stage.attach
+    if not isinstance(attach, At):
+        return []
+    parent = program.definitions[attach.stage].stage
+    kinds = loop_kinds(parent)
+    around = parent.leaves[: parent.leaves.index(attach.axis) + 1]
+    return [*takewhile(lambda leaf: kinds.get(leaf) not in _AT_ONCE, reversed(around))]
 
 
 def check_carried(program: Program, body: Stmt) -> None:
@@ -171,8 +199,9 @@ def check_carried(program: Program, body: Stmt) -> None:
         axis = stage.attach.axis
         is_loop = not isinstance(axis.extent, int) or axis.extent > 1
         if is_loop and program.definitions[stage.key].buffers[0].data not in carried:
+            names = ", ".join(loop.name for loop in reversed(_in_order(program, stage)))
             raise LowerError(
-                f"s[{stage.name}].rolling_buffer: no two iterations of {axis.name} need one "
+                f"s[{stage.name}].rolling_buffer: no two iterations of {names} need one "
                 f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
                 "another loop"
             )

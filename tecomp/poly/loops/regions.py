@@ -94,14 +94,14 @@ def _across(line: _Set, points: isl.Set, dim: int) -> _Set:
 
 
 def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
-    """All that `points` were in earlier iterations of `loop`."""
+    """All that `points` were in earlier iterations of `loop`, in any of loops inside of it."""
     return of_iterations(points, loop, scope, "other < now")
 
 
 def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.Set:
-    """All that `points` are in other iterations of `loop`."""
+    """All that `points` are in other iterations of `loop`, and in any of loops inside of it."""
     position = scope.params.index(loop)
-    known = points.intersect_params(scope.context).align_params(Space((), scope.params).isl)
+    known = of_loops_inside(points, loop, scope)
     before = known.move_dims(_DIM, 0, _PARAM, position, 1).insert_dims(_DIM, 0, 1)
     order = isl.Set.read_from_str(CONTEXT, f"{{ [now, other] : {which} }}")
     rest = before.dim(_DIM) - 2
@@ -109,6 +109,13 @@ def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.S
     there = both.project_out(_DIM, 1, 1).set_dim_name(_DIM, 0, f"p{position}")
     there = there.move_dims(_PARAM, position, _DIM, 0, 1)
     return there.intersect_params(scope.context).coalesce()
+
+
+def of_loops_inside(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
+    """All that `points` are in an iteration of `loop`, whatever those of loops inside of it are."""
+    inside = scope.params.index(loop) + 1
+    known = points.intersect_params(scope.context).align_params(Space((), scope.params).isl)
+    return known.project_out(_PARAM, inside, len(scope.params) - inside)
 
 
 def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:

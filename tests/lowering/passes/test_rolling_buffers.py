@@ -208,6 +208,37 @@ def test_memory_has_room_for_one_window() -> None:
     assert allocated(in_a_layout) == {"Q": (2, 3, 2, 4)}
 
 
+def of_columns(s: Schedule, D: Tensor) -> None:
+    s[P].compute_at(s[D], D.op.axis[1])
+    s[P].rolling_buffer()
+
+
+def test_a_loop_farther_out_keeps_what_none_inside_of_it_does(count: Any) -> None:
+    D = te.compute((H, W), lambda i, j: P[i, j] + P[i + 2, j], name="D")
+    s = te.create_schedule(D)
+    of_columns(s, D)
+    a, d = whole_numbers(H + 4, W + 4), np.zeros((H, W), "float32")
+
+    check(s, [A, D], [a], 2 * (a[:H, :W] + a[2 : H + 2, :W]))
+    func = tecomp.lower(s, [A, D], stop_after="lower_storage")
+    assert [n.buffer.shape for n in walk(func.body) if isinstance(n, Allocate)] == [(3, W)]
+    assert (count(s, [A, D], P, a, d)[:H, :W] == 1).all()
+
+
+def test_loops_around_one_that_runs_at_once_keep_nothing() -> None:
+    D = te.compute((H, W, 2), lambda i, j, k: P[i, j] + P[i + 2, j] * k, name="D")
+    s = te.create_schedule(D)
+    s[D].parallel(D.op.axis[1])
+    s[P].compute_at(s[D], D.op.axis[2])
+    s[P].rolling_buffer()
+    a = whole_numbers(H + 4, W + 4)
+    k = np.arange(2, dtype="float32")
+
+    check(s, [A, D], [a], 2 * (a[:H, :W, None] + a[2 : H + 2, :W, None] * k))
+    func = tecomp.lower(s, [A, D], stop_after="lower_storage")
+    assert [n.buffer.shape for n in walk(func.body) if isinstance(n, Allocate)] == [(3, 1)]
+
+
 def test_the_text() -> None:
     D = te.compute((H, W), lambda i, j: P[i, j] + P[i + 2, j], name="D")
     s = te.create_schedule(D)
@@ -351,6 +382,18 @@ def test_iterations_overlap() -> None:
     assert error.value.message == (
         "s[B].rolling_buffer: no two iterations of i need one element of B, so nothing can be kept; "
         "leave it out, or compute it in another loop"
+    )
+
+
+def test_iterations_of_no_loop_overlap() -> None:
+    D = te.compute((H, W), lambda i, j: P[i, j] * 2.0, name="D")
+    s = te.create_schedule(D)
+    of_columns(s, D)
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(s, [A, D])
+    assert error.value.message == (
+        "s[P].rolling_buffer: no two iterations of i, j need one element of P, so nothing can be "
+        "kept; leave it out, or compute it in another loop"
     )
 
 
