@@ -214,5 +214,25 @@ class MissingError(TecompError, AttributeError):
         return MissingError(f"{called}.{name}: {instead[name]}")
 
 
+class ArrayTypeError(TecompError, TypeError):
+    """An array operation does not take elements or arguments of such a type."""
+
+
+class ArrayValueError(TecompError, ValueError):
+    """An array operation was given a value or a shape that has no meaning there."""
+
+
+class ArrayIndexError(TecompError, IndexError):
+    """There is no such axis or element."""
+
+
+class DeviceMismatchError(ArrayValueError):
+    """The operands of one operation live on different devices."""
+
+
+class TeamMismatchError(ArrayValueError):
+    """The operands of one operation belong to different teams of processes."""
+
+
 class InternalError(TecompError, RuntimeError):
     """The compiler contradicts itself: a mistake of ours, not of the user."""

@@ -32,6 +32,8 @@ LAYERS = [
     {"__init__"},
     {"schedules"},
     {"graph", "topi"},
+    {"ptensor"},
+    {"array"},
     {"demo"},
     {"cli"},
 ]

@@ -1,0 +1,1 @@
+"""Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""

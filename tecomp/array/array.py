@@ -1,0 +1,250 @@
+"""`Array`, what users hold: its type is known at once, its elements when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.array.evaluate import data_of
+from tecomp.array.indexing import assigned, selected
+from tecomp.array.node import Buffer, Node, leaf, record
+from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.elementwise import (
+    ElementwiseBinaryOp,
+    ElementwiseBinaryTest,
+    ElementwiseUnaryOp,
+)
+from tecomp.ptensor.promotion import of_scalar
+from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
+
+Scalar = bool | int | float | complex
+"""The numbers of Python that stand beside arrays, in the type of these."""
+
+
+Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
+
+
+def _binary(op: Operation) -> Methods:
+    def forward(self: Array, other: object) -> Any:
+        if isinstance(other, Array):
+            return _made(record(op, self._node, other._node))
+        node = _beside(self._node.type, other, op.where)
+        return NotImplemented if node is None else _made(record(op, self._node, node))
+
+    def reflected(self: Array, other: object) -> Any:
+        node = _beside(self._node.type, other, op.where)
+        return NotImplemented if node is None else _made(record(op, node, self._node))
+
+    def inplace(self: Array, other: object) -> Any:
+        result = forward(self, other)
+        if not isinstance(result, Array):
+            return NotImplemented
+        new, old = result._node.type, self._node.type
+        if new.shape != old.shape or new.dtype != old.dtype:
+            raise ArrayTypeError(
+                f"{op.where}: the result in place is {new}, and the array is {old}; write "
+                "x = x + y instead of x += y"
+            )
+        self._node = result._node
+        return self
+
+    return forward, reflected, inplace
+
+
+def _test(op: Operation) -> Callable[[Array, object], Array]:
+    method: Callable[[Array, object], Array] = _binary(op)[0]
+    return method
+
+
+def _unary(op: Operation) -> Callable[[Array], Array]:
+    def method(self: Array) -> Array:
+        return _made(record(op, self._node))
+
+    return method
+
+
+class Array:
+    """An array of the array-API standard.
+
+    Shape, element type and device are known at once, so that every mistake is refused where it is
+    written; elements are computed when somebody asks for them, in as few kernels as possible.
+
+    Source:
+        The Python array API standard, "array object".
+    """
+
+    __slots__ = ("__weakref__", "_node")
+    _node: Node
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        raise ArrayTypeError("Array(): arrays are made by xp.asarray, xp.zeros and alike")
+
+    @property
+    def shape(self) -> Shape:
+        """The extents."""
+        return self._node.type.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._node.type.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._node.type.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return numpy_dtype(self._node.type.dtype)
+
+    @property
+    def device(self) -> str:
+        """Where the elements are."""
+        return self._node.type.device or "cpu"
+
+    def _scalar(self, kind: str) -> Any:
+        if self._node.type.size != 1 or self._node.type.shape:
+            raise ArrayTypeError(
+                f"{kind}(x): x has shape {self.shape}; a number is made of an array without axes: "
+                "take an element, x[0]"
+            )
+        return data_of(self._node)[()].item()
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise ArrayTypeError(
+                f"index(x): the elements are {self.dtype}; an index is made of integers"
+            )
+        return int(self._scalar("index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArrayTypeError("len(x): x has no axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise ArrayTypeError("iter(x): x has no axes")
+        return (self[k] for k in range(self.shape[0]))
+
+    def __getitem__(self, key: Any) -> Array:
+        return _made(selected(self._node, _plain(key)))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not isinstance(value, Array):
+            value = _beside(self._node.type, value, "x[...] = value")
+            if value is None:
+                raise ArrayTypeError(
+                    "x[...] = value: give an array of this namespace, or a number of Python"
+                )
+            node = value
+        else:
+            node = value._node
+        self._node = assigned(self._node, _plain(key), node)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
+        data = data_of(self._node)
+        if copy is False:
+            return np.asarray(data, dtype, copy=False)
+        if copy or dtype is not None:
+            return np.array(data, dtype, copy=copy)
+        view = data.view()
+        view.flags.writeable = False
+        return view
+
+    def __repr__(self) -> str:
+        text = np.array2string(data_of(self._node), separator=", ", prefix="Array(")
+        place = "" if self.device == "cpu" else f", device={self.device!r}"
+        return f"Array({text}, dtype={self.dtype}{place})"
+
+    __str__ = __repr__
+
+    __neg__ = _unary(ElementwiseUnaryOp("negative"))
+    __pos__ = _unary(ElementwiseUnaryOp("positive"))
+    __abs__ = _unary(ElementwiseUnaryOp("abs"))
+    __invert__ = _unary(ElementwiseUnaryOp("bitwise_invert"))
+    __add__, __radd__, __iadd__ = _binary(ElementwiseBinaryOp("add"))
+    __sub__, __rsub__, __isub__ = _binary(ElementwiseBinaryOp("subtract"))
+    __mul__, __rmul__, __imul__ = _binary(ElementwiseBinaryOp("multiply"))
+    __truediv__, __rtruediv__, __itruediv__ = _binary(ElementwiseBinaryOp("divide"))
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(ElementwiseBinaryOp("floor_divide"))
+    __mod__, __rmod__, __imod__ = _binary(ElementwiseBinaryOp("remainder"))
+    __pow__, __rpow__, __ipow__ = _binary(ElementwiseBinaryOp("pow"))
+    __and__, __rand__, __iand__ = _binary(ElementwiseBinaryOp("bitwise_and"))
+    __or__, __ror__, __ior__ = _binary(ElementwiseBinaryOp("bitwise_or"))
+    __xor__, __rxor__, __ixor__ = _binary(ElementwiseBinaryOp("bitwise_xor"))
+    __lshift__, __rlshift__, __ilshift__ = _binary(ElementwiseBinaryOp("bitwise_left_shift"))
+    __rshift__, __rrshift__, __irshift__ = _binary(ElementwiseBinaryOp("bitwise_right_shift"))
+    __eq__ = _test(ElementwiseBinaryTest("equal"))  # type: ignore[assignment]
+    __ne__ = _test(ElementwiseBinaryTest("not_equal"))  # type: ignore[assignment]
+    __lt__ = _test(ElementwiseBinaryTest("less"))
+    __le__ = _test(ElementwiseBinaryTest("less_equal"))
+    __gt__ = _test(ElementwiseBinaryTest("greater"))
+    __ge__ = _test(ElementwiseBinaryTest("greater_equal"))
+
+
+_new = Array.__new__
+
+
+def _made(node: Node) -> Array:
+    array = _new(Array)
+    array._node = node
+    return array
+
+
+def made(node: Node) -> Array:
+    """The array of a node."""
+    return _made(node)
+
+
+def node_of(array: object, where: str, what: str = "x") -> Node:
+    """The node of an array.
+
+    Raises:
+        ArrayTypeError: it is none.
+    """
+    if isinstance(array, Array):
+        return array._node
+    raise ArrayTypeError(
+        f"{where}: {what} is {type(array).__name__}; give an array of this namespace: "
+        "xp.asarray(...)"
+    )
+
+
+def _plain(key: Any) -> Any:
+    """An index whose arrays are nodes."""
+    if isinstance(key, Array):
+        return key._node
+    if isinstance(key, tuple):
+        return tuple([_plain(part) for part in key])
+    return key
+
+
+def _beside(type: PTensorType, value: object, where: str) -> Node | None:
+    """A number of Python as an array beside another; None if it is something else."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, Scalar):
+        return None
+    dtype = of_scalar(value, type.dtype, where)
+    data = np.array(value, numpy_dtype(dtype))
+    return leaf(data, PTensorType((), dtype, type.device, type.team))

@@ -1,0 +1,1 @@
+"""Parallel tensors: operations on whole arrays that have a device and a team."""

@@ -1,0 +1,215 @@
+"""Functions of the elements at one place: of one array, two, or three."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.promotion import (
+    ALL,
+    BOOLEAN,
+    COMPLEX,
+    FLOATING,
+    FLOATS,
+    INTEGERS,
+    NUMERIC,
+    PART,
+    REAL,
+    meet,
+)
+from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together
+
+_BITS = (*BOOLEAN, *INTEGERS)
+
+UNARY: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(
+        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log",
+         "log1p", "log2", "log10", "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh"), FLOATING),
+    **dict.fromkeys(
+        ("abs", "conj", "negative", "positive", "real", "round", "sign", "square"), NUMERIC),
+    **dict.fromkeys(("ceil", "floor", "trunc"), REAL),
+    "imag": NUMERIC,
+    "bitwise_invert": _BITS,
+}
+"""The element types that each function of one array takes."""
+
+UNARY_TESTS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("isfinite", "isinf", "isnan"), NUMERIC),
+    "signbit": FLOATS,
+    "logical_not": BOOLEAN,
+}
+
+BINARY: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("add", "subtract", "multiply", "pow"), NUMERIC),
+    "divide": FLOATING,
+    **dict.fromkeys(("floor_divide", "remainder", "maximum", "minimum"), REAL),
+    **dict.fromkeys(("atan2", "copysign", "hypot", "logaddexp", "nextafter"), FLOATS),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _BITS),
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), INTEGERS),
+}
+
+BINARY_TESTS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("equal", "not_equal"), ALL),
+    **dict.fromkeys(("greater", "greater_equal", "less", "less_equal"), REAL),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), BOOLEAN),
+}
+
+_TO_PART = frozenset(("abs", "real", "imag"))
+
+
+@dataclass(frozen=True)
+class Elementwise(Operation):
+    """A function of the elements at one place; shapes broadcast, element types meet.
+
+    Attributes:
+        kind: which function.
+    """
+
+    kind: str
+
+    functions: ClassVar[Mapping[str, Sequence[str]]]
+    arity: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        if self.kind not in self.functions:
+            raise ArrayTypeError(
+                f"{self.name}: {self.kind!r} is no such function; these are "
+                f"{', '.join(sorted(self.functions))}"
+            )
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.kind))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return self.kind
+
+    def computed_in(self, dtypes: Sequence[str]) -> str:
+        """The type that operands are converted to, before the function sees them.
+
+        Raises:
+            ArrayTypeError: the function does not take such elements.
+        """
+        taken = self.functions[self.kind]
+        dtype = meet(dtypes)
+        if dtype in taken and all(d in taken for d in dtypes):
+            return dtype
+        given = " and ".join(dtypes)
+        raise ArrayTypeError(
+            f"{self.kind}: the elements are {given}, and it takes {', '.join(taken)}; convert "
+            "them, xp.astype(x, dtype)"
+        )
+
+    def result_dtype(self, dtype: str) -> str:
+        """The type of the result, if it is computed in `dtype`."""
+        return dtype
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The broadcast shape, in the type of the result."""
+        if len(operands) > 1:
+            check_together(operands, self.kind)
+        dtype = self.computed_in([operand.dtype for operand in operands])
+        shape = broadcast_shapes([operand.shape for operand in operands], self.kind)
+        return operands[0].like(shape, self.result_dtype(dtype))
+
+
+class _Test(Elementwise):
+    def result_dtype(self, dtype: str) -> str:
+        """Truth."""
+        return "bool"
+
+
+class ElementwiseUnaryOp(Elementwise):
+    """A function of one array.
+
+    >>> ElementwiseUnaryOp("exp").infer(PTensorType((4,), "float32")).dtype
+    'float32'
+    """
+
+    name = "elementwise_unary_op"
+    functions = UNARY
+    arity = 1
+
+    def result_dtype(self, dtype: str) -> str:
+        """A part of complex numbers is real."""
+        return PART.get(dtype, dtype) if self.kind in _TO_PART else dtype
+
+
+class ElementwiseUnaryTest(_Test):
+    """A question about each element."""
+
+    name = "elementwise_unary_test"
+    functions = UNARY_TESTS
+    arity = 1
+
+
+class ElementwiseBinaryOp(Elementwise):
+    """A function of two arrays.
+
+    >>> a, b = PTensorType((4, 1), "float32"), PTensorType((3,), "float64")
+    >>> print(ElementwiseBinaryOp("add").infer(a, b))
+    ptensor<4x3xfloat64>
+    """
+
+    name = "elementwise_binary_op"
+    functions = BINARY
+    arity = 2
+
+
+class ElementwiseBinaryTest(_Test):
+    """A question about two elements."""
+
+    name = "elementwise_binary_test"
+    functions = BINARY_TESTS
+    arity = 2
+
+
+@dataclass(frozen=True)
+class Cast(Operation):
+    """The elements in another type.
+
+    Attributes:
+        dtype: the type.
+        copy: whether the result is a value of its own where the type is the same.
+    """
+
+    name = "cast"
+    dtype: str
+    copy: bool = True
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The same shape."""
+        (x,) = operands
+        if x.dtype in COMPLEX and self.dtype not in COMPLEX:
+            raise ArrayTypeError(
+                f"cast: the elements are {x.dtype}, which no {self.dtype} can hold; take a part of "
+                "them first: real(x), imag(x), abs(x)"
+            )
+        return x.like(x.shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class Where(Operation):
+    """Elements of the second operand where the first is true, of the third elsewhere."""
+
+    name = "where"
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The broadcast shape."""
+        check_together(operands, "where")
+        condition, one, other = operands
+        if condition.dtype != "bool":
+            raise ArrayTypeError(
+                f"where: the condition is {condition.dtype}; it takes bool: compare it, x != 0"
+            )
+        shape = broadcast_shapes([operand.shape for operand in operands], "where")
+        return condition.like(shape, meet([one.dtype, other.dtype]))

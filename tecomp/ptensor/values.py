@@ -1,0 +1,79 @@
+"""What a value is for the compiler: a tensor; complex numbers are two, of the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tecomp import te
+from tecomp.ptensor.types import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A complex number: two expressions."""
+
+    re: te.Expr
+    im: te.Expr
+
+    def __add__(self, other: Complex) -> Complex:
+        return Complex(self.re + other.re, self.im + other.im)
+
+    def __sub__(self, other: Complex) -> Complex:
+        return Complex(self.re - other.re, self.im - other.im)
+
+    def __neg__(self) -> Complex:
+        return Complex(-self.re, -self.im)
+
+    def __mul__(self, other: Complex) -> Complex:
+        return Complex(
+            self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexTensor:
+    """A tensor of complex numbers: two tensors of one shape."""
+
+    re: te.Tensor
+    im: te.Tensor
+
+
+Element: TypeAlias = te.Expr | Complex
+Value: TypeAlias = te.Tensor | ComplexTensor
+
+
+def element_at(value: Value, index: Sequence[te.Expr | int]) -> Element:
+    """The element of a value at an index."""
+    if isinstance(value, ComplexTensor):
+        return Complex(value.re(*index), value.im(*index))
+    return value(*index)
+
+
+def shape_of(value: Value) -> tuple[te.Expr | int, ...]:
+    """The extents of a value."""
+    return value.re.shape if isinstance(value, ComplexTensor) else value.shape
+
+
+def value_of(shape: Shape, element: Callable[..., Element], name: str) -> Value:
+    """The value whose element at each index a function says; both parts of it are one stage."""
+    parts: list[Element] = []
+
+    def parted(*index: te.Expr) -> Any:
+        made = element(*index)
+        parts.append(made)
+        return (made.re, made.im) if isinstance(made, Complex) else made
+
+    result = te.compute(shape, parted, name=name)
+    if isinstance(parts[0], Complex):
+        return ComplexTensor(*result)
+    tensor: te.Tensor = result
+    return tensor
+
+
+def mapped(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value:
+    """A function that moves elements, of both parts."""
+    if isinstance(value, ComplexTensor):
+        return ComplexTensor(function(value.re), function(value.im))
+    return function(value)
