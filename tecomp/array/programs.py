@@ -46,8 +46,8 @@ def _as_parts(data: Buffer) -> Buffer:
     """Complex numbers as pairs of real ones."""
     if data.dtype.kind != "c":
         return data
-    data = np.ascontiguousarray(data)
-    return data[..., None].view(data.real.dtype)
+    whole = data if data.flags.c_contiguous else data.copy()
+    return whole[..., None].view(data.real.dtype)
 
 
 def _compiled(
