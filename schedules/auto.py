@@ -38,6 +38,7 @@ from tecomp.schedules.structure.stages import (
     readers_of,
     unconverted,
 )
+from tecomp.schedules.structure.terms import shared_terms
 from tecomp.schedules.structure.trials import Walk, first_taken
 from tecomp.schedules.structure.windows import Windows, windows_of
 from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
@@ -111,6 +112,8 @@ def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
         for factors in factors_to_keep(stage.op.output(0)):
             s.cache_factor(stage.op.output(0), factors, "global")
     groups, inlined = groups_of(program_of(s), target)
+    if any([_share_terms(s, group) for group in groups]):
+        groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
     apart = frozenset(group.output for group in groups)
@@ -128,6 +131,14 @@ def _merge_reductions(s: te.Schedule) -> None:
             if is_result(s, source) or not is_of_reductions(now, readers_of(s, source)):
                 break
             s.merge_reduction(x)
+
+
+def _share_terms(s: te.Schedule, group: Group) -> bool:
+    """Compute once for each row what its stages compute several times; whether there was any."""
+    found = shared_terms([*group.rows, group.output]) if not group.is_value else {}
+    for x, readers in found.items():
+        s.cache_terms(x, "global", readers)
+    return bool(found)
 
 
 def _scheduled(

@@ -7,6 +7,7 @@ import typing
 from tecomp import moves, te, tir
 from tecomp.compute.absent import absent as _absent
 from tecomp.compute.accesses import Access, Accesses, Affine, accesses
+from tecomp.compute.terms import computes_terms
 from tecomp.constraints.check import Violation, check_constraints
 from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
 from tecomp.copies import conversion
@@ -117,6 +118,7 @@ __all__ = [
     "check_constraints",
     "check_target",
     "compile",
+    "computes_terms",
     "cute",
     "cute_text",
     "evaluate",

@@ -17,7 +17,6 @@ from tecomp.compute.accesses import (
 )
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp
-from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Binary, Expr, as_expr, cast, const, is_const
@@ -71,12 +70,12 @@ def cache_factor(
             "and not all"
         )
     value = _multiplied([every[k] for k in chosen])
-    sums = _sums(reduce, value)
+    sums = sums_of(value)
     if not sums:
         raise ScheduleError(
             f"{where}: `{value}` depends on no axis; there is nothing to compute first"
         )
-    made = _stage_of(stage, value, sums)
+    made = stage_of(stage, value, sums, f"{stage.name}_factor")
     element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
     rest = [
         Factor(element, divides=False) if k == chosen[0] else each
@@ -90,7 +89,7 @@ def cache_factor(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
+class Sum:
     """What becomes an axis of the new stage.
 
     Attributes:
@@ -154,7 +153,7 @@ def _multiplied(factors: Sequence[Factor]) -> Expr:
     return product / reduce_by(mul, below) if below else product
 
 
-def _sums(reduce: Reduce, value: Expr) -> list[_Sum]:
+def sums_of(value: Expr) -> list[Sum]:
     """The axes of the new stage, in the order of what the value reads most of."""
     used = axes_of(value)
     loads = [node for node in walk(value) if isinstance(node, TensorLoad)]
@@ -165,17 +164,17 @@ def _sums(reduce: Reduce, value: Expr) -> list[_Sum]:
     taken = [axis for each in found for axis, _ in each.axes]
     if len(set(taken)) < len(taken):
         found, taken = [], []
-    rest = [_Sum(((axis, 1),)) for axis in used if axis not in taken]
+    rest = [Sum(((axis, 1),)) for axis in used if axis not in taken]
     return [*rest, *found]
 
 
-def _sums_of(index: Affine, value: Expr) -> list[_Sum]:
+def _sums_of(index: Affine, value: Expr) -> list[Sum]:
     """One sum of all axes of an index, if the value depends on nothing else; else one for each."""
-    alone = [_Sum(((axis, 1),)) for axis in index.axes]
+    alone = [Sum(((axis, 1),)) for axis in index.axes]
     axes = tuple((axis, index.coefficient(axis) or 0) for axis in index.axes)
     if not index.is_window or not _is_dense(axes):
         return alone
-    together = _Sum(axes)
+    together = Sum(axes)
     left = axes_of(together.instead(value, together.axis()))
     return alone if any(axis in left for axis, _ in axes) else [together]
 
@@ -195,12 +194,12 @@ def _number(axis: IterVar) -> int:
     return axis.extent
 
 
-def _stage_of(stage: StageState, value: Expr, sums: Sequence[_Sum]) -> Tensor:
-    """The new stage."""
+def stage_of(stage: StageState, value: Expr, sums: Sequence[Sum], name: str) -> Tensor:
+    """What a new stage makes: a value that `stage` computes so far, with an axis for each sum."""
     axes = tuple(each.axis() for each in sums)
     body = value
     for each, axis in zip(sums, axes, strict=True):
         body = each.instead(body, axis)
     location = stage.compute.location
-    op = ComputeOp(f"{stage.name}_factor", axes, (body,), location=location)
+    op = ComputeOp(name, axes, (body,), location=location)
     return op.output(0)

@@ -113,8 +113,8 @@ def _field(document: Any, name: str, kind: type | UnionType | None = None) -> An
 CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
-    "cache_read", "cache_write", "cache_factor", "rfactor", "merge_reduction", "into_dots",
-    "prefetch", "pragma",
+    "cache_read", "cache_write", "cache_factor", "cache_terms", "rfactor",
+    "merge_reduction", "into_dots", "prefetch", "pragma",
     "double_buffer", "rolling_buffer", "tensorize", "expand",
     "create_group", "place_group",
     "set_store_predicate",

@@ -32,6 +32,7 @@ from tecomp.scheduling.state import (
     initial_stage,
 )
 from tecomp.scheduling.tensorize import tensorize
+from tecomp.scheduling.terms import cache_terms
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace
 
@@ -251,6 +252,17 @@ class Schedule:
         check_list(many, int, f"{where}: factors", "give numbers from 0 on", ScheduleError)
         made: Tensor = self._apply(
             cache_factor, "cache_factor", None, (_tensor(tensor, where), many, scope))
+        return made
+
+    def cache_terms(
+        self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]
+    ) -> Tensor:
+        """Compute a reduction's terms first, once for all that do; see `terms.cache_terms`."""
+        many = readers if isinstance(readers, list | tuple) else [readers]
+        keys = [self.state.stage(_operation(r, "s.cache_terms")).key for r in many]
+        made: Tensor = self._apply(
+            cache_terms, "cache_terms", None, (_tensor(tensor, "s.cache_terms"), scope, keys)
+        )
         return made
 
     def merge_reduction(self, tensor: Tensor) -> None:
