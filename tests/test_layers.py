@@ -31,7 +31,7 @@ LAYERS = [
     {"plugin"},
     {"__init__"},
     {"schedules"},
-    {"graph", "topi"},
+    {"dist", "graph", "topi"},
     {"ptensor"},
     {"array"},
     {"demo"},
@@ -77,6 +77,10 @@ INSIDE = {
         {"vectors"},
         {"loops"},
         {"pipeline"},
+        {"__init__"},
+    ],
+    "dist": [
+        {"partition"},
         {"__init__"},
     ],
     "schedules": [

@@ -1,0 +1,254 @@
+"""Halos: what a process needs of its neighbours' parts around its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.dist.partition.messages import Box, Message, Senders
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.places import Places, count_of, gathered, listed
+from tecomp.errors import LayoutError
+from tecomp.ir.language.given import whole_numbers_of
+
+Shape = tuple[int, ...]
+Widths: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Around:
+    """Indices of one axis: those before a part, the part, and those after it."""
+
+    before: Places
+    part: Places
+    after: Places
+
+    @property
+    def all(self) -> Places:
+        """All three, in the order of memory."""
+        return gathered(np.concatenate([listed(p) for p in (self.before, self.part, self.after)]))
+
+    @property
+    def extent(self) -> int:
+        """How many there are."""
+        return sum(map(count_of, (self.before, self.part, self.after)))
+
+    @property
+    def core(self) -> slice:
+        """Where the part is among them."""
+        first = count_of(self.before)
+        return slice(first, first + count_of(self.part), 1)
+
+
+@dataclass(frozen=True)
+class Halo:
+    """What is sent so that every process has the elements around its part.
+
+    The local array with its halo has the part in the middle, at `core(rank)`. Where the array
+    ends, so does the halo, if the axis is not periodic. An empty part has no halo.
+
+    Attributes:
+        partition: who has what.
+        widths: for each axis how many indices are needed before and after a part.
+        periodic: for each axis whether its ends meet.
+        corners: whether elements are needed that are outside of the part along several axes.
+
+    Raises:
+        LayoutError: parts are no blocks along an axis with a width, or an argument does not fit.
+
+    >>> from tecomp.dist import Mesh, Shard
+    >>> rows = Partition((8, 5), "float64", Mesh((4,)), [Shard(0)])
+    >>> around = halo(rows, (1, 0))
+    >>> [around.shape(rank) for rank in range(4)]
+    [(3, 5), (4, 5), (4, 5), (3, 5)]
+    >>> [(m.source, m.nbytes) for m in around.received_by(1)]
+    [(0, 40), (2, 40)]
+    """
+
+    partition: Partition
+    widths: Widths
+    periodic: tuple[bool, ...]
+    corners: bool = True
+
+    def __post_init__(self) -> None:
+        if self.partition.op is not None:
+            raise LayoutError(
+                f"halo: {list(self.partition.placements)} has partial values, which are not known "
+                "to their neighbours; combine them first"
+            )
+        for axis in range(len(self.partition.shape)):
+            if any(self.widths[axis]) and not self._is_blocks(axis):
+                raise LayoutError(
+                    f"halo: indices of axis {axis} are dealt out one after the other, so a part "
+                    f"has no neighbours; redistribute to Shard({axis}) first"
+                )
+
+    def _is_blocks(self, axis: int) -> bool:
+        cuts = self.partition.cuts[axis].cuts
+        parts = (
+            self.partition.part(axis, at) for at in product(*(range(cut.count) for cut in cuts))
+        )
+        return all(isinstance(part, slice) and part.step == 1 for part in parts)
+
+    def shape(self, rank: int) -> Shape:
+        """The extents of the local array with its halo.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        return tuple(around.extent for around in self._around(rank))
+
+    def core(self, rank: int) -> tuple[slice, ...]:
+        """Where in the array with its halo the part itself is.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        return tuple(around.core for around in self._around(rank))
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, in the order of their receivers; from a part to an array with its halo.
+
+        There is at most one from each process to each other, and one to itself where the ends of
+        an axis meet in one part.
+        """
+        return tuple(m for rank in range(self.partition.mesh.size) for m in self.received_by(rank))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that leave a process, all processes together."""
+        return sum(m.nbytes for m in self.messages if m.source != m.target)
+
+    def received_by(self, rank: int) -> tuple[Message, ...]:
+        """The messages to a process, in the order of those who send them.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        found = self._known.get(rank)
+        if found is None:
+            found = self._known[rank] = tuple(self._received(rank))
+        return found
+
+    def sent_by(self, rank: int) -> tuple[Message, ...]:
+        """The messages from a process, in the order of those who receive them.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        self.partition.mesh.coordinates(rank)
+        return tuple(m for m in self.messages if m.source == rank)
+
+    def _received(self, rank: int) -> Iterator[Message]:
+        boxes: dict[int, list[Box]] = {}
+        for wanted, first, keys in self._strips(rank):
+            for source, box in self._senders.boxes(rank, wanted, keys):
+                received = tuple(map(_moved, box.received, first))
+                boxes.setdefault(source, []).append(Box(box.sent, received))
+        shape, partition = self.shape(rank), self.partition
+        for source in sorted(boxes):
+            yield Message(
+                source, rank, tuple(boxes[source]), partition.local_shape(source), shape,
+                partition.dtype.itemsize,
+            )
+
+    def _strips(self, rank: int) -> Iterator[tuple[list[Places], Shape, list[object]]]:
+        """Disjoint boxes of all that is around a part: indices, where they are, and keys."""
+        arounds = self._around(rank)
+        if not all(count_of(around.part) for around in arounds):
+            return
+        at = self.partition.mesh.coordinates(rank)
+        numbers = [self.partition.numbers(axis, at) for axis in range(len(arounds))]
+        for axis, around in enumerate(arounds):
+            for which, places in (("before", around.before), ("after", around.after)):
+                if not count_of(places):
+                    continue
+                kinds = [
+                    which if k == axis else "all" if k < axis and self.corners else "part"
+                    for k in range(len(arounds))
+                ]
+                yield (
+                    [getattr(each, kind) for each, kind in zip(arounds, kinds, strict=True)],
+                    tuple(map(_first, arounds, kinds)),
+                    list(zip(numbers, kinds, strict=True)),
+                )
+
+    def _around(self, rank: int) -> tuple[Around, ...]:
+        found = []
+        for axis, part in enumerate(self.partition.local_index(rank)):
+            extent, (left, right) = self.partition.shape[axis], self.widths[axis]
+            if not (count_of(part) and isinstance(part, slice)):
+                found.append(Around(slice(0, 0, 1), part, slice(0, 0, 1)))
+                continue
+            before = np.arange(part.start - left, part.start)
+            after = np.arange(part.stop, part.stop + right)
+            if self.periodic[axis]:
+                before, after = before % extent, after % extent
+            else:
+                before, after = before[before >= 0], after[after < extent]
+            found.append(Around(gathered(before), part, gathered(after)))
+        return tuple(found)
+
+    @cached_property
+    def _senders(self) -> Senders:
+        return Senders(self.partition)
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Message, ...]]:
+        return {}
+
+
+def halo(
+    partition: Partition, widths: Any, *, periodic: bool | Sequence[bool] = False,
+    corners: bool = True,
+) -> Halo:
+    """The halo of a partition, made once for equal arguments.
+
+    Args:
+        partition: who has what.
+        widths: for each axis a number, or two: before a part and after it.
+        periodic: whether the ends of axes meet, for all of them or each.
+        corners: whether elements are needed that are outside of a part along several axes.
+
+    Raises:
+        LayoutError: an argument does not fit.
+    """
+    ndim = len(partition.shape)
+    flags = (periodic,) * ndim if isinstance(periodic, bool) else tuple(map(bool, periodic))
+    pairs = [_pair(width) for width in widths] if isinstance(widths, Sequence) else []
+    if len(pairs) != ndim or len(flags) != ndim or not all(pairs):
+        raise LayoutError(
+            f"halo: widths {widths!r}, periodic {periodic!r} for an array of {ndim} axes; give for "
+            "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet"
+        )
+    return _kept(partition, tuple(pair for pair in pairs if pair), flags, corners)
+
+
+def _pair(width: Any) -> tuple[int, int] | None:
+    found = whole_numbers_of((width, width) if isinstance(width, int) else width)
+    if found is None or len(found) != 2 or min(found) < 0:
+        return None
+    return found[0], found[1]
+
+
+@lru_cache(maxsize=1024)
+def _kept(partition: Partition, widths: Widths, flags: tuple[bool, ...], corners: bool) -> Halo:
+    return Halo(partition, widths, flags, corners)
+
+
+def _first(around: Around, kind: str) -> int:
+    """Where one kind of the indices of an axis begins in the array with its halo."""
+    before = count_of(around.before)
+    return {"before": 0, "all": 0, "part": before, "after": before + count_of(around.part)}[kind]
+
+
+def _moved(places: Places, by: int) -> Places:
+    if isinstance(places, slice):
+        return slice(places.start + by, places.stop + by, places.step)
+    return places + by

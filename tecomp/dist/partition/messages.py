@@ -1,0 +1,157 @@
+"""Messages: which elements one process sends another, and where they lie on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.places import Places, common, count_of, listed
+from tecomp.dist.partition.runs import Runs, runs_of
+
+Shape = tuple[int, ...]
+Index: TypeAlias = "tuple[Places, ...]"
+Key: TypeAlias = "tuple[object, ...]"
+
+
+@dataclass(frozen=True)
+class Box:
+    """Elements that are sent: along each axis where they are at the sender, and at the receiver.
+
+    Attributes:
+        sent: indices of the sender's local array.
+        received: indices of the receiver's.
+    """
+
+    sent: Index
+    received: Index
+
+    @property
+    def shape(self) -> Shape:
+        """How many elements there are along each axis."""
+        return tuple(count_of(places) for places in self.sent)
+
+    @cached_property
+    def size(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+    @cached_property
+    def sent_index(self) -> Index:
+        """What takes the elements out of the sender's array: slices, or one index of NumPy."""
+        return _index(self.sent)
+
+    @cached_property
+    def received_index(self) -> Index:
+        """What takes the elements' places in the receiver's array."""
+        return _index(self.received)
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one process sends another, once.
+
+    Attributes:
+        source: the rank that sends.
+        target: the rank that receives; the same where elements only move in its memory.
+        boxes: the elements, in this order.
+        sent_shape: extents of the sender's local array.
+        received_shape: extents of the receiver's.
+        itemsize: bytes of an element.
+    """
+
+    source: int
+    target: int
+    boxes: tuple[Box, ...]
+    sent_shape: Shape
+    received_shape: Shape
+    itemsize: int
+
+    @property
+    def size(self) -> int:
+        """How many elements are sent."""
+        return sum(box.size for box in self.boxes)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are sent."""
+        return self.size * self.itemsize
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The fewest contiguous runs: offsets at the sender, at the receiver, and lengths."""
+        found = [
+            runs_of(box.sent, self.sent_shape, box.received, self.received_shape)
+            for box in self.boxes
+        ]
+        if len(found) == 1:
+            return found[0]
+        first, second, lengths = (np.concatenate(column) for column in zip(*found, strict=True))
+        return first, second, lengths
+
+
+class Senders:
+    """Who sends what a process wants, out of a partition.
+
+    Attributes:
+        source: the partition.
+        combined: axes of the mesh along which all processes send what they have of an element.
+    """
+
+    def __init__(self, source: Partition, combined: Sequence[int] = ()) -> None:
+        self.source = source
+        self.combined = combined
+        self._along: dict[Key, list[tuple[Shape, Places, Places]]] = {}
+
+    def boxes(
+        self, target: int, wanted: Sequence[Places], keys: Sequence[object]
+    ) -> Iterator[tuple[int, Box]]:
+        """The boxes of elements that a process wants, and who sends them, in order of ranks.
+
+        Where several have the same, the one sends that is at the receiver's place along the axes
+        of the mesh that cut nothing: itself, if it is one of them.
+
+        Args:
+            target: the process that wants them.
+            wanted: indices along each axis of the array, in the order of the receiver's memory.
+            keys: what tells the wanted indices of an axis from others.
+        """
+        axes = [self._holders(k, places, keys[k]) for k, places in enumerate(wanted)]
+        here = self.source.mesh.coordinates(target)
+        found = []
+        for parts in product(*axes):
+            at: list[Sequence[int]] = [(k,) for k in here]
+            for k in self.combined:
+                at[k] = range(self.source.mesh.shape[k])
+            for axis, (numbers, _, _) in enumerate(parts):
+                for cut, number in zip(self.source.cuts[axis].cuts, numbers, strict=True):
+                    at[cut.mesh_axis] = (number,)
+            box = Box(tuple(part[1] for part in parts), tuple(part[2] for part in parts))
+            found += [(self.source.mesh.rank(place), box) for place in product(*at)]
+        return iter(sorted(found, key=lambda each: each[0]))
+
+    def _holders(
+        self, axis: int, wanted: Places, key: object
+    ) -> list[tuple[Shape, Places, Places]]:
+        """Parts of an axis that have wanted indices: their numbers, where there, where here."""
+        found = self._along.get((axis, key))
+        if found is None:
+            found = []
+            for numbers in product(*self.source.holders(axis, wanted)):
+                sent, received = common(self.source.part(axis, numbers), wanted)
+                if count_of(sent):
+                    found.append((numbers, sent, received))
+            self._along[axis, key] = found
+        return found
+
+
+def _index(places: Index) -> Index:
+    if all(isinstance(each, slice) for each in places):
+        return places
+    return tuple(np.ix_(*(listed(each) for each in places)))

@@ -1,0 +1,313 @@
+"""Partitions: which elements of an array each process of a mesh has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.dist.partition.cuts import Cuts
+from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.partition.placements import Partial, Placement, Shard, checked
+from tecomp.dist.partition.places import (
+    Numbers,
+    Places,
+    common,
+    count_of,
+    gathered,
+    listed,
+    seen,
+)
+from tecomp.errors import LayoutError, TecompError
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.given import whole_numbers_of
+from tecomp.layout.descriptions.layout import Layout
+
+Shape = tuple[int, ...]
+Index = tuple[Places, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The indices `start + step * k` of an axis, for k from 0 below an extent that others know."""
+
+    start: int
+    step: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A layout whose first physical axes count processes.
+
+    Attributes:
+        shape: extents of the array.
+        dtype: type of its elements.
+        mesh: the processes.
+        placements: what they have along each axis of the mesh. Several that cut the same axis of
+            the array cut each other's parts, in the order of the mesh.
+        windows: for a view, which indices of the array beneath it has, axis by axis.
+
+    Raises:
+        LayoutError: an extent is negative, there is no such type, or the placements do not fit.
+
+    >>> rows = Partition((10, 4), "float32", Mesh((4,)), [Shard(0)])
+    >>> [rows.local_shape(rank) for rank in range(4)]
+    [(3, 4), (3, 4), (3, 4), (1, 4)]
+    >>> rows.local_slice(3), rows.owner((7, 0))
+    ((slice(9, 10, 1), slice(0, 4, 1)), 2)
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    mesh: Mesh
+    placements: tuple[Placement, ...]
+    windows: tuple[Window, ...] | None = None
+
+    def __init__(
+        self, shape: Sequence[int], dtype: npt.DTypeLike, mesh: Mesh,
+        placements: Sequence[Placement], windows: tuple[Window, ...] | None = None,
+    ) -> None:
+        sizes = whole_numbers_of(shape)
+        if sizes is None or any(n < 0 for n in sizes):
+            raise LayoutError(
+                f"partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)"
+            )
+        if not isinstance(mesh, Mesh):
+            raise LayoutError(f"partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))")
+        placed = checked(placements, mesh.ndim, len(sizes))
+        fields = (sizes, _dtype(dtype), mesh, placed, windows)
+        for name, value in zip(self.__dataclass_fields__, fields, strict=True):
+            object.__setattr__(self, name, value)
+        self.cuts  # noqa: B018  # refuses sizes that do not fit
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def cuts(self) -> tuple[Cuts, ...]:
+        """How each axis of the array is cut; for a view, those of the array beneath."""
+        made = []
+        for axis, extent in enumerate(self._extents):
+            shards = [
+                (k, self.mesh.shape[k], placed) for k, placed in enumerate(self.placements)
+                if isinstance(placed, Shard) and placed.axis == axis
+            ]
+            made.append(Cuts.of(extent, axis, shards))
+        return tuple(made)
+
+    @property
+    def _extents(self) -> Shape:
+        return tuple(window.of for window in self._windows)
+
+    def mesh_axes(self, kind: type[Placement]) -> tuple[int, ...]:
+        """The axes of the mesh with placements of one kind."""
+        return tuple(k for k, placed in enumerate(self.placements) if isinstance(placed, kind))
+
+    @property
+    def op(self) -> str | None:
+        """What combines the partial values; None if there are none."""
+        return next((p.op for p in self.placements if isinstance(p, Partial)), None)
+
+    def part(self, axis: int, at: Shape) -> Places:
+        """Indices along an axis of the part with these numbers, one for each cut of the axis."""
+        found = self._known.get((axis, at))
+        if found is None:
+            found = self.cuts[axis].part(at)
+            if self.windows is not None:
+                window = self.windows[axis]
+                found = seen(found, window.start, window.step, self.shape[axis])
+            self._known[axis, at] = found
+        return found
+
+    def holders(self, axis: int, wanted: Places) -> Sequence[range]:
+        """For each cut of an axis the parts that may have one of the wanted indices."""
+        if self.windows is None:
+            return self.cuts[axis].holders(wanted)
+        return [range(cut.count) for cut in self.cuts[axis].cuts]
+
+    def numbers(self, axis: int, coordinates: Shape) -> Shape:
+        """Which part of an axis the process at a place of the mesh has, one number for each cut."""
+        return tuple(coordinates[cut.mesh_axis] for cut in self.cuts[axis].cuts)
+
+    def local_index(self, rank: int) -> Index:
+        """What indices a process has along each axis: a slice, or a list if they are uneven.
+
+        Raises:
+            LayoutError: there is no such rank.
+
+        >>> dealt = Partition((7,), "int8", Mesh((2,)), [Shard(0, block=2)])
+        >>> dealt.local_index(0)
+        (array([0, 1, 4, 5]),)
+        """
+        at = self.mesh.coordinates(rank)
+        return tuple(
+            self.part(axis, self.numbers(axis, at)) for axis in range(len(self.shape))
+        )
+
+    local_slice = local_index
+
+    def local_shape(self, rank: int) -> Shape:
+        """The extents of what a process has; 0 where it has nothing.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        return tuple(count_of(places) for places in self.local_index(rank))
+
+    def local_nbytes(self, rank: int) -> int:
+        """Bytes of what a process has.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        return prod(self.local_shape(rank)) * self.dtype.itemsize
+
+    def owner(self, index: Sequence[int]) -> int:
+        """The first of the processes that have an element.
+
+        Raises:
+            LayoutError: there is no such element.
+        """
+        return self.owners(index)[0]
+
+    def owners(self, index: Sequence[int]) -> tuple[int, ...]:
+        """All processes that have an element, or an operand of it.
+
+        Raises:
+            LayoutError: there is no such element.
+        """
+        inside = len(index) == len(self.shape) and all(
+            0 <= at < extent for at, extent in zip(index, self.shape, strict=True)
+        )
+        if not inside:
+            raise LayoutError(
+                f"partition: there is no element {tuple(index)} in an array of shape "
+                f"{list(self.shape)}; give {len(self.shape)} indices from 0 on that lie in it"
+            )
+        places: list[Sequence[int]] = [range(extent) for extent in self.mesh.shape]
+        for cuts, window, at in zip(self.cuts, self._windows, index, strict=True):
+            owner = cuts.owner(window.start + window.step * at)
+            for cut, k in zip(cuts.cuts, owner, strict=True):
+                places[cut.mesh_axis] = (k,)
+        return tuple(self.mesh.rank(place) for place in product(*places))
+
+    def view(self, slices: Sequence[slice]) -> Partition:
+        """The partition of a view: each element stays where it is.
+
+        Args:
+            slices: one for each axis, as NumPy takes them; steps may be negative.
+
+        Raises:
+            LayoutError: they are not one slice for each axis.
+
+        >>> rows = Partition((1024,), "float32", Mesh((4,)), [Shard(0)])
+        >>> middle = rows.view([slice(511, 514)])
+        >>> [middle.local_slice(rank)[0] for rank in range(4)]
+        [slice(0, 0, 1), slice(0, 1, 1), slice(1, 3, 1), slice(0, 0, 1)]
+        """
+        if len(slices) != len(self.shape) or not all(isinstance(s, slice) for s in slices):
+            raise LayoutError(
+                f"partition.view: {list(slices)} on an array of {len(self.shape)} axes; give one "
+                "slice for each axis"
+            )
+        windows, shape = [], []
+        for taken, extent, under in zip(slices, self.shape, self._windows, strict=True):
+            span = range(*taken.indices(extent))
+            start, step = under.start + under.step * span.start, under.step * span.step
+            windows.append(Window(start if span else 0, step, under.of))
+            shape.append(len(span))
+        return Partition(shape, self.dtype, self.mesh, self.placements, tuple(windows))
+
+    def indices_in(self, base: Partition, rank: int) -> tuple[Places, ...]:
+        """Where what a process has of this view lies in what it has of the array beneath.
+
+        Slices have negative steps where the view does.
+
+        Raises:
+            LayoutError: this is no view of `base`, or there is no such rank.
+        """
+        if (self._extents, self.mesh, self.placements) != (base.shape, base.mesh, base.placements):
+            raise LayoutError(
+                f"partition.indices_in: an array of shape {list(self.shape)} is no view of one of "
+                f"shape {list(base.shape)}; give the partition whose view() made it"
+            )
+        found = []
+        for axis, places in enumerate(self.local_index(rank)):
+            window = self._windows[axis]
+            owned = base.local_index(rank)[axis]
+            found.append(_in_order(owned, window.start + window.step * listed(places)))
+        return tuple(found)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The same as an index map: first the axes of the mesh that cut something, then memory.
+
+        Each process has as much memory there as the largest part needs.
+
+        Raises:
+            LayoutError: elements are partial values, or there is no such type in programs.
+
+        >>> print(Partition((10,), "float32", Mesh((4,)), [Shard(0)]).layout.index_map)
+        lambda i0: [i0 // 3 % 4, i0 // 12 * 3 + i0 % 3]
+        """
+        if self.op is not None:
+            raise LayoutError(
+                f"partition.layout: {list(self.placements)} has partial values, which have no "
+                "place of their own; combine them first"
+            )
+        grid = len(self.mesh_axes(Shard))
+        return Layout.of(self.shape, self.dtype.name, self._expressed, grid_axes=range(grid))
+
+    def _expressed(self, *i: Expr) -> list[Expr]:
+        parts: dict[int, Expr] = {}
+        inside = []
+        for cuts, window, at in zip(self.cuts, self._windows, i, strict=True):
+            number = at if self.windows is None else at * window.step + window.start
+            for cut in cuts.cuts:
+                parts[cut.mesh_axis], number = cut.expressed(number)
+            inside.append(number)
+        return [*(parts[k] for k in sorted(parts)), *inside]
+
+    @cached_property
+    def _windows(self) -> tuple[Window, ...]:
+        return self.windows or tuple(Window(0, 1, n) for n in self.shape)
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, Shape], Places]:
+        return {}
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.shape, self.dtype, self.mesh, self.placements, self.windows))
+
+
+def _in_order(owned: Places, numbers: Numbers) -> Places:
+    """Where numbers that are all owned are, as a slice if they are evenly spaced."""
+    at = listed(common(owned, numbers)[0])
+    if len(at) < 2 or at[1] > at[0]:
+        return gathered(at)
+    back = gathered(at[::-1])
+    if not isinstance(back, slice):
+        return at
+    return slice(back.stop - 1, back.start - 1 if back.start else None, -back.step)
+
+
+def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
+    try:
+        return np.dtype(given)
+    except TypeError:
+        pass
+    try:
+        return DType(str(given)).numpy
+    except TecompError:
+        raise LayoutError(
+            f"partition: {given!r} is no element type; give one of NumPy, such as float32"
+        ) from None

@@ -1,0 +1,197 @@
+"""Redistribution: what is sent when an array changes from one partition to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from tecomp.dist.partition.messages import Box, Message, Senders
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
+from tecomp.errors import LayoutError
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What happens along one axis of the mesh.
+
+    Attributes:
+        mesh_axis: the number of the axis.
+        kind: `all_gather`, `slice`, `all_to_all`, `all_reduce` or `reduce_scatter`.
+    """
+
+    mesh_axis: int
+    kind: str
+
+
+KINDS: dict[tuple[type[Placement], type[Placement]], str] = {
+    (Shard, Replicate): "all_gather",
+    (Replicate, Shard): "slice",
+    (Shard, Shard): "all_to_all",
+    (Partial, Replicate): "all_reduce",
+    (Partial, Shard): "reduce_scatter",
+}
+
+
+@dataclass(frozen=True)
+class Redistribution:
+    """What is sent to get from one partition of an array to another.
+
+    Partial values that all processes want are combined first, by one `all_reduce` along each of
+    the axes `reduced`. Everything else is messages, at most one from each process to each other.
+
+    Attributes:
+        source: the partition that is there.
+        target: the one that is wanted.
+
+    Raises:
+        LayoutError: they are not of one array on as many processes, or values would become
+            partial.
+
+    >>> from tecomp.dist import Mesh
+    >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
+    >>> moves = Redistribution(rows, columns)
+    >>> moves.collectives, moves.nbytes
+    ((Collective(mesh_axis=0, kind='all_to_all'),), 12)
+    >>> [(m.source, m.target, len(m.runs[0])) for m in moves.messages]
+    [(0, 0, 2), (1, 0, 2), (0, 1, 2), (1, 1, 2)]
+    """
+
+    source: Partition
+    target: Partition
+
+    def __post_init__(self) -> None:
+        source, target = self.source, self.target
+        if (source.shape, source.dtype) != (target.shape, target.dtype):
+            raise LayoutError(
+                f"redistribute: {_named(source)} and {_named(target)} are not one array; give "
+                "partitions of the same shape and type"
+            )
+        if source.mesh.size != target.mesh.size:
+            raise LayoutError(
+                f"redistribute: {source.mesh} has {source.mesh.size} processes and {target.mesh} "
+                f"has {target.mesh.size}; give meshes of the same team"
+            )
+        wanted = target.mesh_axes(Partial)
+        kept = source.mesh.shape == target.mesh.shape and wanted == source.mesh_axes(Partial)
+        if wanted and not (kept and source.op == target.op):
+            raise LayoutError(
+                f"redistribute: {list(source.placements)} cannot become "
+                f"{list(target.placements)}, with partial values; give Shard or Replicate there"
+            )
+
+    @cached_property
+    def reduced(self) -> tuple[int, ...]:
+        """Axes of the mesh along which partial values are combined for all, by `all_reduce`."""
+        if self.source.mesh.shape != self.target.mesh.shape:
+            return ()
+        pairs = zip(self.source.placements, self.target.placements, strict=True)
+        return tuple(
+            k for k, (before, after) in enumerate(pairs)
+            if isinstance(before, Partial) and isinstance(after, Replicate)
+        )
+
+    @cached_property
+    def combined(self) -> Partition:
+        """The partition that messages start from: the source, with `reduced` values combined."""
+        source = self.source
+        placements = [
+            Replicate() if k in self.reduced else placed
+            for k, placed in enumerate(source.placements)
+        ]
+        return Partition(source.shape, source.dtype, source.mesh, placements, source.windows)
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What happens along each axis of the mesh where something does.
+
+        Empty for meshes of different shapes, whose axes do not correspond.
+        """
+        if self.source.mesh.shape != self.target.mesh.shape:
+            return ()
+        pairs = zip(self.source.placements, self.target.placements, strict=True)
+        return tuple(
+            Collective(k, KINDS[type(before), type(after)])
+            for k, (before, after) in enumerate(pairs) if before != after
+        )
+
+    @cached_property
+    def op(self) -> str | None:
+        """What combines messages for the same elements; None if there are no such."""
+        keeps = bool(self.target.mesh_axes(Partial))
+        return None if keeps else self.combined.op
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, in the order of their receivers, those of a process to itself included."""
+        return tuple(m for rank in range(self.target.mesh.size) for m in self.received_by(rank))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that leave a process, all processes together.
+
+        An `all_reduce` of n bytes among p processes counts as 2 * (p - 1) * n: every element is
+        combined at one of them and sent to the others.
+        """
+        moved = sum(m.nbytes for m in self.messages if m.source != m.target)
+        shape = self.source.mesh.shape
+        held = sum(map(self.source.local_nbytes, range(self.source.mesh.size)))
+        for k in self.reduced:
+            moved += 2 * (shape[k] - 1) * held // shape[k]
+        return moved
+
+    def received_by(self, rank: int) -> tuple[Message, ...]:
+        """The messages to a process, in the order of those who send them.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        found = self._known.get(rank)
+        if found is None:
+            found = self._known[rank] = tuple(self._received(rank))
+        return found
+
+    def sent_by(self, rank: int) -> tuple[Message, ...]:
+        """The messages from a process, in the order of those who receive them.
+
+        Raises:
+            LayoutError: there is no such rank.
+        """
+        self.source.mesh.coordinates(rank)
+        return tuple(m for m in self.messages if m.source == rank)
+
+    def _received(self, rank: int) -> Iterator[Message]:
+        target, at = self.target, self.target.mesh.coordinates(rank)
+        wanted = target.local_index(rank)
+        keys = [target.numbers(axis, at) for axis in range(len(target.shape))]
+        for source, box in self._senders.boxes(rank, wanted, keys):
+            yield self._message(source, rank, box)
+
+    def _message(self, source: int, rank: int, box: Box) -> Message:
+        return Message(
+            source, rank, (box,), self.source.local_shape(source),
+            self.target.local_shape(rank), self.source.dtype.itemsize,
+        )
+
+    @cached_property
+    def _senders(self) -> Senders:
+        return Senders(self.combined, self.combined.mesh_axes(Partial) if self.op else ())
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Message, ...]]:
+        return {}
+
+
+@lru_cache(maxsize=1024)
+def redistribution(source: Partition, target: Partition) -> Redistribution:
+    """The same as `Redistribution(source, target)`, which is made once for equal partitions.
+
+    Raises:
+        LayoutError: see there.
+    """
+    return Redistribution(source, target)
+
+
+def _named(partition: Partition) -> str:
+    return f"{partition.dtype.name}{list(partition.shape)}"

@@ -1,0 +1,168 @@
+"""Partitions: who has which elements, compared with every element, and with the layout as sets."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Partial, Replicate, Shard
+from tecomp.dist.partition.places import listed
+from tecomp.errors import LayoutError
+from tests.strategies.partitions import drawn_partition, drawn_slices, taken
+
+
+def test_blocks_are_equal_and_the_last_ones_shorter_or_empty() -> None:
+    rows = Partition((9, 2), "float32", Mesh((4,)), [Shard(0)])
+
+    assert [rows.local_shape(rank) for rank in range(4)] == [(3, 2), (3, 2), (3, 2), (0, 2)]
+    assert rows.local_slice(1) == (slice(3, 6, 1), slice(0, 2, 1))
+    assert rows.local_nbytes(0) == 24
+    assert rows.owners((8, 0)) == (2,)
+
+
+def test_sizes_say_how_much_each_process_has() -> None:
+    uneven = Partition((10,), "int8", Mesh((4,)), [Shard(0, sizes=(0, 7, 0, 3))])
+
+    assert [uneven.local_shape(rank)[0] for rank in range(4)] == [0, 7, 0, 3]
+    assert [uneven.owner((k,)) for k in range(10)] == [1] * 7 + [3] * 3
+
+
+def test_replicas_and_operands_are_on_all_processes_of_an_axis() -> None:
+    mesh = Mesh((2, 3))
+    copied = Partition((5, 6), "int8", mesh, [Replicate(), Shard(1)])
+    summed = Partition((5, 6), "int8", mesh, [Shard(-2), Partial("sum")])
+
+    assert copied.owners((0, 2)) == (1, 4)
+    assert summed.owners((4, 2)) == (3, 4, 5)
+    assert (copied.op, summed.op) == (None, "sum")
+    assert summed.placements[0] == Shard(0)
+
+
+def test_the_second_cut_of_an_axis_cuts_the_parts_of_the_first() -> None:
+    twice = Partition((10,), "int8", Mesh((2, 2)), [Shard(0), Shard(0)])
+
+    assert [twice.local_shape(rank)[0] for rank in range(4)] == [3, 2, 3, 2]
+    assert [twice.owner((k,)) for k in range(10)] == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_cover_the_array_and_owners_have_what_they_own(seed: int) -> None:
+    dice = Random(seed)
+    partition = drawn_partition(dice, partial=True)
+    if dice.random() < 0.4:
+        partition = partition.view(drawn_slices(dice, partition.shape))
+    copies = np.zeros(partition.shape, int)
+    held = [np.zeros(partition.shape, bool) for _ in range(partition.mesh.size)]
+    for rank in range(partition.mesh.size):
+        np.add.at(copies, taken(partition, rank), 1)
+        held[rank][taken(partition, rank)] = True
+    kept = partition.mesh_axes(Shard)
+    times = partition.mesh.size // int(np.prod([partition.mesh.shape[k] for k in kept], dtype=int))
+
+    assert (copies == times).all()
+    for index in np.ndindex(*partition.shape):
+        assert partition.owners(index) == tuple(r for r, has in enumerate(held) if has[index])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_layout_of_a_partition_says_the_same(seed: int) -> None:
+    dice = Random(100 + seed)
+    partition = drawn_partition(dice)
+    shards = partition.mesh_axes(Shard)
+    layout = partition.layout
+
+    assert layout.grid_axes == tuple(range(len(shards)))
+    for rank in range(partition.mesh.size):
+        at = tuple(partition.mesh.coordinates(rank)[k] for k in shards)
+        parts = [listed(places) for places in partition.local_index(rank)]
+        for inside in product(*(range(len(part)) for part in parts)):
+            index = tuple(int(part[k]) for part, k in zip(parts, inside, strict=True))
+            assert layout.place(index) == (*at, *inside)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_views_lie_in_the_memory_of_what_they_show(seed: int) -> None:
+    dice = Random(200 + seed)
+    base = drawn_partition(dice)
+    slices = drawn_slices(dice, base.shape)
+    view = base.view(slices)
+    array = np.arange(int(np.prod(base.shape, dtype=int))).reshape(base.shape)
+
+    for rank in range(base.mesh.size):
+        local = array[taken(base, rank)]
+        index = view.indices_in(base, rank)
+        seen = local[np.ix_(*(np.arange(n)[k] for n, k in zip(local.shape, index, strict=True)))]
+        np.testing.assert_array_equal(seen, array[slices][taken(view, rank)])
+
+
+def test_views_of_blocks_are_views_of_memory() -> None:
+    base = Partition((1024, 8), "float32", Mesh((4,)), [Shard(0)])
+    view = base.view([slice(514, 510, -1), slice(None)])
+
+    assert view.indices_in(base, 1)[0] == slice(255, 256, 1)
+    assert view.indices_in(base, 2)[0] == slice(2, None, -1)
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: Mesh((0, 2)),
+     "mesh: the shape is (0, 2); give one or more positive integers, such as (2, 2)"),
+    (lambda: Mesh((2, 2), names=("x", "x")),
+     "mesh: 2 axes are called ['x', 'x']; give each axis a name of its own"),
+    (lambda: Mesh((2, 2)).coordinates(4),
+     "mesh: there is no rank 4 in Mesh(m0=2, m1=2); ranks go from 0 to 3"),
+    (lambda: Mesh((2, 2)).rank((0, 2)),
+     "mesh: there is no process at (0, 2) of Mesh(m0=2, m1=2); give 2 numbers from 0 on that lie in "
+     "the mesh"),
+    (lambda: Shard(0, block=0),
+     "Shard: block=0; give how many indices a block has, 1 or more"),
+    (lambda: Shard("rows"),  # type: ignore[arg-type]
+     "Shard: the axis is 'rows'; give its number, such as 0"),
+    (lambda: Shard(0, sizes=(1, -1)),
+     "Shard: sizes=(1, -1) and block=None; give either a block, or how many indices each process "
+     "has, 0 or more"),
+    (lambda: Partial("xor"),
+     "Partial: there is no operation 'xor'; give one of sum, prod, min, max, any, all"),
+    (lambda: Partition((-1,), "int8", Mesh((2,)), [Shard(0)]),
+     "partition: the shape is (-1,); give integers from 0 on, such as (1000, 200)"),
+    (lambda: Partition((4,), "int9", Mesh((2,)), [Shard(0)]),
+     "partition: 'int9' is no element type; give one of NumPy, such as float32"),
+    (lambda: Partition((4,), "int8", (2,), [Shard(0)]),  # type: ignore[arg-type]
+     "partition: the mesh is (2,); give a Mesh, such as Mesh((4,))"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0), Shard(0)]),
+     "partition: the placements [Shard(0), Shard(0)] are not one for each of the 1 axes of the mesh; "
+     "give Shard(axis), Replicate() or Partial(op) for each"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(1)]),
+     "partition: Shard(1) cuts an axis that an array of 1 axes does not have; give the number of one "
+     "of them, or Replicate()"),
+    (lambda: Partition((4,), "int8", Mesh((2, 2)), [Partial("sum"), Partial("max")]),
+     "partition: partial values are combined by max and sum, and the order would matter; combine them "
+     "along one axis of the mesh first"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0, sizes=(1, 2))]),
+     "partition: sizes [1, 2] for axis 0 of extent 4 on 2 processes; give 2 sizes that add up to 4"),
+    (lambda: Partition((4,), "int8", Mesh((2, 2)), [Shard(0, sizes=(2, 2)), Shard(0)]),
+     "partition: axis 0 has sizes [2, 2] and is cut along 2 axes of the mesh; give blocks, or cut it "
+     "along one"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0)]).owner((4,)),
+     "partition: there is no element (4,) in an array of shape [4]; give 1 indices from 0 on that lie "
+     "in it"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0)]).view([3]),  # type: ignore[list-item]
+     "partition.view: [3] on an array of 1 axes; give one slice for each axis"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Partial()]).layout,
+     "partition.layout: [Partial('sum')] has partial values, which have no place of their own; combine "
+     "them first"),
+    (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0)]).indices_in(
+        Partition((5,), "int8", Mesh((2,)), [Shard(0)]), 0),
+     "partition.indices_in: an array of shape [4] is no view of one of shape [5]; give the partition "
+     "whose view() made it"),
+])
+def test_refusals(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(LayoutError) as caught:
+        make()
+
+    assert caught.value.message == message
