@@ -84,6 +84,8 @@ def auto(
     True
     """
     s = by_loops(outputs)
+    if not s.outputs:
+        raise ScheduleError("auto: there are no results; give a tensor, or several")
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = Target.of(target)
     if not isinstance(division, Mapping) or not all(

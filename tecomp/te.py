@@ -52,6 +52,7 @@ from tecomp.compute.intrinsics import (
     log1p,
     log2,
     log10,
+    logaddexp,
     nearbyint,
     popcount,
     pow,
@@ -68,9 +69,9 @@ from tecomp.compute.intrinsics import (
     trunc,
 )
 from tecomp.compute.limits import infinity, max_value, min_value
-from tecomp.compute.logic import Select, all, any, if_then_else, logical_not, select
+from tecomp.compute.logic import Select, all, any, if_then_else, likely, logical_not, select
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
-from tecomp.compute.operators import add, multiply, subtract
+from tecomp.compute.operators import add, divide, multiply, subtract
 from tecomp.compute.outside import call_extern, call_packed, call_pure_extern
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import ScanOp, scan
@@ -150,6 +151,7 @@ __all__ = [
     "decl_buffer",
     "decl_tensor_intrin",
     "div",
+    "divide",
     "dot",
     "erf",
     "exp",
@@ -173,10 +175,12 @@ __all__ = [
     "isinf",
     "isnan",
     "ldexp",
+    "likely",
     "log",
     "log1p",
     "log2",
     "log10",
+    "logaddexp",
     "logical_not",
     "max",
     "max_value",

@@ -25,7 +25,6 @@ from tecomp.compute.class_names import (
     Not,
     Or,
     Sub,
-    likely,
 )
 from tecomp.te import (
     AXIS_SEPARATOR,
@@ -72,10 +71,12 @@ from tecomp.te import (
     isinf,
     isnan,
     ldexp,
+    likely,
     log,
     log1p,
     log2,
     log10,
+    logaddexp,
     max,
     max_value,
     min,
@@ -171,6 +172,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "logaddexp",
     "max",
     "max_value",
     "min",

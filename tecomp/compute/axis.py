@@ -19,6 +19,10 @@ class IterKind(Enum):
     SCAN = "scan"
 
 
+# As in TVM's enum IterVarType.
+_ITER_TYPES = {IterKind.DATA: 0, IterKind.REDUCE: 2, IterKind.SCAN: 3}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IterVar(Var):
     """A variable that takes the values of `dom`, the same as itself only.
@@ -42,6 +46,15 @@ class IterVar(Var):
     kind: IterKind = field(kw_only=True)
     thread_tag: str = field(kw_only=True, default="")
     inside: tuple[Expr | None, Expr | None] = field(kw_only=True, default=(None, None))
+
+    DataPar: ClassVar[int] = 0
+    CommReduce: ClassVar[int] = 2
+    Ordered: ClassVar[int] = 3
+
+    @property
+    def iter_type(self) -> int:
+        """The kind as TVM's number: `DataPar`, `CommReduce`, or `Ordered` for steps of a scan."""
+        return _ITER_TYPES[self.kind]
 
     @property
     def var(self) -> IterVar:

@@ -28,11 +28,6 @@ def _conversion(dtype: str, value: Value) -> Expr:
     return cast(value, dtype)
 
 
-def likely(cond: Value) -> Expr:
-    """`cond`: which branch is taken more often is not told to the processor."""
-    return value_of(cond)
-
-
 And, Or, Not = all, any, logical_not
 EQ, NE = _comparison(CmpOp.EQ), _comparison(CmpOp.NE)
 LT, LE = _comparison(CmpOp.LT), _comparison(CmpOp.LE)

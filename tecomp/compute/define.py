@@ -222,17 +222,12 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
 
 
 def size_var(name: str = "size", dtype: str = "int32") -> Var:
-    """A `te.var` for a size.
+    """A `te.var` for a size; of another type than integers it is a `te.var`, as in TVM.
 
-    Raises:
-        TypeMismatchError: the type is no integer.
+    >>> size_var("n")
+    n
     """
-    size = var(name, dtype)
-    if not size.dtype.is_integer:
-        raise TypeMismatchError(
-            f"te.size_var {name}: the type is {size.dtype}; a size is an integer"
-        )
-    return size
+    return var(name, dtype)
 
 
 def _axis_names(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
@@ -170,6 +171,17 @@ def atan2(y: Value, x: Value) -> Expr:
 def hypot(x: Value, y: Value) -> Expr:
     """`sqrt(x * x + y * y)` without overflow in between."""
     return _call2("hypot", x, y)
+
+
+def logaddexp(x: Value, y: Value) -> Expr:
+    """`log(exp(x) + exp(y))` without overflow in between."""
+    a, b = match_types(value_of(x), value_of(y), "te.logaddexp")
+    _require_float("logaddexp", a)
+    most = binary(BinOp.MAX, a, b)
+    beyond = log1p(exp(binary(BinOp.SUB, binary(BinOp.MIN, a, b), most)))
+    # Two that are equal may be infinite, and have no difference then.
+    same = ir.select(ir.compare(ir.CmpOp.EQ, a, b), const(math.log(2), most.dtype), beyond)
+    return binary(BinOp.ADD, most, same)
 
 
 def fmod(x: Value, y: Value) -> Expr:

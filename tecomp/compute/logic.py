@@ -57,6 +57,11 @@ def any(*conditions: Value, axis: Any = None) -> Expr:
     return logical_or(*_conditions("any", "te.max", conditions, axis))
 
 
+def likely(cond: Value) -> Expr:
+    """`cond`: which branch is taken more often is not told to the processor."""
+    return value_of(cond)
+
+
 def logical_not(condition: Value) -> Expr:
     """The condition that `condition` does not hold."""
     return Not(condition_of(value_of(condition), "te.logical_not"))

@@ -29,7 +29,7 @@ from tecomp.scheduling.state import (
     leaf_position,
     unmarked,
 )
-from tecomp.scheduling.threads import BLOCKS, THREADS, is_grid_axis, is_parallel
+from tecomp.scheduling.threads import BLOCKS, check_tag, is_grid_axis, is_parallel
 
 TAILS = ("guard", "shift_inwards")
 """What becomes of the last part of a loop that is shorter than the others."""
@@ -295,11 +295,7 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     stage = state.stage(key)
     leaf_position(stage, axis, "bind")
     where = f"s[{stage.name}].bind({axis.name})"
-    if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
-        raise ScheduleError(
-            f"{where}: there is no thread axis {tag!r}; they are {', '.join((*BLOCKS, *THREADS))}, "
-            "and core.NAME for the axes of a target's grid"
-        )
+    check_tag(tag, where)
     if is_scan(axis) and is_parallel(tag):
         raise ScheduleError(
             f"{where}: {axis.name} counts the steps of a scan, and each follows from those before; "

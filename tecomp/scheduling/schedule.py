@@ -44,10 +44,11 @@ def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
     """A schedule of everything that `ops` need: each stage computed once, its axes in order.
 
     Args:
-        ops: the outputs: an operation, a tensor, or a list of them.
+        ops: the outputs: an operation, a tensor, or a list of them. A schedule of none has no
+            stages, and computes nothing.
 
     Raises:
-        ScheduleError: there is no operation, or one is not an operation or tensor.
+        ScheduleError: one is not an operation or tensor.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -56,8 +57,6 @@ def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
     Schedule(A, B)
     """
     given = list(ops) if isinstance(ops, list | tuple) else [ops]
-    if not given:
-        raise ScheduleError("create_schedule: expected at least one operation, got none")
     outputs = tuple(dict.fromkeys(_operation(op, "create_schedule") for op in given))
     stages = tuple(
         initial_stage(op, is_output=op in set(outputs)) for op in post_order(outputs)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.dtype import INT32, DType
 from tecomp.ir.language.expr import Var
+from tecomp.ir.language.given import is_one_of
 
 BLOCKS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREADS = (
@@ -49,6 +50,19 @@ def is_grid_axis(tag: object) -> bool:
     return isinstance(tag, str) and _GRID.fullmatch(tag) is not None
 
 
+def check_tag(tag: object, where: str) -> None:
+    """A tag that loops can be bound to.
+
+    Raises:
+        ScheduleError: there is none of that name.
+    """
+    if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
+        raise ScheduleError(
+            f"{where}: there is no thread axis {tag!r}; they are {', '.join((*BLOCKS, *THREADS))}, "
+            "and core.NAME for the axes of a target's grid"
+        )
+
+
 def is_parallel(tag: str) -> bool:
     """Whether the iterations of a loop with this tag run side by side."""
     return tag in BLOCKS or is_grid_axis(tag)
@@ -63,8 +77,8 @@ def thread_axis(
     it by its `name`, which is the tag if empty.
 
     Raises:
-        ScheduleError: the tag or the name is no text, or the number of threads no integer from 1
-            on.
+        ScheduleError: there is no such tag, the name is no text, or the number of threads no
+            integer from 1 on.
 
     >>> thread_axis("threadIdx.x")
     ThreadAxis(tag='threadIdx.x', extent=None)
@@ -75,10 +89,7 @@ def thread_axis(
         return thread_axis(None, dom, name)
     if not isinstance(name, str):
         raise ScheduleError(f"te.thread_axis: the name is {name!r}; write a text")
-    if not isinstance(tag, str) or not tag:
-        raise ScheduleError(
-            f"te.thread_axis: the tag is {tag!r}; write a name such as 'threadIdx.x'"
-        )
+    check_tag(tag, "te.thread_axis")
     if dom is None:
         return ThreadAxis(name or tag, tag=tag)
     ends = dom if isinstance(dom, tuple) else (0, dom)

@@ -12,7 +12,6 @@ from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.topi import sizes, tag
 from tecomp.topi.given import Operand, shape_of, tensor_of
-from tecomp.topi.math import LOG_2
 from tecomp.topi.sizes import Size, element, place
 
 
@@ -179,14 +178,7 @@ def atan2(lhs: Operand, rhs: Operand) -> Any:
 
 def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
     """`log(exp(lhs) + exp(rhs))` without overflow in between."""
-
-    def of(x: Any, y: Any) -> te.Expr:
-        most = te.max(x, y)
-        beyond = te.log1p(te.exp(te.min(x, y) - most))
-        # Two that are equal may be infinite, and have no difference then.
-        return most + te.Select(x == y, te.const(LOG_2, most.dtype), beyond)
-
-    return _of_two(lhs, rhs, of, "log_add_exp")
+    return _of_two(lhs, rhs, te.logaddexp, "log_add_exp")
 
 
 def left_shift(lhs: Operand, rhs: Operand) -> Any:

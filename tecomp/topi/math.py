@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import overload
 
@@ -310,6 +309,3 @@ def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor
         return te.cast(total >> te.const(right, "int64"), value.dtype)
 
     return each(x, of, "fixed_point_multiply")
-
-
-LOG_2 = math.log(2)

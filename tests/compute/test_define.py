@@ -152,6 +152,7 @@ def test_axes() -> None:
     op = definition(te.compute((4, n, 2**31), lambda i, j, x: A[i, j]))
 
     assert [axis.kind for axis in op.axis] == [IterKind.DATA] * 3
+    assert [axis.iter_type for axis in op.axis] == [te.IterVar.DataPar] * 3 == [0] * 3
     assert [axis.dtype for axis in op.axis] == ["int32", "int32", "int64"]
     assert op.axis[0].extent == 4
     assert op.axis[1].extent is n
@@ -301,6 +302,7 @@ def test_domains_of_reduction_axes(dom: object, low: int, extent: int) -> None:
     axis = te.reduce_axis(dom, name="r")
 
     assert axis.kind is IterKind.REDUCE
+    assert axis.iter_type == te.IterVar.CommReduce == 2
     assert axis.dtype == "int32"
     assert isinstance(axis.dom.min, Const)
     assert (axis.dom.min.value, axis.extent) == (low, extent)
@@ -315,6 +317,7 @@ def test_symbolic_domains_of_reduction_axes() -> None:
 
 def test_variables() -> None:
     assert (te.var().name, te.var().dtype) == ("tindex", "int32")
+    assert te.size_var("bias", "float32").dtype == "float32"
     assert (te.size_var("m", "int64").name, te.size_var("m", "int64").dtype) == ("m", "int64")
     assert te.var("x", "float16").dtype == "float16"
     assert te.const(3).dtype == "int32"

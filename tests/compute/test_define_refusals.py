@@ -297,10 +297,6 @@ def test_varargs_names_that_do_not_fit() -> None:
             lambda: te.var("x", "float32x4"),
             "te.var x: the type is float32x4; a variable is one number",
         ),
-        (
-            lambda: te.size_var("m", "float32"),
-            "te.size_var m: the type is float32; a size is an integer",
-        ),
     ],
 )
 def test_other_refusals(action: Callable[[], object], message: str) -> None:

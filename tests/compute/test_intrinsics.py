@@ -148,7 +148,7 @@ def test_integers_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(2)) == message
 
 
-@pytest.mark.parametrize("name", ["power", "atan2", "hypot", "fmod"])
+@pytest.mark.parametrize("name", ["power", "atan2", "hypot", "fmod", "logaddexp"])
 def test_two_integers_are_refused(name: str) -> None:
     called = "pow" if name == "power" else name
 

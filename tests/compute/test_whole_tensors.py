@@ -38,6 +38,7 @@ n, m = te.var("n"), te.var("m")
         (lambda: te.add(A, 1), "T_add", "A[ax0, ax1] + float32(1.0)", "elemwise"),
         (lambda: te.subtract(1, A), "T_subtract", "float32(1.0) - A[ax0, ax1]", "elemwise"),
         (lambda: te.multiply(A, A), "T_multiply", "A[ax0, ax1] * A[ax0, ax1]", "broadcast"),
+        (lambda: te.divide(1, A), "T_divide", "float32(1.0) / A[ax0, ax1]", "elemwise"),
     ],
 )
 def test_what_an_operator_makes(made: Callable[[], Any], name: str, text: str, tag: str) -> None:
@@ -60,6 +61,7 @@ def test_what_an_operator_makes(made: Callable[[], Any], name: str, text: str, t
         (lambda: z * z, "T_multiply[()] = z[()] * z[()]", "broadcast"),
         (lambda: n + z, 'T_add[()] = cast("float32", n) + z[()]', "elemwise"),
         (lambda: te.add(z, n), 'T_add[()] = z[()] + cast("float32", n)', "elemwise"),
+        (lambda: te.divide(z, 2), "T_divide[()] = z[()] / float32(2.0)", "elemwise"),
         (lambda: -z, "T_negative[()] = z[()] * float32(-1.0)", "elemwise"),
     ],
 )

@@ -27,7 +27,7 @@ UNARY = (
     "nearbyint", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )
 REDUCERS = ("max", "min", "prod", "sum")
-OF_TWO = ("atan2", "fmod", "hypot", "pow", "power")
+OF_TWO = ("atan2", "fmod", "hypot", "logaddexp", "pow", "power")
 DIVISIONS = ("div", "floordiv", "floormod", "indexdiv", "indexmod", "truncdiv", "truncmod")
 NOTHING: Any = None
 TEXT: Any = "q"
@@ -61,7 +61,7 @@ TWICE = te.decl_tensor_intrin(DOUBLE.op, doubled, "twice")
 OF_TE: dict[str, Right] = {
     **{name: {"x": X} for name in UNARY},
     **{name: {"x": X, "y": X} for name in OF_TWO},
-    **{name: {"lhs": X, "rhs": X} for name in ("add", "subtract", "multiply")},
+    **{name: {"lhs": X, "rhs": X} for name in ("add", "subtract", "multiply", "divide")},
     **{name: {"a": te.const(7), "b": te.const(3)} for name in DIVISIONS},
     **{name: {"condition": N > 0, "then": X, "otherwise": X}
        for name in ("Select", "if_then_else", "select")},
@@ -75,6 +75,7 @@ OF_TE: dict[str, Right] = {
     "clip": {"x": X, "a_min": 0.0, "a_max": 1.0},
     "dot": {"a": LANES[0], "b": LANES[1]},
     "logical_not": {"condition": N > 0},
+    "likely": {"cond": N > 0},
     "popcount": {"x": N},
     "reinterpret": {"dtype": "int32", "x": X},
     "placeholder": {"shape": (3,), "dtype": "float32", "name": "P"},
@@ -241,6 +242,7 @@ def primitive(name: str) -> Callable[[Right], object]:
     return call
 
 
+@pytest.mark.filterwarnings("ignore:.*there is no pragma")
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_primitives(name: str) -> None:
     assert failures(primitive(name), PRIMITIVES[name]) == []

@@ -449,7 +449,7 @@ def test_targets_have_names() -> None:
 
 @pytest.mark.parametrize(("outputs", "message"), [
     (3, "create_schedule: expected a tensor or an operation, got 3"),
-    ([], "create_schedule: expected at least one operation, got none"),
+    ([], "auto: there are no results; give a tensor, or several"),
 ])  # fmt: skip
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
 def test_bad_outputs(outputs: Any, message: str, target: str) -> None:

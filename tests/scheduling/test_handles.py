@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tecomp
@@ -115,11 +116,18 @@ def test_stages_of_one_name_are_told_apart_in_the_trace() -> None:
     assert s.tensor("P_1") == Q
 
 
+def test_a_schedule_of_nothing_computes_nothing() -> None:
+    s = te.create_schedule([])
+    a = np.ones(4, "float32")
+
+    tecomp.build(s, [A])(a)
+
+    assert (s.stages, s.outputs, a.tolist()) == ((), (), [1.0] * 4)
+    assert str(tecomp.lower(s, [])) == "def main():\n    pass"
+    assert tecomp.replay(s.trace.to_json(), []).stages == ()
+
+
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
-    "nothing": (
-        lambda: te.create_schedule([]),
-        "create_schedule: expected at least one operation, got none",
-    ),
     "no operation": (
         lambda: te.create_schedule(3),  # type: ignore[arg-type]
         "create_schedule: expected a tensor or an operation, got 3",

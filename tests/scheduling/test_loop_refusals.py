@@ -253,8 +253,8 @@ REFUSED: dict[str, Case] = {
     ),
     "a thread axis that does not exist": (
         nothing,
-        lambda s: s[C].bind(x, te.thread_axis("warpIdx.x")),
-        f"s[C].bind(x): there is no thread axis 'warpIdx.x'; they are {THREADS}",
+        lambda s: te.thread_axis((0, 4), "warpIdx.x"),
+        f"te.thread_axis: there is no thread axis 'warpIdx.x'; they are {THREADS}",
     ),
     "bind to another number of threads": (
         nothing,
@@ -265,7 +265,7 @@ REFUSED: dict[str, Case] = {
     "a thread axis without a tag": (
         nothing,
         lambda s: te.thread_axis(32),
-        "te.thread_axis: the tag is ''; write a name such as 'threadIdx.x'",
+        f"te.thread_axis: there is no thread axis ''; they are {THREADS}",
     ),
     "a thread axis of a broken number of threads": (
         nothing,

@@ -1,4 +1,4 @@
-"""Pragmas: the set is closed, and the one that does something writes out short loops."""
+"""Pragmas: the one that does something writes out short loops, and unknown ones are warned of."""
 
 from __future__ import annotations
 
@@ -87,15 +87,9 @@ ALL = (
         ("import_llvm", "define", "s[R].pragma(i, 'import_llvm'): there is no pragma 'import_llvm' "
          f"here; compile the code to a shared library, and call its functions with te.call_extern; "
          f"{ALL}"),
-        ("debug_skip_region", None, "s[R].pragma(i, 'debug_skip_region'): there is no pragma "
-         "'debug_skip_region' here; leave the stage out of the computation to see what it costs; "
-         f"{ALL}"),
-        ("vectorise", None,
-         f"s[R].pragma(i, 'vectorise'): there is no pragma 'vectorise' here; {ALL}"),
-        (None, None, f"s[R].pragma(i, None): there is no pragma None here; {ALL}"),
-        ("unroll_explicit", False, "s[R].pragma(i, 'unroll_explicit'): loops marked unroll are "
-         "always written out in the IR, so unroll_explicit is True, got False; leave the mark out "
-         "for a loop that LLVM may unroll"),
+        (None, None, f"s[R].pragma(i, None): there is no pragma None here; write a text; {ALL}"),
+        ("unroll_explicit", 3,
+         "s[R].pragma(i, 'unroll_explicit'): unroll_explicit is True or False, got 3"),
         ("auto_unroll_max_step", None, "s[R].pragma(i, 'auto_unroll_max_step'): "
          "auto_unroll_max_step is how many statements may be written out, 0 or more, got None"),
         ("auto_unroll_max_step", -1, "s[R].pragma(i, 'auto_unroll_max_step'): "
@@ -108,6 +102,38 @@ def test_what_is_refused(kind: Any, value: Any, message: str, refusal: Refusal) 
     error = refusal(s, lambda: s[R].pragma(R.op.axis[0], kind, value))
 
     assert error.message == message
+
+
+@pytest.mark.parametrize(("kind", "instead"), [
+    ("vectorise", ""), ("storage_align", ""),
+    ("debug_skip_region", "leave the stage out of the computation to see what it costs; "),
+    ("tensor_core", "use te.dot for the dot products that the machine has; "),
+])
+def test_unknown_ones_are_warned_of_and_change_nothing(kind: str, instead: str) -> None:
+    s, plain = te.create_schedule(C), te.create_schedule(C)
+
+    with pytest.warns(UserWarning, match="it changes nothing") as found:
+        s[C].pragma(C.op.axis[0], kind, 3)
+
+    assert [str(each.message) for each in found] == [
+        f"s[C].pragma(i, {kind!r}): there is no pragma {kind!r} here, so it changes nothing; "
+        f"{instead}{ALL}"
+    ]
+    assert found[0].filename == __file__
+    assert str(tecomp.lower(s, [A, C])) == str(tecomp.lower(plain, [A, C]))
+
+
+@pytest.mark.parametrize("value", [True, False, 0, 1, None])
+def test_unrolled_loops_are_written_out_whatever_is_said(value: Any) -> None:
+    s, plain = te.create_schedule(C), te.create_schedule(C)
+    for each in (s, plain):
+        _, inner = each[C].split(C.op.axis[1], factor=3)
+        each[C].unroll(inner)
+    s[C].pragma(C.op.axis[0], "unroll_explicit", value)
+    again = tecomp.replay(s.trace.to_json(), C)
+
+    assert str(tecomp.lower(s, [A, C])) == str(tecomp.lower(plain, [A, C]))
+    assert again.trace.to_json() == s.trace.to_json()
 
 
 @pytest.mark.parametrize(
