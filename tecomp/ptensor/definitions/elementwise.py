@@ -1,32 +1,17 @@
-"""Operations as `te` tensors."""
+"""Elementwise operations: an element of the result is made of those at its place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any
 
 from tecomp import te
+from tecomp.ptensor.definitions.define import define
 from tecomp.ptensor.elements import element
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
 from tecomp.ptensor.types import PTensorType
 from tecomp.ptensor.values import Element, Value, element_at, shape_of, value_of
-
-
-@singledispatch
-def define(
-    op: Operation, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
-) -> Value:
-    """The result of an operation as tensors of `te`.
-
-    Args:
-        op: the operation.
-        operands: its operands.
-        types: their types.
-        result: the type of the result.
-    """
-    raise NotImplementedError(f"{op.name} has no definition in te")
 
 
 @define.register(Elementwise)

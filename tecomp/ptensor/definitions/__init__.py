@@ -1,0 +1,4 @@
+"""Operations as `te` tensors, one file for each group of the document."""
+
+from tecomp.ptensor.definitions import elementwise as _elementwise  # noqa: F401  registers
+from tecomp.ptensor.definitions.define import define as define
