@@ -18,7 +18,7 @@ from tecomp.ir.algebra.extents import simplified
 from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, cast
 from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, Extent, Stmt
-from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, walk
 
 Check: TypeAlias = Literal["now", "later", "never"]
 Sizes: TypeAlias = "Mapping[Var, int]"
@@ -118,6 +118,13 @@ class TensorIntrin:
                 f"{where}: it is given {len(scalars)} numbers, and its scalar_params are {params}; "
                 "give one for each"
             )
+        for var, value in zip(self.scalar_params, scalars, strict=True):
+            read = next((node for node in walk(value) if isinstance(node, TensorLoad)), None)
+            if read is not None:
+                raise DefinitionError(
+                    f"{where}: {var.name} is computed from {read}; give a number of axes and "
+                    "sizes, or make it an input of the intrinsic"
+                )
 
     def _check_reduction(self, axes: Sequence[Any], where: str) -> None:
         for axis in axes:

@@ -44,9 +44,11 @@ class TensorComputeOp(ComputeOp):
         return tuple(axis for axis in (*self.axis, *self.reduce_axis) if axis not in self.loops)
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> TensorComputeOp:
-        """The operation with changed expressions, of operands too."""
+        """The operation with changed expressions, of operands and scalar parameters too."""
         return replace(
-            self, body=tuple(map(change, self.body)), operands=tuple(map(change, self.operands)))
+            self, body=tuple(map(change, self.body)), operands=tuple(map(change, self.operands)),
+            scalars=tuple(map(change, self.scalars)),
+        )
 
     def pieces(self) -> Pieces:
         """The text, piece by piece: `C[i, ax0] = A[i, ax0] + B[i, ax0] by vadd`."""

@@ -12,6 +12,7 @@ from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.selections import in_order
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.dtype import BOOL
 from tecomp.ir.language.expr import (
@@ -96,7 +97,7 @@ def cache_write(
 
     The reduction, with its axes, moves to the cache. The cache has an axis for each loop over data
     that the stage has now, in their order: after `tile(i, j, 4, 2)` of 8x8 elements its shape is
-    (2, 4, 4, 2). The loops of the stage begin anew.
+    (2, 4, 4, 2). The loops of the stage begin anew. A call of an intrinsic moves to the cache too.
 
     Returns:
         The new state; the cache, or one for each output if a list was given.
@@ -112,10 +113,23 @@ def cache_write(
     _check_cached(state, stage, tensors, where)
     compute = stage.compute
     kept = _begun_anew(state, stage, where)
+    name = f"{stage.name}.{scope}"
+    made = _cached_calls if isinstance(compute, TensorComputeOp) else _cached_loops
+    cache_op, places = made(stage, name)
+    caches = cache_op.outputs
+    copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
+    state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
+    state = state.redefine(kept, redefined(compute, copies))
+    return state, caches[0] if isinstance(written, Tensor) else caches
+
+
+def _cached_loops(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
+    """What computes a stage with an axis for each of its loops, and where it has an element."""
+    compute = stage.compute
     leaves = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
     roots = set(compute.axis)
     axes = {
-        leaf: IterVar(f"{leaf.name}.c", leaf.dtype, dom=leaf.dom, kind=IterKind.DATA)
+        leaf: _for_cache(leaf)
         if leaf in roots else make_axis(f"{leaf.name}.c", 0, leaf.extent, IterKind.DATA)
         for leaf in leaves
     }
@@ -123,17 +137,22 @@ def cache_write(
     found = iterations(compute.axis, relations, {
         leaf: index_value(axis) - leaf.dom.min for leaf, axis in axes.items()
     })
-    cache_op = ComputeOp(
-        f"{stage.name}.{scope}", tuple(axes.values()),
-        tuple(_at_iterations(value, found) for value in compute.body),
-        compute.tag, compute.attrs, compute.location,
-    )
-    caches = cache_op.outputs
-    places = tuple(found.loops[leaf] for leaf in leaves)
-    copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
-    state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
-    state = state.redefine(kept, redefined(compute, copies))
-    return state, caches[0] if isinstance(written, Tensor) else caches
+    body = tuple(_at_iterations(value, found) for value in compute.body)
+    cached = ComputeOp(
+        name, tuple(axes.values()), body, compute.tag, compute.attrs, compute.location)
+    return cached, tuple(found.loops[leaf] for leaf in leaves)
+
+
+def _cached_calls(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
+    """As `_cached_loops`, of a stage that an intrinsic computes: with its axes."""
+    compute = stage.compute
+    axes = {axis: _for_cache(axis) for axis in compute.axis}
+    moved = compute.rewritten(lambda value: substitute(value, axes))
+    return replace(moved, name=name, axis=tuple(axes.values())), compute.axis
+
+
+def _for_cache(axis: IterVar) -> IterVar:
+    return IterVar(f"{axis.name}.c", axis.dtype, dom=axis.dom, kind=IterKind.DATA)
 
 
 def _check_cached(
@@ -157,16 +176,18 @@ def _check_cached(
             f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
             "te.compute that copies the result"
         )
-    check_loops(stage, where)
     if isinstance(compute, ExternOp):
         raise ScheduleError(
             f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
             "te.compute that copies the result"
         )
-    missing = [axis.name for axis in compute.reduce_axis if axis not in set(stage.leaves)]
+    # Tiles of an intrinsic are where its axes say.
+    whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
+    missing = [axis for axis in whole if axis not in set(stage.leaves)]
     if missing:
+        kind = "reduction axis" if is_reduction(missing[0]) else "axis"
         raise ScheduleError(
-            f"{where}: reduction axis {missing[0]} was split or fused already; call cache_write "
+            f"{where}: {kind} {missing[0].name} was split or fused already; call cache_write "
             "first and split the axes of the cache"
         )
 

@@ -115,6 +115,51 @@ def test_numbers_that_an_intrinsic_takes(agrees: Any) -> None:
     agrees(te.create_schedule(C.op), [A, C], {A: DATA[0], C: DATA[0][:, 8:24] * 2})
 
 
+@pytest.mark.parametrize("scope", ["", "local"])
+def test_a_cache_is_what_is_called_for(scope: str, agrees: Any) -> None:
+    C = added(vadd(default_buffer_params={"scope": scope}) if scope else None)
+    s = te.create_schedule(C.op)
+    cached = s.cache_write(C, "local")
+    if scope:
+        for x in (A, B):
+            s[s.cache_read(x, scope, cached)].compute_at(s[cached], cached.op.axis[0])
+    i, j = C.op.axis
+    outer, _ = s[C].split(i, factor=3)
+    s[C].vectorize(j)
+    s[cached].compute_at(s[C], outer)
+
+    assert str(s[cached].op).startswith("C_local[i_c, ax0_c] = A")
+    assert str(s[cached].op).endswith("by vadd")
+    assert s[cached].leaf_iter_vars == cached.op.axis[:1]
+    text = str(tecomp.lower(s, [A, B, C], stop_after="nest"))
+    assert text.count('TensorOp("vadd"') == 1
+    agrees(s, [A, B, C], {A: DATA[0], B: DATA[1], C: DATA[0][:, :16] + DATA[1][:, 16:]})
+
+
+def test_a_cache_of_a_call_with_numbers(agrees: Any) -> None:
+    scale = scaled()
+    C = te.compute((8, 16), lambda i: scale(A[i, 8:24], i * 2), name="C")
+    s = te.create_schedule(C.op)
+    s.cache_write(C, "local")
+    wanted = DATA[0][:, 8:24] * (2 * np.arange(8, dtype="float32")[:, None])
+
+    agrees(s, [A, C], {A: DATA[0], C: wanted})
+
+
+@pytest.mark.parametrize("split", [None, 3, 4])
+def test_numbers_of_axes_around(split: int | None, agrees: Any) -> None:
+    scale = scaled(n)
+    x = te.var("x", "float32")
+    C = te.compute((8, 16), lambda i: scale(A[i, 8:24], i * i * x + te.Select(i > 3, i, 7)), name="C")
+    s = te.create_schedule(C.op)
+    if split:
+        s[C].split(C.op.axis[0], split)
+    row = np.arange(8)
+    wanted = DATA[0][:, 8:24] * (row * row * 0.5 + np.where(row > 3, row, 7))[:, None]
+
+    agrees(s, [A, x, C], {A: DATA[0], x: 0.5, C: wanted.astype("float32")})
+
+
 def test_one_part_twice(agrees: Any) -> None:
     add = vadd(n)
     C = te.compute((4, 16), lambda i: add(A[2 * i, i * 4:i * 4 + 16], A[2 * i, i * 4:i * 4 + 16]),
@@ -201,6 +246,9 @@ def refused(action: Callable[[], object], kind: type = DefinitionError) -> str:
          "vadd(...): it is given 1 numbers, and its scalar_params are none; give one for each"),
         (lambda i: scaled()(A[i, 0:16]),
          "scaled(...): it is given 0 numbers, and its scalar_params are f; give one for each"),
+        (lambda i: scaled()(A[i, 0:16], B[i, 0] * 2.0),
+         "scaled(...): f is computed from B[i, int32(0)]; give a number of axes and sizes, or make "
+         "it an input of the intrinsic"),
         (lambda i: vadd()(A[i, 0:8], B[i, 0:16]),
          "vadd(...): x has shape (16,), and A[i, 0:8] has shape (8,); give ranges first:end of "
          "that many elements"),
@@ -261,10 +309,6 @@ def test_the_loops_of_a_tile_are_the_intrinsic_s() -> None:
     assert refused(lambda: s[C].tensorize(i, vadd()), ScheduleError) == (
         "s[C].tensorize(i): vadd computes C; use s[C].expand() before, which computes it by loops"
     )
-    assert refused(lambda: s.cache_write(C, "local"), ScheduleError) == (
-        "s.cache_write(C, 'local'): vadd computes C; use s[C].expand() before, which computes it "
-        "by loops"
-    )
     D = te.compute((8,), lambda i: A[i, 0])
     t = te.create_schedule(D.op)
     assert refused(lambda: t[D].expand(), ScheduleError) == (
@@ -288,6 +332,17 @@ def test_what_an_intrinsic_reads_is_in_memory() -> None:
     assert refused(lambda: s[C].compute_inline(), ScheduleError) == (
         "s[C].compute_inline: C is computed by vadd and needs memory for its results; use "
         "compute_at with an inner loop of its consumer instead"
+    )
+
+
+def test_tiles_of_a_cache_are_where_axes_say() -> None:
+    C = added()
+    s = te.create_schedule(C.op)
+    s[C].split(C.op.axis[0], 4)
+
+    assert refused(lambda: s.cache_write(C, "local"), ScheduleError) == (
+        "s.cache_write(C, 'local'): axis i was split or fused already; call cache_write first and "
+        "split the axes of the cache"
     )
 
 

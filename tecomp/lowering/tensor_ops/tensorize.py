@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import TensorLoad
@@ -27,7 +27,7 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.stmt import IfThenElse, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.index import index_of
+from tecomp.lowering.stages.index import index_of, value_of
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.lowering.tensor_ops.match import (
@@ -260,9 +260,10 @@ class Tensorizer:
         buffers = [self.program.buffer_of(load.tensor) for load in pairing.loads]
         stages = [*(self.program.state.stage(load.tensor.op) for load in pairing.loads),
                   self.definition.stage]  # fmt: skip
+        scalars = tuple(value_of(value, roots, _no_read) for value in pairing.scalars)
         return Operands(
             tile, (*accesses, self._output(tile)), (*buffers, self.definition.buffers[0]),
-            pairing.scalars, pairing.loads, tuple(map(_is_in_rows, stages)),
+            scalars, pairing.loads, tuple(map(_is_in_rows, stages)),
         )
 
     def _output(self, tile: Tile) -> Access:
@@ -310,6 +311,10 @@ class Tensorizer:
             f"through {', '.join(theirs)}; split and reorder so that data and reduction axes have "
             "the same extents inside"
         )
+
+
+def _no_read(load: TensorLoad, indices: tuple[Expr, ...]) -> NoReturn:
+    raise AssertionError(f"{load} is a number of a call")
 
 
 def _is_in_rows(stage: StageState) -> bool:
