@@ -21,7 +21,7 @@ class PTensorType:
     """A tensor on a device, distributed over a team.
 
     Attributes:
-        shape: the extents.
+        shape: the extents; None for one that only the call of a function says.
         dtype: of an element, by name.
         device: where it lives; None if nobody cares.
         team: the processes among which it is divided; None if there is one process.
@@ -71,7 +71,8 @@ class PTensorType:
         return PTensorType(shape, dtype or self.dtype, self.device, self.team)
 
     def __str__(self) -> str:
-        element = "x".join([*map(str, self.shape), self.dtype])
+        extents = ["?" if extent is None else str(extent) for extent in self.shape]
+        element = "x".join([*extents, self.dtype])
         marks = [
             f"{name}={value!r}"
             for name in ("device", "team", "gid")

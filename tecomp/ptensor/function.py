@@ -1,0 +1,130 @@
+"""Functions: operations in order, each with a name for its result, and their printed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.types import PTensorType
+
+SCALARS = ("int64", "float64", "bool", "str")
+"""The types of parameters that are no tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a function is called with.
+
+    Attributes:
+        name: without the `%`.
+        type: of a tensor, or the name of a scalar type.
+    """
+
+    name: str
+    type: PTensorType | str
+
+    def __str__(self) -> str:
+        return f"%{self.name}: {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on values that have names.
+
+    Attributes:
+        result: the name of the result, without the `%`; None if nobody reads it.
+        op: the operation.
+        operands: the names of the tensors that it is applied to.
+        types: their types.
+        type: of the result.
+
+    Raises:
+        ArrayTypeError: the operation does not take such elements.
+        ArrayValueError: shapes do not fit, or the type of the result is another one.
+        DeviceMismatchError: operands live on different devices.
+        TeamMismatchError: operands belong to different teams.
+    """
+
+    result: str | None
+    op: Operation
+    operands: tuple[str, ...]
+    types: tuple[PTensorType, ...]
+    type: PTensorType
+
+    def __post_init__(self) -> None:
+        found = self.op.infer(*self.types)
+        if found != self.type:
+            raise ArrayValueError(
+                f"%{self.result} = ptensor.{self.op.name}: the result is declared as "
+                f"{self.type}, and follows as {found}; write that"
+            )
+
+    def __str__(self) -> str:
+        types = ", ".join(map(str, self.types))
+        name = "" if self.result is None else f"%{self.result} = "
+        return f"{name}{operation_text(self.op, self.operands)}: ({types}) -> {self.type}"
+
+
+def operation_text(op: Operation, operands: Sequence[str]) -> str:
+    """An operation on values, without types.
+
+    >>> from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp
+    >>> operation_text(ElementwiseBinaryOp("add"), ["a", "b"])
+    "ptensor.elementwise_binary_op{'add'}(%a, %b)"
+    """
+    kind = getattr(op, "kind", None)
+    head = f"ptensor.{op.name}" + (f"{{{kind!r}}}" if kind is not None else "")
+    inside = [f"%{name}" for name in operands]
+    inside += [f"{name}={value!r}" for name, value in op.attributes]
+    return f"{head}({', '.join(inside)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Operations in order.
+
+    Attributes:
+        name: of the function.
+        parameters: what it is called with.
+        body: the operations; each reads parameters and results of earlier ones.
+        results: the names of what it gives.
+
+    >>> from tecomp.ptensor.operations.elementwise import ElementwiseUnaryOp
+    >>> t = PTensorType((4,), "int8")
+    >>> absolute = Apply("y", ElementwiseUnaryOp("abs"), ("x",), (t,), t)
+    >>> print(Function("f", (Parameter("x", t),), (absolute,), ("y",)))
+    func @f(%x: ptensor<4xint8>) -> ptensor<4xint8> {
+      %y = ptensor.elementwise_unary_op{'abs'}(%x): (ptensor<4xint8>) -> ptensor<4xint8>
+      return %y
+    }
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: tuple[Apply, ...]
+    results: tuple[str, ...]
+
+    def type_of(self, name: str) -> PTensorType | str:
+        """The type of a parameter or a result.
+
+        Raises:
+            ArrayValueError: there is none of this name.
+        """
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter.type
+        for apply in self.body:
+            if apply.result == name:
+                return apply.type
+        raise ArrayValueError(f"@{self.name}: there is no %{name}")
+
+    def __str__(self) -> str:
+        parameters = ", ".join(map(str, self.parameters))
+        types = [str(self.type_of(name)) for name in self.results]
+        results = types[0] if len(types) == 1 else f"({', '.join(types)})"
+        lines = [f"func @{self.name}({parameters}) -> {results} {{"]
+        lines += [f"  {apply}" for apply in self.body]
+        lines += [f"  return {', '.join(f'%{name}' for name in self.results)}", "}"]
+        return "\n".join(lines)

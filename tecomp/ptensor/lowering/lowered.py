@@ -1,0 +1,249 @@
+"""What functions are lowered to: plain tensors with a device, a team and a number beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tecomp.ptensor.function import Parameter
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.types import PTensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A value that a statement made, or an element of the tuple that a tensor became."""
+
+    name: str
+    part: int | None = None
+
+    def __str__(self) -> str:
+        return f"%{self.name}" + (f"[{self.part}]" if self.part is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A number that the operation was given, by its place there, from 1."""
+
+    position: int
+
+    def __str__(self) -> str:
+        return f"${self.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value that is known."""
+
+    value: object
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+Operand: TypeAlias = Name | Given | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function that gives a value: of index arithmetic (`$compute_...`), of teams (`dist. ...`).
+
+    Attributes:
+        function: its name, as it is printed.
+        operands: what it takes.
+    """
+
+    function: str
+    operands: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The numbers from `start` to `stop` in steps."""
+
+    start: str
+    stop: str
+    step: str
+
+    def __str__(self) -> str:
+        return f"slice(${self.start}, ${self.stop}, ${self.step})"
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What it is made of."""
+        return Name(self.start), Name(self.stop), Name(self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """Elements of a new tensor, each computed from its index.
+
+    Attributes:
+        function: the operation whose elements they are.
+        operands: the slice, the shape, and the tensor that is written.
+    """
+
+    function: str
+    operands: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.operands))
+        return f"linalg.generic($compute_{self.function}, {inside})"
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """An operation on plain tensors, one stage of `te` or several.
+
+    Attributes:
+        op: the operation.
+        operands: the tensors.
+        types: their types.
+        type: of the result.
+    """
+
+    op: Operation
+    operands: tuple[Operand, ...]
+    types: tuple[PTensorType, ...]
+    type: PTensorType
+
+    def __str__(self) -> str:
+        inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
+        types = ", ".join(map(tensor_text, self.types))
+        head = f"linalg.{short_name(self.op)}({', '.join(inside)})"
+        return f"{head}: ({types}) -> {tensor_text(self.type)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """A function of a library, for what a library does better.
+
+    Attributes:
+        function: its name.
+        operands: the tensors.
+        types: their types.
+        type: of the result.
+    """
+
+    function: str
+    operands: tuple[Operand, ...]
+    types: tuple[PTensorType, ...]
+    type: PTensorType
+
+    def __str__(self) -> str:
+        types = ", ".join(map(tensor_text, self.types))
+        inside = ", ".join(map(str, self.operands))
+        return f"library_call{{{self.function!r}}}({inside}): ({types}) -> {tensor_text(self.type)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What a parallel tensor becomes: a tensor, its device, its team, and its number there."""
+
+    operands: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.operands))
+
+
+Expression: TypeAlias = (
+    Name | Given | Literal | Call | Slice | Generic | Compute | LibraryCall | Together
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A value with a name; without one, if nobody reads it.
+
+    Attributes:
+        result: the name.
+        value: what it is.
+        printed: whether it is done when the function runs; if not, it is another name.
+    """
+
+    result: str | None
+    value: Expression
+    printed: bool = True
+
+    def lines(self) -> Iterator[str]:
+        """The printed form."""
+        if self.printed:
+            yield f"{self.value}" if self.result is None else f"%{self.result} = {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRegion:
+    """Statements that run on a device.
+
+    Attributes:
+        device: its name.
+        body: the statements; none of them is a region.
+
+    Source:
+        RFC PTensor, "intel_sycl.gpu-region".
+    """
+
+    device: Operand
+    body: tuple[Statement, ...]
+
+    def lines(self) -> Iterator[str]:
+        """The printed form."""
+        yield f"intel_sycl.device_region({self.device}) {{"
+        for statement in self.body:
+            for line in statement.lines():
+                yield f"  {line}"
+        yield "}"
+
+
+Statement: TypeAlias = Let | DeviceRegion
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A lowered function.
+
+    Attributes:
+        name: of the function.
+        parameters: those of the function that was lowered; a tensor comes as a tuple.
+        body: the statements.
+        results: the names of what it gives.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: tuple[Statement, ...]
+    results: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parameters = ", ".join(f"%{p.name}: {_tuple_text(p.type)}" for p in self.parameters)
+        lines = [f"func @{self.name}({parameters}) {{"]
+        lines += [f"  {line}" for line in body_lines(self.body)]
+        lines += [f"  return {', '.join(f'%{name}' for name in self.results)}", "}"]
+        return "\n".join(lines)
+
+
+def body_lines(body: Sequence[Statement]) -> list[str]:
+    """The printed form of statements."""
+    return [line for statement in body for line in statement.lines()]
+
+
+def short_name(op: Operation) -> str:
+    """What an operation is called once it is on plain tensors."""
+    return str(getattr(op, "kind", op.name))
+
+
+def tensor_text(type: PTensorType) -> str:
+    """The type of a plain tensor.
+
+    >>> tensor_text(PTensorType((4, 5), "float32", device="cpu"))
+    'tensor<4x5xfloat32>'
+    """
+    return str(PTensorType(type.shape, type.dtype)).removeprefix("p")
+
+
+def _tuple_text(type: PTensorType | str) -> str:
+    return type if isinstance(type, str) else f"tuple<{tensor_text(type)}, str, int64, int64>"

@@ -1,0 +1,116 @@
+"""Regions of devices: joined where they are neighbours, and what has to hold for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.lowering.lowered import DeviceRegion, Let, Lowered, Name, Operand, Statement
+
+
+def joined(body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Regions of the same device as one, where what stands between them lets them meet.
+
+    Statements between two regions that need nothing of the first go before it; those that do go
+    behind the second, unless that needs what they make.
+    """
+    result: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, DeviceRegion):
+            _add(result, statement)
+        else:
+            result.append(statement)
+    return tuple(result)
+
+
+def _add(body: list[Statement], region: DeviceRegion) -> None:
+    last = next((k for k in reversed(range(len(body))) if isinstance(body[k], DeviceRegion)), None)
+    first = None if last is None else body[last]
+    if last is None or not isinstance(first, DeviceRegion):
+        body.append(region)
+        return
+    before, after, made = _parted(body[last + 1 :], _made(first))
+    if first.device != region.device or made & _read(region):
+        body.append(region)
+        return
+    both = DeviceRegion(first.device, (*first.body, *region.body))
+    body[last:] = [*before, both, *after]
+
+
+def _parted(
+    between: Sequence[Statement], made: set[str]
+) -> tuple[list[Statement], list[Statement], set[str]]:
+    """Statements that need nothing of what was made, those that do, and what the latter make."""
+    before: list[Statement] = []
+    after: list[Statement] = []
+    behind: set[str] = set()
+    for statement in between:
+        if _read(statement) & (made | behind):
+            after.append(statement)
+            behind |= _made(statement)
+        else:
+            before.append(statement)
+    return before, after, behind
+
+
+def _made(statement: Statement) -> set[str]:
+    if isinstance(statement, DeviceRegion):
+        return {name for inner in statement.body for name in _made(inner)}
+    return set() if statement.result is None else {statement.result}
+
+
+def _read(statement: Statement) -> set[str]:
+    if isinstance(statement, DeviceRegion):
+        return {name for inner in statement.body for name in _read(inner)} - _made(statement)
+    return {*_names(statement)}
+
+
+def verify_lowered(function: Lowered) -> None:
+    """Check that regions are not nested, neighbours joined, and names made before they are read.
+
+    Raises:
+        ArrayValueError: one of these does not hold; with the statement.
+
+    Source:
+        RFC PTensor, "intel_sycl.gpu-region".
+    """
+    known = {parameter.name for parameter in function.parameters}
+    _verify(function.body, known, None)
+    for first, second in zip(function.body, function.body[1:], strict=False):
+        if (
+            isinstance(first, DeviceRegion)
+            and isinstance(second, DeviceRegion)
+            and first.device == second.device
+        ):
+            raise ArrayValueError(
+                f"@{function.name}: two regions of {first.device} follow each other; join them"
+            )
+    for name in function.results:
+        if name not in known:
+            raise ArrayValueError(f"@{function.name}: there is no %{name} to return")
+
+
+def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) -> None:
+    for statement in body:
+        if isinstance(statement, DeviceRegion):
+            if region is not None:
+                raise ArrayValueError(
+                    f"intel_sycl.device_region({statement.device}) is inside of that of {region}; "
+                    "regions are not nested: end one before the other begins"
+                )
+            _verify(statement.body, known, statement.device)
+            continue
+        for name in _names(statement):
+            if name not in known:
+                line = " ".join(statement.lines())
+                raise ArrayValueError(f"`{line}` reads %{name}, which is not there yet")
+        if statement.result is not None:
+            if statement.result in known:
+                raise ArrayValueError(f"%{statement.result} is made twice; give one another name")
+            known.add(statement.result)
+
+
+def _names(statement: Let) -> list[str]:
+    value = statement.value
+    operands = [value] if isinstance(value, Name) else getattr(value, "operands", ())
+    return [operand.name for operand in operands if isinstance(operand, Name)]

@@ -1,0 +1,150 @@
+"""Printed functions read back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from typing import Any
+
+from tecomp.errors import ParseError
+from tecomp.ptensor.function import SCALARS, Apply, Function, Parameter
+from tecomp.ptensor.operation import Argument, Operation, operation_classes
+from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.verify import verify
+
+_HEAD = re.compile(r"func @(?P<name>\w+)\((?P<parameters>.*)\) -> (?P<results>.*) \{")
+_APPLY = re.compile(
+    r"(?:%(?P<result>\w+) = )?ptensor\.(?P<name>\w+)(\{'(?P<kind>\w+)'\})?"
+    r"\((?P<inside>.*?)\) ?: \((?P<types>.*?)\) +-> (?P<type>.*)"
+)
+_TYPE = re.compile(
+    r"ptensor(?:\.ptensor)?<(?P<shape>(?:(?:\d+|\?)x)*)(?P<dtype>[a-z]+\d*)"
+    r"(?P<marks>(?:, \w+=[^,>]+)*)>"
+)
+_PLACES = ("device", "team", "gid")
+
+
+def parse(text: str) -> Function:
+    """The function that a text is the printed form of.
+
+    Raises:
+        ParseError: a line is not of that form; with the line.
+        ArrayTypeError, ArrayValueError: its operations do not fit together.
+
+    >>> from tecomp.ptensor.operations.elementwise import ElementwiseUnaryOp
+    >>> f = parse('''func @f(%x: ptensor<4xint8>) -> ptensor<4xint8> {
+    ...   %y = ptensor.elementwise_unary_op{'abs'}(%x): (ptensor<4xint8>) -> ptensor<4xint8>
+    ...   return %y
+    ... }''')
+    >>> f.body[0].op
+    ElementwiseUnaryOp(kind='abs')
+    """
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if head is None or lines[-1] != "}" or len(lines) < 3:
+        raise ParseError(
+            "a function is `func @name(%x: ptensor<4xfloat32>) -> ptensor<4xfloat32> {`, its "
+            f"operations, `return %y` and `}}`; the text begins with {lines[:1]}"
+        )
+    parameters = tuple(_parameter(part) for part in _split(head["parameters"]))
+    body = tuple(_apply(line) for line in lines[1:-2])
+    results = _results(lines[-2])
+    function = Function(head["name"], parameters, body, results)
+    verify(function)
+    return function
+
+
+def _parameter(text: str) -> Parameter:
+    name, _, type = text.partition(": ")
+    if not re.fullmatch(r"%\w+", name):
+        raise ParseError(f"a parameter is `%x: ptensor<4xfloat32>`, and this is `{text}`")
+    return Parameter(name[1:], type if type in SCALARS else parse_type(type))
+
+
+def parse_type(text: str) -> PTensorType:
+    """The type that a text is the printed form of.
+
+    Raises:
+        ParseError: it is none.
+
+    >>> parse_type("ptensor<4x5xfloat32, device='cpu', team=1>").team
+    1
+    """
+    match = _TYPE.fullmatch(text.strip())
+    if match is None:
+        raise ParseError(f"a type is `ptensor<4x5xfloat32, device='cpu'>`, and this is `{text}`")
+    shape = [None if extent == "?" else int(extent) for extent in match["shape"].split("x")[:-1]]
+    marks = dict(part.split("=", 1) for part in _split(match["marks"].removeprefix(", ")))
+    unknown = sorted(set(marks) - {*_PLACES})
+    if unknown:
+        raise ParseError(f"`{text}`: {unknown[0]} is no mark of a type; these are {_PLACES}")
+    places = {name: ast.literal_eval(value) for name, value in marks.items()}
+    return PTensorType(tuple(shape), match["dtype"], **places)  # type: ignore[arg-type]
+
+
+def _apply(line: str) -> Apply:
+    match = _APPLY.fullmatch(line)
+    if match is None:
+        raise ParseError(
+            "an operation is `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`, and "
+            f"this is `{line}`"
+        )
+    inside = _split(match["inside"])
+    operands = [part[1:] for part in inside if part[0] == "%"]
+    given = dict(part.split("=", 1) for part in inside if part[0] != "%")
+    attributes: dict[str, Any] = {name: _literal(value) for name, value in given.items()}
+    if match["kind"] is not None:
+        attributes["kind"] = match["kind"]
+    types = tuple(parse_type(part) for part in _split(match["types"]))
+    op = _operation(match["name"], attributes, line)
+    return Apply(match["result"], op, tuple(operands), types, parse_type(match["type"]))
+
+
+def _operation(name: str, attributes: dict[str, Any], line: str) -> Operation:
+    kind = operation_classes().get(name)
+    if kind is None:
+        raise ParseError(f"`{line}`: there is no operation {name}")
+    names = {field.name for field in fields(kind)}
+    if names != set(attributes):
+        raise ParseError(
+            f"`{line}`: {name} has the attributes {sorted(names)}, and given are "
+            f"{sorted(attributes)}"
+        )
+    return kind(**attributes)
+
+
+def _literal(text: str) -> Any:
+    if text.startswith("%"):
+        return Argument(text[1:])
+    if text.lstrip("-") in ("inf", "nan"):
+        return float(text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError) as error:
+        raise ParseError(f"`{text}` is no value of an attribute") from error
+
+
+def _results(line: str) -> tuple[str, ...]:
+    if not line.startswith("return "):
+        raise ParseError(f"a function ends with `return %y`, and this one with `{line}`")
+    return tuple(part.removeprefix("%") for part in _split(line.removeprefix("return ")))
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that are in no brackets or quotes."""
+    parts, depth, start, quoted = [], 0, 0, ""
+    for k, letter in enumerate(text):
+        if quoted:
+            quoted = "" if letter == quoted else quoted
+        elif letter in "'\"":
+            quoted = letter
+        elif letter in "([{<":
+            depth += 1
+        elif letter in ")]}>":
+            depth -= text[k - 1] != "-" or letter != ">"
+        elif letter == "," and depth == 0:
+            parts.append(text[start:k].strip())
+            start = k + 1
+    rest = text[start:].strip()
+    return [*parts, rest] if rest else parts

@@ -1,0 +1,98 @@
+"""Functions lowered: what the document prints, in which regions, and what has to hold of these."""
+
+from __future__ import annotations
+
+import pytest
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import DeviceRegion, Let, Literal, Lowered, Name, body_lines
+from tecomp.ptensor.lowering.regions import verify_lowered
+from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp
+from tecomp.ptensor.parse import parse
+from tecomp.ptensor.types import PTensorType
+
+ADD = ElementwiseBinaryOp("add")
+
+
+def test_the_sum_of_the_document() -> None:
+    t = PTensorType((4, 5), "float32", device="level_zero:GPU:1")
+    apply = Apply(None, ADD, ("pt1", "pt2"), (t, t), t)
+    assert str(apply) == (
+        "ptensor.elementwise_binary_op{'add'}(%pt1, %pt2): "
+        "(ptensor<4x5xfloat32, device='level_zero:GPU:1'>, "
+        "ptensor<4x5xfloat32, device='level_zero:GPU:1'>) -> "
+        "ptensor<4x5xfloat32, device='level_zero:GPU:1'>"
+    )
+    function = Function("f", (Parameter("pt1", t), Parameter("pt2", t)), (apply,), ())
+    assert body_lines(lower_ptensor(function).body) == [
+        "intel_sycl.device_region('level_zero:GPU:1') {",
+        "  linalg.add(%pt1[0], %pt2[0]): (tensor<4x5xfloat32>, tensor<4x5xfloat32>) -> "
+        "tensor<4x5xfloat32>",
+        "}",
+    ]
+
+
+def chain(device: str | None, team: int | None) -> Function:
+    t = PTensorType((4,), "float32", device, team)
+    body = (
+        Apply("y", ElementwiseUnaryOp("exp"), ("x",), (t,), t),
+        Apply("z", ADD, ("y", "x"), (t, t), t),
+    )
+    return Function("f", (Parameter("x", t),), body, ("z",))
+
+
+def test_a_region_for_all_that_follows_on_one_device() -> None:
+    assert str(lower_ptensor(chain("stick128", None))) == """\
+func @f(%x: tuple<tensor<4xfloat32>, str, int64, int64>) {
+  intel_sycl.device_region('stick128') {
+    %rtensor = linalg.exp(%x[0]): (tensor<4xfloat32>) -> tensor<4xfloat32>
+    %rtensor_1 = linalg.add(%rtensor, %x[0]): (tensor<4xfloat32>, tensor<4xfloat32>) -> tensor<4xfloat32>
+  }
+  %y = %rtensor, 'stick128', None, None
+  %z = %rtensor_1, 'stick128', None, None
+  return %z
+}"""
+
+
+def test_teams_know_of_every_tensor_unless_they_are_ignored() -> None:
+    assert str(lower_ptensor(chain(None, 7))) == """\
+func @f(%x: tuple<tensor<4xfloat32>, str, int64, int64>) {
+  %gshape = $shape((4,))
+  %gid = dist.init_dtensor(%gshape)
+  %rtensor = linalg.exp(%x[0]): (tensor<4xfloat32>) -> tensor<4xfloat32>
+  %y = %rtensor, None, 7, %gid
+  %gshape_1 = $shape((4,))
+  %gid_1 = dist.init_dtensor(%gshape_1)
+  %rtensor_1 = linalg.add(%rtensor, %x[0]): (tensor<4xfloat32>, tensor<4xfloat32>) -> tensor<4xfloat32>
+  %z = %rtensor_1, None, 7, %gid_1
+  return %z
+}"""
+    assert "dist." not in str(lower_ptensor(chain(None, 7), ignore_team=True))
+
+
+def test_regions_are_not_nested_and_neighbours_are_joined() -> None:
+    region = DeviceRegion(Literal("a"), (Let("x", Literal(1)),))
+    nested = Lowered("f", (), (DeviceRegion(Literal("b"), (region,)),), ())
+    with pytest.raises(ArrayValueError) as caught:
+        verify_lowered(nested)
+    assert caught.value.message == (
+        "intel_sycl.device_region('a') is inside of that of 'b'; regions are not nested: end one "
+        "before the other begins"
+    )
+    other = DeviceRegion(Literal("a"), (Let("y", Name("x")),))
+    with pytest.raises(ArrayValueError) as caught:
+        verify_lowered(Lowered("f", (), (region, other), ()))
+    assert caught.value.message == "@f: two regions of 'a' follow each other; join them"
+
+
+def test_what_is_not_there_is_not_read() -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        verify_lowered(Lowered("f", (), (Let("y", Name("x")),), ()))
+    assert caught.value.message == "`%y = %x` reads %x, which is not there yet"
+
+
+def test_what_was_printed_lowers_alike() -> None:
+    function = chain("stick128", 2)
+    assert lower_ptensor(parse(str(function))) == lower_ptensor(function)
