@@ -11,6 +11,7 @@ from tecomp.compute.absent import absent as _absent
 from tecomp.compute.axis import IterVar
 from tecomp.compute.bits import clz, copysign, exp10, ldexp, nextafter
 from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
+from tecomp.compute.declared_buffers import decl_buffer
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
 from tecomp.compute.division import (
     div,
@@ -78,12 +79,7 @@ from tecomp.compute.scan import ScanOp, scan
 from tecomp.compute.tags import tag_scope
 from tecomp.compute.tensor import Tensor, TensorSlice
 from tecomp.compute.tensor_compute import TensorComputeOp
-from tecomp.compute.tensor_intrin import (
-    TensorIntrin,
-    check_tensor_intrin,
-    decl_buffer,
-    decl_tensor_intrin,
-)
+from tecomp.compute.tensor_intrin import TensorIntrin, check_tensor_intrin, decl_tensor_intrin
 from tecomp.ir.language.expr import Expr, Var, const
 from tecomp.ir.language.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap

@@ -8,6 +8,7 @@ from typing import Any
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.builder import Operand, check_statement
+from tecomp.compute.declared_buffers import check_without_gaps
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.shape import attributes_of, dtype_of, name_of, shape_of
 from tecomp.compute.tags import tag_of
@@ -167,6 +168,7 @@ def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterat
                 f"{where}: `{asked}` is declared for `{buffer}`; declare its shape and type, and "
                 "leave its memory to set_scope"
             )
+        check_without_gaps(asked, f"{where}: {asked.name}")
         yield Buffer(asked.name, buffer.shape, buffer.dtype, "")
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
 from tecomp.compute.builder import Operand, check_scope, check_statement
+from tecomp.compute.declared_buffers import ALIGNMENT, check_without_gaps
 from tecomp.compute.intrinsic import Check, TensorIntrin, check_statements, length
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.shape import dtype_of, name_of, shape_of
+from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.equal import same
@@ -23,77 +24,15 @@ from tecomp.ir.language.given import (
     whole_number,
 )
 from tecomp.ir.language.outside_call import OutsideCall
-from tecomp.ir.language.stmt import Buffer, Extent, Stmt
+from tecomp.ir.language.stmt import Buffer, Stmt
 from tecomp.ir.outside.functions import get_global_func
 from tecomp.ir.traversal.rewrite import walk
 
 __all__ = [
-    "Check", "TensorIntrin", "check_tensor_intrin", "decl_buffer", "decl_tensor_intrin", "length",
+    "Check", "TensorIntrin", "check_tensor_intrin", "decl_tensor_intrin", "length",
 ]  # fmt: skip
 
 Statements: TypeAlias = "Stmt | tuple[Stmt | None, Stmt | None, Stmt | None]"
-
-
-# What TVM asks of buffers for the sake of instructions; the schedule says where operands are.
-_ALIGNMENT = ("offset_factor", "data_alignment")
-
-
-def decl_buffer(
-    shape: Sequence[Extent],
-    dtype: str = "float32",
-    name: str = "buffer",
-    *,
-    scope: str = "",
-    strides: Sequence[Extent] | None = None,
-    data_alignment: int = -1,
-    offset_factor: int = 0,
-) -> Buffer:
-    """What an intrinsic asks of an operand: the memory that it is in, for `binds`.
-
-    Args:
-        shape: extents, in elements.
-        dtype: type of an element.
-        name: what messages call it.
-        scope: the memory that it has to be in; any if empty.
-        strides: one for each axis. Variables are any; `operand.strides` says what they are.
-        data_alignment: taken, and changes nothing: the schedule says where operands are.
-        offset_factor: as `data_alignment`.
-
-    Raises:
-        DefinitionError: an extent is no size, or strides are not one for each axis.
-        TypeMismatchError: something is of another kind.
-    """
-    where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
-    check_scope(scope, where)
-    for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
-        if whole_number(number) is None:
-            raise TypeMismatchError(f"{where}: {what} is {number!r}; give a whole number")
-    extents = shape_of(shape, where)
-    given = None if strides is None else shape_of(strides, f"{where}: strides")
-    if given is not None and len(given) != len(extents):
-        raise DefinitionError(
-            f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each"
-        )
-    buffer = Buffer(name, extents, dtype_of(dtype, where), scope)
-    _check_strides(given, Operand(buffer).strides, where)
-    return buffer
-
-
-def _check_strides(
-    given: Sequence[Extent] | None, strides: Sequence[Extent], where: str
-) -> None:
-    """Strides that are asked for are those that calls get.
-
-    Raises:
-        DefinitionError: they are others.
-    """
-    for axis, (asked, own) in enumerate(zip(given or (), strides, strict=False)):
-        if isinstance(asked, int) and isinstance(own, int) and asked != own:
-            raise DefinitionError(
-                f"{where}: the stride of axis {axis} is {asked}, and functions take operands "
-                f"without gaps, where it is {own}; leave it to a te.var, and take it from "
-                "operand.strides"
-            )
 
 
 def decl_tensor_intrin(
@@ -198,7 +137,7 @@ def _scopes(
         default, str, str | int, f"{where}: default_buffer_params",
         'give {"scope": name}', TypeMismatchError,
     )
-    if unknown := sorted(set(params) - {"scope", *_ALIGNMENT}):
+    if unknown := sorted(set(params) - {"scope", *ALIGNMENT}):
         raise DefinitionError(
             f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
             "from the schedule, so that only scope can be asked for"
@@ -210,7 +149,9 @@ def _scopes(
     if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
         owner = tensors[-1].op.name
         raise DefinitionError(f"{where}: binds has {strange[0]}, which {owner} has not")
-    for name in _ALIGNMENT:
+    for buffer in asked.values():
+        check_without_gaps(buffer, f"{where}: binds: {buffer.name}")
+    for name in ALIGNMENT:
         number = whole_number(params.get(name, 1))
         if number is None or number < 1:
             raise DefinitionError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from tecomp.driver.reporting import report_of
 from tecomp.driver.scheduler import is_program, scheduled
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.language.given import check_kind
+from tecomp.ir.language.stmt import Buffer
 from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
 from tecomp.scheduling.arguments import with_arguments
@@ -177,6 +179,7 @@ def build(
     check_bounds: bool = False,
     fast_math: bool = False,
     fp_contract: bool = True,
+    binds: Mapping[Tensor, Buffer] | None = None,
 ) -> ScheduledKernel:
     """A kernel that computes what a schedule describes.
 
@@ -192,6 +195,9 @@ def build(
         fast_math: let sums be reordered, divisions become multiplications, and `min` and `max` of
             NaN and a number be either; changes results.
         fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
+        binds: for tensors among the arguments a `te.decl_buffer` of the same shape and type, whose
+            `strides` are those of their arrays: numbers, which may be 0 or negative, and variables,
+            which take what an array has at the call. Others have to be without gaps.
 
     Returns:
         The kernel; call it with arrays: `kernel(a, b, c)`.
@@ -211,6 +217,10 @@ def build(
     >>> b
     array([1., 2., 3., 4.], dtype=float32)
     >>> build(B, [A, B])(a, b)
+    >>> with_gaps = te.decl_buffer(A.shape, A.dtype, strides=[te.var("s")])
+    >>> build(B, [A, B], binds={A: with_gaps})(np.arange(8, dtype="float32")[::2], b)
+    >>> b
+    array([1., 3., 5., 7.], dtype=float32)
     """
     machine = Target.of(target)
     if isinstance(schedule, Tensor | list | tuple) and is_program(schedule):
@@ -222,7 +232,8 @@ def build(
     for flag in (check_bounds, fast_math, fp_contract):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
-    asked = Build(copy(with_arguments(schedule, args)), args, name, machine, options)
+    strided = dict(binds or {}) if strides_of(binds, args, "build") else {}
+    asked = Build(copy(with_arguments(schedule, args)), args, name, machine, options, strided)
     check_grid(schedule.state, machine)
     made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tecomp.codegen.functions.compile import Compiled, Interface, compile_function
 from tecomp.codegen.llvm.cached import Recent, cached_code, code_key, digest, made_by
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.store import Store, current_store
+from tecomp.compute.tensor import Tensor
 from tecomp.driver.memories import in_memories
 from tecomp.driver.sources import SOURCES
 from tecomp.errors import Location
@@ -39,6 +40,7 @@ from tecomp.ir.outside.bind import bind
 from tecomp.ir.outside.callee import ArrayType, Callee, NumberType
 from tecomp.ir.traversal.codec import NotPlainError, Word, decode, encode
 from tecomp.lowering.pipeline import Lowered, lower_all
+from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.poly.sets.context import isl_version
 from tecomp.scheduling.schedule import Schedule
@@ -63,6 +65,7 @@ class Build:
         name: of the kernel.
         target: the machine; None where every one will do.
         options: how code is generated.
+        binds: what says the strides of arguments.
     """
 
     schedule: Schedule
@@ -70,6 +73,7 @@ class Build:
     name: str
     target: Target | None
     options: Options
+    binds: Mapping[Tensor, Buffer] = field(default_factory=dict)
 
     def lowered(self) -> Lowered:
         """The function after each pass; the last one puts buffers into the target's memories.
@@ -78,7 +82,7 @@ class Build:
             LowerError: the schedule has no code that keeps its meaning.
             TargetError: the target cannot run the function.
         """
-        lowered = lower_all(self.schedule, self.args, self.name)
+        lowered = lower_all(self.schedule, self.args, self.name, binds=self.binds)
         if self.target is None:
             return lowered
         return in_memories(self.schedule, self.args, lowered, self.target,
@@ -141,7 +145,8 @@ def program_keys(build: Build) -> Iterator[str]:
     if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
         return
     yield from keys_of((
-        build.schedule.state, tuple(build.args), build.name, build.target, build.options
+        build.schedule.state, tuple(build.args), build.name, build.target, build.options,
+        strides_of(build.binds, build.args, "build"),
     ))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.expr import Const, Expr, Var, index_value
@@ -37,8 +38,10 @@ def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
 
 
 def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
-    shape = tuple(
-        n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in buffer.shape
-    )
-    return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, buffer.axis_separators,
-                  buffer.strides, buffer.data)
+    def known(extents: Sequence[Extent]) -> tuple[Extent, ...]:
+        return tuple(
+            n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in extents
+        )
+
+    strides = None if buffer.strides is None else known(buffer.strides)
+    return replace(buffer, shape=known(buffer.shape), strides=strides)

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
 
+from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.given import is_one_of
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.loops.nest import build_nest
 from tecomp.lowering.stages.program import prepare
+from tecomp.lowering.stages.strides import strides_of
 from tecomp.lowering.storage.allocations import lower_storage
 from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
 from tecomp.lowering.storage.doubled import double_buffers
@@ -100,7 +102,8 @@ class Lowered:
 
 
 def lower_all(
-    schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None
+    schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None,
+    *, binds: Mapping[Tensor, Buffer] | None = None,
 ) -> Lowered:
     """The function of a schedule after every pass.
 
@@ -109,6 +112,8 @@ def lower_all(
         args: tensors and size variables, in the order of the function's parameters.
         name: of the function.
         stop_after: the last pass to run, by name; all of them if None.
+        binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
+            have.
 
     Raises:
         LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
@@ -128,8 +133,9 @@ def lower_all(
     if not isinstance(schedule, Schedule):
         raise LowerError(f"lower: expected a schedule, got {schedule!r}")
     whole = with_arguments(schedule, args)
+    strides = strides_of(binds, args, "lower")
     with isl_work("lower"):
-        functions = {"nest": simplify(build_nest(prepare(whole, args), name))}
+        functions = {"nest": simplify(build_nest(prepare(whole, args, strides), name))}
         try:
             _run(functions, stop_after)
         except Exception:
@@ -182,6 +188,7 @@ def lower(
     stop_after: str | None = None,
     *,
     simple_mode: bool = False,
+    binds: Mapping[Tensor, Buffer] | None = None,
 ) -> PrimFunc:
     """The loops of a schedule as a function over buffers.
 
@@ -195,6 +202,8 @@ def lower(
             `vectorize_loops`, `unroll_loops` or `simplify`.
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.
+        binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
+            have, as for `tecomp.build`.
 
     Returns:
         The function; `print` shows it.
@@ -214,4 +223,4 @@ def lower(
     """
     if simple_mode and stop_after is None:
         stop_after = "flatten_buffer"
-    return lower_all(schedule, args, name, stop_after).final
+    return lower_all(schedule, args, name, stop_after, binds=binds).final

@@ -143,7 +143,12 @@ def test_what_cannot_be_asked_of_operands() -> None:
     assert refused(
         lambda: te.decl_tensor_intrin(b, store, "x", binds={strange: te.decl_buffer((8,))})
     ) == "te.decl_tensor_intrin x: binds has z, which b has not"
-    del a
+    apart = te.decl_buffer((8,), name="apart", strides=[2])
+    assert refused(lambda: te.decl_tensor_intrin(b, store, "x", binds={a: apart})) == (
+        "te.decl_tensor_intrin x: binds: apart: the stride of axis 0 is 2, and functions take "
+        "operands without gaps, where it is 1; leave it to a te.var, and take it from "
+        "operand.strides"
+    )
 
 
 def test_vectors_are_joined_elements() -> None:

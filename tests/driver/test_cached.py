@@ -62,9 +62,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return notes
 
 
-def _noted(notes: list[str], name: str, function: Callable[..., Any], *args: Any) -> Any:
+def _noted(
+    notes: list[str], name: str, function: Callable[..., Any], *args: Any, **options: Any
+) -> Any:
     notes.append(name)
-    return function(*args)
+    return function(*args, **options)
 
 
 def program(

@@ -210,9 +210,10 @@ def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"strides": [8, 1]}, "te.decl_buffer W: the stride of axis 0 is 8, and functions take "
-         "operands without gaps, where it is 4; leave it to a te.var, and take it from "
-         "operand.strides"),
+        ({"strides": 4}, "te.decl_buffer W: strides is 4; give a list of numbers and of what "
+         "te.var makes"),
+        ({"strides": [4, 1.5]}, "te.decl_buffer W: the stride of axis 1 is 1.5 (float); write an "
+         "integer, or an integer expression of te.var sizes"),
         ({"strides": [1]}, "te.decl_buffer W: it has 2 axes and 1 strides; give one for each"),
         ({"offset_factor": "a"},
          "te.decl_buffer W: offset_factor is 'a'; give a whole number"),

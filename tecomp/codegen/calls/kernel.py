@@ -24,6 +24,7 @@ from tecomp.codegen.calls.plan import Quick, quick_call
 from tecomp.codegen.calls.process import process
 from tecomp.codegen.calls.sizes import (
     Size,
+    are_interleaved,
     bind_sizes,
     bytes_spanned,
     check_findable,
@@ -315,7 +316,7 @@ class Kernel:
         tables = []
         for parameter, memory in zip(self._parameters, memories, strict=True):
             address = memory.address
-            if len(parameter.physical.shape) > 1:
+            if parameter.physical.index_count > 1:
                 table = _row_table(parameter, memory, sizes)
                 tables.append(table)
                 address = table.ctypes.data
@@ -382,14 +383,15 @@ def _check_overlap(parameters: Sequence[Parameter], memories: Sequence[Memory]) 
         CallError: one does.
     """
     ranges = [
-        (memory.address, memory.address + bytes_spanned(parameter, memory))
+        (memory, *bytes_spanned(parameter, memory))
         for parameter, memory in zip(parameters, memories, strict=True)
     ]
-    for parameter, (low, high) in zip(parameters, ranges, strict=True):
+    for parameter, (memory, low, high) in zip(parameters, ranges, strict=True):
         if not parameter.is_written:
             continue
-        for other, (start, stop) in zip(parameters, ranges, strict=True):
-            if other is not parameter and low < stop and start < high and low < high:
+        for other, (beside, start, stop) in zip(parameters, ranges, strict=True):
+            meet = other is not parameter and low < stop and start < high and low < high
+            if meet and not are_interleaved(parameter, memory, other, beside):
                 raise CallError(
                     f"{parameter.where}: it is written to, and shares memory with argument "
                     f"{other.position} ({other.buffer.name}); pass a copy of one of them"

@@ -46,6 +46,7 @@ class Parameter:
         numpy: NumPy's type of an element.
         shape: extents of the array; the lanes of a vector type are a last axis of their own.
         flat: extents of the array in its physical shape, which is accepted as well.
+        strides: of the array, in numbers of its type; () if it has no gaps.
         fixed: `shape` where all of it is known.
         mark: of arrays in the layout of this one; None if any will do.
         logical: extents in the computation, if it has a layout.
@@ -60,6 +61,7 @@ class Parameter:
     numpy: np.dtype[np.generic]
     shape: Shape
     flat: Shape
+    strides: Shape
     fixed: tuple[int, ...] | None
     mark: Mark | None = None
     logical: Shape | None = None
@@ -97,10 +99,18 @@ def make_parameter(
         buffer.dtype.numpy,
         shape,
         (*physical.shape, *lanes),
+        _strides_of(buffer, lanes),
         known if len(known) == len(shape) else None,
         None if stored is None else stored.mark,
         None if stored is None else stored.shape,
     )
+
+
+def _strides_of(buffer: Buffer, lanes: Sequence[int]) -> Shape:
+    strides = buffer.strides or ()
+    if not lanes or buffer.strides is None:
+        return strides
+    return (*(n * lanes[0] for n in strides), 1)
 
 
 def array_text(dtype: str, shape: Sequence[int | Expr]) -> str:
@@ -138,6 +148,8 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
         )
     strides = None
     if not array.flags.c_contiguous:
+        if parameter.strides and fits:
+            _check_whole_steps(parameter, array)
         # The bytes of a type such as a structure need not divide its strides.
         strides = tuple(step // max(dtype.itemsize, 1) for step in array.strides)
     address = array.__array_interface__["data"][0]
@@ -145,6 +157,16 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     name = str(parameter.scalar) if fits else dtype.name
     access: Access = "writable" if array.flags.writeable else "read-only"
     return Memory(address, name, array.shape, strides, access, array)
+
+
+def _check_whole_steps(parameter: Parameter, array: np.ndarray[Any, Any]) -> None:
+    size = array.dtype.itemsize
+    for axis, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+        if step % size and extent > 1 and array.size:
+            raise CallError(
+                f"{parameter.where}: the stride of axis {axis} is {step} bytes, no multiple of the "
+                f"{size} bytes of {parameter.scalar}; pass a copy of it"
+            )
 
 
 def _no_array(parameter: Parameter, argument: Any) -> CallError:

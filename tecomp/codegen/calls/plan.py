@@ -1,7 +1,7 @@
 """Calls that need no care: a built-in function that checks plain arguments and runs a kernel.
 
-What it compares is in a plan, which is made from the kernel's parameters. It knows extents that
-are numbers or sizes; other kernels, and other arguments, take the careful path.
+What it compares is in a plan, which is made from the kernel's parameters. It knows extents and
+strides that are numbers or sizes; other kernels, and other arguments, take the careful path.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ def _plan(
         places[var] = FIRST_ARGUMENT_WORD + position
     bound = {var for _, _, var in scalars}
     for p in parameters:
-        if p.buffer.strides is not None or len(p.physical.shape) > 1:
+        if p.physical.index_count > 1 or p.numpy.itemsize & (p.numpy.itemsize - 1):
             return None
-        flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if p.is_written else 0)
+        flags = ALIGNED | (WRITEABLE if p.is_written else 0) | (0 if p.strides else C_CONTIGUOUS)
         mark = 0 if p.mark is None else id(p.mark)
         words += [p.position, id(p.numpy), flags, len(p.shape), p.numpy.itemsize]
-        words += [p.is_written, mark]
-        for extent in p.shape:
+        words += [p.is_written, mark, bool(p.strides)]
+        for extent in (*p.shape, *p.strides):
             if isinstance(extent, int):
                 words += [EXTENT, extent]
             elif isinstance(extent, Var) and extent in places:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from tecomp.codegen.calls.dlpack import Memory
 from tecomp.codegen.calls.packed import is_in_layout, mark_of
@@ -18,6 +21,9 @@ from tecomp.ir.language.stmt import PrimFunc
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.ir.traversal.tasks import run
 
+_MOST_COMPARED = 10_000
+"""Candidates that NumPy tries for an element that two arrays share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -28,12 +34,12 @@ class Size:
 
 
 def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
-    """Every size is an axis of some argument by itself.
+    """Every size is an axis, or the stride of one, of some argument by itself.
 
     Raises:
         LowerError: a size appears inside expressions only, from which it cannot be solved.
     """
-    plain = {extent for p in parameters for extent in (*p.shape, *p.flat)
+    plain = {extent for p in parameters for extent in (*p.shape, *p.flat, *p.strides)
              if isinstance(extent, Var)}
     for var in func.sizes:
         if var not in plain:
@@ -56,6 +62,16 @@ def bind_sizes(
             if isinstance(extent, Var) and extent not in sizes:
                 source = f"axis {axis} of {parameter.buffer.name}"
                 sizes[extent] = Size(memory.shape[axis], source)
+    for is_long in (True, False):
+        # The stride of an axis of one index says nothing, but where there is no other.
+        for parameter, memory in zip(parameters, memories, strict=True):
+            steps = memory.strides or compact_strides(memory.shape)
+            for axis, (stride, step) in enumerate(zip(parameter.strides, steps, strict=False)):
+                if isinstance(stride, Var) and stride not in sizes and (
+                    not is_long or memory.shape[axis] > 1
+                ):
+                    source = f"the stride of axis {axis} of {parameter.buffer.name}"
+                    sizes[stride] = Size(step, source)
 
 
 def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
@@ -150,28 +166,64 @@ def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size
     """Compare the strides of an argument with those that its buffer declares, if it does.
 
     Raises:
-        CallError: they differ.
+        CallError: they differ, or two elements that are written have the same place.
     """
     if parameter.buffer.strides is None or 0 in memory.shape:
         return
-    wanted = [_shown(step, sizes) for step in parameter.buffer.strides]
-    if len(memory.shape) > len(wanted):
-        wanted = [*(step * memory.shape[-1] for step in wanted), 1]
+    wanted = tuple(_shown(step, sizes) for step in parameter.strides)
     got = memory.strides or compact_strides(memory.shape)
     if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
         raise CallError(
-            f"{parameter.where}: expected strides of {tuple(wanted)} elements, got {got}; pass an "
+            f"{parameter.where}: expected strides of {wanted} elements, got {got}; pass an "
             "array that has them"
+        )
+    if parameter.is_written and not _are_apart(memory.shape, got):
+        raise CallError(
+            f"{parameter.where}: it is written to, and with strides of {got} elements several of "
+            f"its {array_text(memory.dtype, memory.shape)} may be one place; pass a new array, and "
+            "copy from it"
         )
 
 
-def bytes_spanned(parameter: Parameter, memory: Memory) -> int:
-    """Bytes from the first element of an argument to the end of its last."""
-    size = parameter.scalar.bytes
+def _are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements are certain to have places of their own: each axis steps over the next."""
+    reach = 0
+    for step, extent in sorted((abs(step), n) for n, step in zip(shape, strides, strict=True)):
+        if extent > 1 and step <= reach:
+            return False
+        reach += (extent - 1) * step
+    return True
+
+
+def bytes_spanned(parameter: Parameter, memory: Memory) -> tuple[int, int]:
+    """The bytes that an argument lies in: where they begin, and where they end."""
+    size, first = parameter.scalar.bytes, memory.address
     if memory.strides is None or 0 in memory.shape:
-        return prod(memory.shape) * size
+        return first, first + prod(memory.shape) * size
     places = zip(memory.shape, memory.strides, strict=True)
-    return (1 + sum((extent - 1) * step for extent, step in places)) * size
+    reach = [(extent - 1) * step for extent, step in places]
+    low, high = sum(min(n, 0) for n in reach), 1 + sum(max(n, 0) for n in reach)
+    return first + low * size, first + high * size
+
+
+def are_interleaved(a: Parameter, first: Memory, b: Parameter, second: Memory) -> bool:
+    """Whether of two arguments in the same bytes one has its elements in the gaps of the other."""
+    if first.strides is None and second.strides is None:
+        return False
+    try:
+        arrays = _array_at(a, first), _array_at(b, second)
+        return not np.shares_memory(*arrays, _MOST_COMPARED)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return False
+
+
+def _array_at(parameter: Parameter, memory: Memory) -> np.ndarray[Any, Any]:
+    """The memory of an argument as an array of NumPy, which nobody reads."""
+    strides = memory.strides or compact_strides(memory.shape)
+    size = parameter.scalar.bytes
+    face = {"shape": memory.shape, "typestr": f"|V{size}", "data": (memory.address, True),
+            "strides": tuple(step * size for step in strides), "version": 3}
+    return np.asarray(SimpleNamespace(__array_interface__=face))
 
 
 def _variables(shape: Shape) -> list[Var]:

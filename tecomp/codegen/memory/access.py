@@ -158,7 +158,7 @@ def _open(code: Code, access: _Access) -> Generator[Expr, str, tuple[list[Guard]
 
 def _verify(access: _Access) -> None:
     buffer, lanes = access.buffer, access.last.dtype.lanes
-    rank = max(len(buffer.shape), 1)
+    rank = max(buffer.index_count, 1)
     if max(len(access.indices), 1) != rank or access.dtype.lanes != lanes * access.repeats:
         raise InternalError(
             f"{buffer.name} has {rank} axes of {buffer.dtype}; it is used with "
@@ -166,7 +166,7 @@ def _verify(access: _Access) -> None:
         )
     if rank > 1 and len(buffer.axis_separators) != rank - 1:
         raise InternalError(f"{buffer.name} has {rank} axes that are not physical ones; flatten it")
-    if buffer.strides is not None:
+    if buffer.strides is not None and not buffer.flat:
         raise InternalError(f"{buffer.name} has strides that are not in its indices; flatten it")
     if access.predicate is None:
         return
@@ -359,7 +359,7 @@ def _is_register(code: Code, access: _Access) -> bool:
     LLVM keeps such memory in registers, unless a masked load or store is among its uses.
     """
     ramp = as_ramp(access.last)
-    if ramp is None or not isinstance(ramp.base, Const) or len(access.buffer.shape) > 1:
+    if ramp is None or not isinstance(ramp.base, Const) or access.buffer.index_count > 1:
         return False
     if not isinstance(ramp.stride, Const) or ramp.stride.value != 1 or ramp.base.value < 0:
         return False
@@ -464,7 +464,7 @@ def _row(code: Code, access: _Access) -> Rule:
     """The address of the row that the leading indices choose."""
     buffer = access.buffer
     base = code.value_of(buffer.data)
-    if len(buffer.shape) <= 1:
+    if buffer.index_count <= 1:
         return base
     if any(index.dtype.lanes > 1 for index in access.indices[:-1]):
         raise InternalError(f"an index of {buffer.name} has lanes, and it is not the last one")

@@ -1,8 +1,9 @@
 """Calls of kernels with plain arguments, as LLVM IR: checks, then the code, without Python between.
 
-`call` is the body of a built-in function of Python. It takes NumPy arrays of the exact type, shape
-and flags that a plan lists, and Python's own numbers in range. Anything else is left to the careful
-checks, which also make the messages, so nothing is dropped here: what is not plain is not refused.
+`call` is the body of a built-in function of Python. It takes NumPy arrays of the exact type, shape,
+strides and flags that a plan lists, and Python's own numbers in range. Anything else is left to the
+careful checks, which also make the messages, so nothing is dropped here: what is not plain is not
+refused.
 
 Where an array keeps its address, shape and flags is part of NumPy's ABI (`PyArrayObject_fields` in
 ndarraytypes.h): the macros that compiled extensions use have it built in. `plan.py` compares it
@@ -301,9 +302,167 @@ done:
   store i64 %end, ptr %at.end
   %at.written = field Span.is_written, ptr %span
   store i64 %is.written, ptr %at.written
+  %at.gaps = field Array.has_gaps, ptr %item
+  %gaps = load i64, ptr %at.gaps
+  %has.gaps = icmp ne i64 %gaps, 0
+  br i1 %has.gaps, label %strided, label %yes
+strided:
+  %at.strides = field Fields.strides, ptr %array
+  %strides = load ptr, ptr %at.strides
+  %rule.last = call ptr @take_strides(ptr %rule, ptr %shape, ptr %strides, i64 %wanted.axes,
+                                      i64 %bytes, ptr %block, ptr %span)
+  %has.strides = icmp ne ptr %rule.last, null
+  br i1 %has.strides, label %measured, label %no
+measured:
+  %is.output = icmp ne i64 %is.written, 0
+  %is.something = icmp ne i64 %size, 0
+  %is.written.to = and i1 %is.output, %is.something
+  br i1 %is.written.to, label %places, label %yes.strided
+places:
+  %are.apart = call i1 @has_places(ptr %shape, ptr %strides, i64 %wanted.axes)
+  br i1 %are.apart, label %yes.strided, label %no
+yes.strided:
+  ret ptr %rule.last
+yes:
   ret ptr %rule
 no:
   ret ptr null
+}
+"""
+
+# Gives where the plan goes on; null if the strides are others, or no multiples of an element. The
+# span is that of the array without gaps, and becomes that of all between its elements.
+_STRIDES = """\
+define internal ptr @take_strides(ptr %first, ptr %shape, ptr %strides, i64 %axes, i64 %bytes,
+                                  ptr %block, ptr %span) #0 {
+entry:
+  %shift = call i64 @llvm.cttz.i64(i64 %bytes, i1 true)
+  %inside = sub i64 %bytes, 1
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
+  %rule = phi ptr [ %first, %entry ], [ %rule.next, %next ]
+  %low = phi i64 [ 0, %entry ], [ %low.next, %next ]
+  %high = phi i64 [ %bytes, %entry ], [ %high.next, %next ]
+  %is.axis = icmp ult i64 %k, %axes
+  br i1 %is.axis, label %compare, label %done
+compare:
+  %at.extent = getelementptr i64, ptr %shape, i64 %k
+  %extent = load i64, ptr %at.extent
+  %at.stride = getelementptr i64, ptr %strides, i64 %k
+  %stride = load i64, ptr %at.stride
+  %odd = and i64 %stride, %inside
+  %is.odd = icmp ne i64 %odd, 0
+  br i1 %is.odd, label %no, label %whole
+whole:
+  %step = ashr i64 %stride, %shift
+  %kind = load i64, ptr %rule
+  %at.value = field Axis.value, ptr %rule
+  %value = load i64, ptr %at.value
+  %is.constant = icmp eq i64 %kind, $EXTENT
+  br i1 %is.constant, label %equal, label %symbol
+symbol:
+  %word = getelementptr i64, ptr %block, i64 %value
+  %is.binding = icmp eq i64 %kind, $BINDS
+  br i1 %is.binding, label %bind, label %bound
+bind:
+  store i64 %step, ptr %word
+  br label %next
+bound:
+  %bound.value = load i64, ptr %word
+  br label %equal
+equal:
+  %wanted = phi i64 [ %value, %whole ], [ %bound.value, %bound ]
+  %same = icmp eq i64 %step, %wanted
+  %is.short = icmp sle i64 %extent, 1
+  %fits = or i1 %same, %is.short
+  br i1 %fits, label %next, label %no
+next:
+  %steps = sub i64 %extent, 1
+  %reach = mul i64 %steps, %stride
+  %before = call i64 @llvm.smin.i64(i64 %reach, i64 0)
+  %after = call i64 @llvm.smax.i64(i64 %reach, i64 0)
+  %low.next = add i64 %low, %before
+  %high.next = add i64 %high, %after
+  %k.next = add i64 %k, 1
+  %rule.next = getelementptr %Axis, ptr %rule, i64 1
+  br label %axis
+done:
+  %data = load i64, ptr %span
+  %at.end = field Span.end, ptr %span
+  %end = load i64, ptr %at.end
+  %is.empty = icmp eq i64 %end, %data
+  br i1 %is.empty, label %yes, label %around
+around:
+  %first.byte = add i64 %data, %low
+  store i64 %first.byte, ptr %span
+  %last.byte = add i64 %data, %high
+  store i64 %last.byte, ptr %at.end
+  br label %yes
+yes:
+  ret ptr %rule
+no:
+  ret ptr null
+}
+
+declare i64 @llvm.abs.i64(i64, i1)
+"""
+
+# Whether all elements of an array, which has some, have places of their own: each axis steps over
+# all that those with smaller steps reach. An array where it is so for another reason is refused.
+_PLACES = """\
+define internal i1 @has_places(ptr %shape, ptr %strides, i64 %axes) #0 {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %outer.next ]
+  %is.more = icmp ult i64 %i, %axes
+  br i1 %is.more, label %begin, label %yes
+begin:
+  %at.extent = getelementptr i64, ptr %shape, i64 %i
+  %extent = load i64, ptr %at.extent
+  %at.stride = getelementptr i64, ptr %strides, i64 %i
+  %signed = load i64, ptr %at.stride
+  %stride = call i64 @llvm.abs.i64(i64 %signed, i1 false)
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %begin ], [ %j.next, %inner.next ]
+  %reach = phi i64 [ 0, %begin ], [ %reach.next, %inner.next ]
+  %is.left = icmp ult i64 %j, %axes
+  br i1 %is.left, label %other, label %decide
+other:
+  %at.other.extent = getelementptr i64, ptr %shape, i64 %j
+  %other.extent = load i64, ptr %at.other.extent
+  %at.other.stride = getelementptr i64, ptr %strides, i64 %j
+  %other.signed = load i64, ptr %at.other.stride
+  %other.stride = call i64 @llvm.abs.i64(i64 %other.signed, i1 false)
+  %is.smaller = icmp ult i64 %other.stride, %stride
+  %is.same = icmp eq i64 %other.stride, %stride
+  %is.later = icmp ugt i64 %j, %i
+  %is.inner = and i1 %is.same, %is.later
+  %counts = or i1 %is.smaller, %is.inner
+  br i1 %counts, label %add, label %inner.next
+add:
+  %steps = sub i64 %other.extent, 1
+  %own = mul i64 %steps, %other.stride
+  %more = add i64 %reach, %own
+  br label %inner.next
+inner.next:
+  %reach.next = phi i64 [ %reach, %other ], [ %more, %add ]
+  %j.next = add i64 %j, 1
+  br label %inner
+decide:
+  %is.short = icmp sle i64 %extent, 1
+  %is.over = icmp ugt i64 %stride, %reach
+  %is.apart = or i1 %is.short, %is.over
+  br i1 %is.apart, label %outer.next, label %no
+outer.next:
+  %i.next = add i64 %i, 1
+  br label %outer
+yes:
+  ret i1 true
+no:
+  ret i1 false
 }
 """
 
@@ -383,7 +542,7 @@ def call_text(head: int, slot: int) -> str:
         head: bytes that all objects begin with, the last 8 for their type.
         slot: bytes before the mark of an array that is in a layout.
     """
-    text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _APART, _CONFIGURED])
+    text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _STRIDES, _PLACES, _APART, _CONFIGURED])
     return runtime_code(
         text, TYPE=head - 8, HEAD=head, SLOT=slot, VARIABLE=VARIABLE,
         VARIABLE_BYTES=len(VARIABLE) + 1,

@@ -53,7 +53,7 @@ FIRST_ARGUMENT_WORD = RECORD_WORD + RECORD_WORDS
 INTEGER, FLOAT32, FLOAT64, BOOL = range(4)
 """Kinds of numbers."""
 EXTENT, BINDS, EQUALS = range(3)
-"""Kinds of extents: a number, a size that is bound to a word, one that a word has already."""
+"""Kinds of extents and strides: a number, a size that is bound to a word, one that a word has."""
 PLAN = Record("Plan", (
     ("entry", "ptr"), ("arguments", "i64"), ("words", "i64"), ("is_parallel", "i64"),
     ("scalars", "i64"), ("arrays", "i64"),
@@ -62,10 +62,10 @@ PLAN = Record("Plan", (
 SCALAR = words("Scalar", "argument", "kind", "lowest", "highest")
 ARRAY = Record("Array", (
     ("argument", "i64"), ("dtype", "ptr"), ("flags", "i64"), ("axes", "i64"), ("bytes", "i64"),
-    ("is_written", "i64"), ("mark", "i64"),
+    ("is_written", "i64"), ("mark", "i64"), ("has_gaps", "i64"),
 ))
 """Its type is that of the elements, its mark that of its layout or 0 for any; an `Axis` for each
-axis follows."""
+axis follows, with its extent, and where there may be gaps one for each with its stride."""
 AXIS = words("Axis", "kind", "value")
 SPAN = words("Span", "first", "end", "is_written")
 """The memory of an array."""

@@ -14,7 +14,7 @@ from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.convert import cast
 from tecomp.errors import InternalError
 from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import Broadcast, Call, Const, Expr, index_value
+from tecomp.ir.language.expr import BinOp, Broadcast, Call, Const, Expr, binary, index_value
 from tecomp.ir.language.stmt import Buffer
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
@@ -78,9 +78,28 @@ def check_axis(
     """Whether `index` lies inside `axis` of `buffer`, for code built with `check_bounds`."""
     lanes = index.dtype.lanes
     value = cast(code, (yield index), index.dtype, INT64.with_lanes(lanes))
-    extent = yield index_value(buffer.shape[axis])
-    text = f"axis {axis} of {buffer.name}[{shape_text(buffer.shape)}]"
+    if buffer.flat:
+        low, high = _places(buffer)
+        first = broadcast(code, (yield low), "i64", lanes)
+        value = code.op(f"sub {register_type(INT64.with_lanes(lanes))} {value}, {first}")
+        extent = yield binary(BinOp.SUB, high, low)
+        text = f"the places of {buffer.name}[{shape_text(buffer.shape)}]"
+    else:
+        extent = yield index_value(buffer.shape[axis])
+        text = f"axis {axis} of {buffer.name}[{shape_text(buffer.shape)}]"
     return within(code, value, extent, lanes, active, code.module.site(text))
+
+
+def _places(buffer: Buffer) -> tuple[Expr, Expr]:
+    """The least index of a flat buffer, and one more than the greatest."""
+    low: Expr = index_value(0)
+    high: Expr = index_value(1)
+    for extent, stride in zip(buffer.shape, buffer.strides or (), strict=True):
+        last = binary(BinOp.SUB, index_value(extent), index_value(1))
+        reach = binary(BinOp.MUL, last, index_value(stride))
+        low = binary(BinOp.ADD, low, binary(BinOp.MIN, reach, index_value(0)))
+        high = binary(BinOp.ADD, high, binary(BinOp.MAX, reach, index_value(0)))
+    return low, high
 
 
 def shape_text(shape: Sequence[int | Expr]) -> str:

@@ -48,6 +48,7 @@ from tecomp.ir.language.stmt import (
     seq,
 )
 from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.ir.traversal.natural import natural_variables
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, map_body, operands_of, walk
 from tecomp.ir.traversal.tasks import Task, run
 
@@ -158,8 +159,7 @@ def facts_of(ranges: Ranges) -> Facts:
 def function_facts(func: PrimFunc) -> Facts:
     """The facts that hold in a function: extents of arrays are never negative."""
     facts = Facts()
-    shapes = [n for p in func.params if isinstance(p, Buffer) for n in p.shape]
-    for size in dict.fromkeys((*func.sizes, *(n for n in shapes if isinstance(n, Var)))):
+    for size in natural_variables(func):
         facts.bind(size, QuasiAffine(), None)
     return facts
 

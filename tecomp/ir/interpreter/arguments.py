@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tecomp.errors import CallError
 from tecomp.ir.interpreter.arithmetic import wrapping
 from tecomp.ir.interpreter.expr import Environment, Scope, compile_expr
-from tecomp.ir.interpreter.memory import View, compact
+from tecomp.ir.interpreter.memory import View, compact, places_of
 from tecomp.ir.language.expr import Var, index_value
 from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc
 
@@ -96,7 +96,9 @@ def bind(
         if shape != array.shape[: len(shape)]:
             raise CallError(f"{func.name}: {name} has shape {shape}, not {array.shape}")
         _check_strides(func, param, array, env)
-        env[param.view] = View(name, array, (0,) * len(shape), shape)
+        flat = param.buffer.flat
+        env[param.view] = places_of(name, array, len(shape)) if flat else View(
+            name, array, (0,) * len(shape), shape)
 
 
 def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
@@ -118,8 +120,8 @@ def _check_strides(func: PrimFunc, param: Parameter, array: NDArray[Any], env: E
     if element.lanes > 1:
         wanted = (*(step * element.lanes for step in wanted), 1)
     found = tuple(step // array.itemsize for step in array.strides)
-    axes = zip(array.shape, wanted, found, strict=True)
-    if array.size and any(extent > 1 and want != have for extent, want, have in axes):
+    axes = zip(array.shape, wanted, array.strides, strict=True)
+    if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
         raise CallError(f"{func.name}: {name} has strides {wanted}, not {found}")
 
 
@@ -134,4 +136,13 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]
         for axis, extent in enumerate(param.buffer.shape):
             if extent is size:
                 return int(array.shape[axis])
-    raise CallError(f"{func.name}: no array has the size {size.name} as an axis")
+    found: list[int] = []
+    for param, array in arrays:
+        for axis, stride in enumerate(param.buffer.strides or ()):
+            if stride is size:
+                step = array.strides[axis] // (array.itemsize * param.buffer.dtype.lanes)
+                # The stride of an axis of one index says nothing, but where there is no other.
+                found.insert(0 if array.shape[axis] > 1 else len(found), step)
+    if not found:
+        raise CallError(f"{func.name}: no array has the size {size.name} as an axis")
+    return found[0]

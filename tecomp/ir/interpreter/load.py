@@ -75,7 +75,7 @@ def load_function(
 
 
 def _check_rank(node: BufferLoad | BufferStore) -> None:
-    if len(node.indices) != len(node.buffer.shape):
+    if len(node.indices) != node.buffer.index_count:
         raise InternalError(f"`{node}` has {len(node.indices)} indices for {node.buffer}")
 
 

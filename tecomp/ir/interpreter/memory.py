@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -134,11 +135,38 @@ def view_of(
 
 def bytes_of(array: NDArray[Any]) -> Bytes:
     """The memory that an array covers, from its first element on; strides must not be negative."""
+    memory, first = memory_of(array)
+    return memory[first:]
+
+
+def memory_of(array: NDArray[Any]) -> tuple[Bytes, int]:
+    """The memory between the elements of an array, and how many of its bytes lie before the first.
+
+    Along axes with negative strides the first element is the last in memory.
+    """
     if array.size == 0:
-        return np.empty(0, np.uint8)
-    steps = [step // array.itemsize for step in array.strides]
-    size = span(array.shape, steps) * array.itemsize
+        return np.empty(0, np.uint8), 0
+    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
+    ends = tuple(slice(-1, None) if n < 0 else slice(1) for n in reach)
     # An array without axes would give a copy of its element.
-    part = array[(slice(1),) * array.ndim] if array.ndim else array
-    first = part.reshape(1).view(np.uint8)
-    return np.lib.stride_tricks.as_strided(first, (size,), (1,))
+    lowest = (array[ends] if array.ndim else array).reshape(1).view(np.uint8)
+    size = before + after + array.itemsize
+    return np.lib.stride_tricks.as_strided(lowest, (size,), (1,)), before
+
+
+def places_of(name: str, array: NDArray[Any], axes: int) -> View:
+    """The memory between the elements of an array that lie first and last, as one axis.
+
+    Its indices count from the element that all indices of the array are 0 for.
+
+    Args:
+        name: what it is called in messages.
+        array: with its lanes as an extra last axis if there is one more than `axes`.
+        axes: of the array, without lanes.
+    """
+    lanes = array.shape[axes:]
+    memory, first = memory_of(array)
+    places = memory.view(array.dtype).reshape(-1, *lanes)
+    before = first // (array.itemsize * prod(lanes))
+    return View(name, places, (-before,), (len(places) - before,))

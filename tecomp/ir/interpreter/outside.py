@@ -10,7 +10,7 @@ import numpy as np
 from tecomp.errors import InternalError
 from tecomp.ir.interpreter.arguments import extents_of
 from tecomp.ir.interpreter.expr import Environment, Scope, compile_expr
-from tecomp.ir.interpreter.memory import View, bytes_of
+from tecomp.ir.interpreter.memory import View, memory_of
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.outside_call import ArrayArgument, OutsideCall
 from tecomp.ir.outside.callee import callee_of
@@ -66,6 +66,7 @@ def _array(scope: Scope, node: ArrayArgument) -> Callable[[Environment], Any]:
         if offset(env, view, last) != start + sum(map(int.__mul__, last, strides)):
             raise InternalError(f"`{node}` is no array: its elements have no strides")
         lanes = () if dtype.lanes == 1 else (dtype.numpy.itemsize,)
-        return np.ndarray(full, dtype.numpy, bytes_of(view.array), start, (*strides, *lanes))
+        memory, first = memory_of(view.array)
+        return np.ndarray(full, dtype.numpy, memory, first + start, (*strides, *lanes))
 
     return array

@@ -40,8 +40,11 @@ class Buffer(Printed):
         axis_separators: ascending; each is the last axis of a group but the final group.
             Flattening turns each group into one physical axis. While layout maps are still to be
             applied, they count the axes that the buffer will have.
-        strides: elements from one index of an axis to the next; None where compact.
+        strides: elements from one index of an axis to the next; None where compact. Those of a
+            parameter may be 0 or negative.
         data: the memory itself. Two buffers with the same `data` are views of one memory.
+        flat: whether an access has one index, whatever the shape: how many elements lie between
+            the first one and this one, as the strides say. It is negative where it lies before.
 
     Source:
         transform_layout RFC; the numbering of separators is that of its NHWC example.
@@ -54,6 +57,7 @@ class Buffer(Printed):
     axis_separators: tuple[int, ...] = ()
     strides: tuple[Extent, ...] | None = None
     data: Var = None  # type: ignore[assignment]
+    flat: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -64,6 +68,11 @@ class Buffer(Printed):
             put(self, "strides", tuple(_extent(n) for n in self.strides))
         if self.data is None:
             put(self, "data", Var(self.name, HANDLE))
+
+    @property
+    def index_count(self) -> int:
+        """How many indices an access has."""
+        return 1 if self.flat else len(self.shape)
 
     def element_at(self, indices: Sequence[Expr]) -> DType:
         """The type of an access at `indices`."""
@@ -218,6 +227,8 @@ def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
         yield f", axis_separators={buffer.axis_separators}"
     if buffer.strides is not None:
         yield from (", strides=", *tuple_of(buffer.strides))
+    if buffer.flat:
+        yield ", flat=True"
     if view:
         yield from (", data=", Operand(buffer.data))
     yield ")"

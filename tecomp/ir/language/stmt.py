@@ -84,8 +84,8 @@ class PrimFunc(Printed):
         name: an identifier.
         params: buffers and scalar variables, in the caller's order.
         body: what it does.
-        sizes: variables in the shapes of `params` that no scalar parameter binds; they take
-            their values from the arrays at the call.
+        sizes: variables in the shapes and the strides of `params` that no scalar parameter binds;
+            they take their values from the arrays at the call.
         layout_maps: for the `data` of a buffer, the maps that `apply_buffer_transforms` will
             apply to it, in order.
         pad_values: for the `data` of a buffer, what its padding holds.

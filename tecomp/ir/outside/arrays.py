@@ -43,7 +43,7 @@ def passed(array: Array, *, is_written: bool) -> ArgumentArray:
 def array_at(
     address: int, dtype: DType, shape: Sequence[int], strides: Sequence[int], *, is_written: bool
 ) -> ArgumentArray:
-    """The array in memory; strides are in elements, and not negative.
+    """The array in memory; strides are in elements.
 
     Args:
         address: of its first element.
@@ -59,11 +59,10 @@ def array_at(
         full, steps = (*full, lanes), [*steps, kind.itemsize]
     if 0 in full:
         return passed(np.empty(full, kind), is_written=is_written)
-    size = kind.itemsize
-    for extent, step in zip(full, steps, strict=True):
-        size += (extent - 1) * step
-    memory: Any = (ctypes.c_uint8 * size).from_address(address)
-    found = ArgumentArray(full, kind, memory, 0, steps)
+    reach = [(extent - 1) * step for extent, step in zip(full, steps, strict=True)]
+    before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
+    memory: Any = (ctypes.c_uint8 * (before + after + kind.itemsize)).from_address(address - before)
+    found = ArgumentArray(full, kind, memory, before, steps)
     if not is_written:
         found.flags.writeable = False
     return found

@@ -366,7 +366,7 @@ def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = N
     """The buffer that `Buffer(...)` declares; in the memory `data` unless it says another."""
     if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Buffer"):
         source.refuse(node, "expected Buffer(...)")
-    known = ("scope", "axis_separators", "strides", "data")
+    known = ("scope", "axis_separators", "strides", "data", "flat")
     more = source.arguments(node, 2, None, known)
     address = parse_expr(source, more["data"]) if "data" in more else data
     if address is not None and not isinstance(address, Var):
@@ -380,11 +380,17 @@ def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = N
             tuple(map(source.integer, entries(source, more.get("axis_separators")))),
             _extents(source, more["strides"]) if "strides" in more else None,
             Var(name, HANDLE) if address is None else address,
+            "flat" in more and _truth(source, more["flat"]),
         )
     except ParseError:
         raise
     except DefinitionError as error:
         source.refuse(node, error.message)
+
+
+def _truth(source: Source, node: ast.expr) -> bool:
+    value = source.number(node)
+    return value if type(value) is bool else source.refuse(node, "expected True or False")
 
 
 def _extents(source: Source, node: ast.expr) -> tuple[int | Expr, ...]:

@@ -86,7 +86,7 @@ class _Checker:
             self.bind(var)
         for param in func.params:
             if isinstance(param, Buffer):
-                self.buffer(param)
+                self.buffer(param, is_argument=True)
                 self.variables.add(param.data)
                 self.views.setdefault(param.data, []).append(param)
         if self.flat and (func.layout_maps or func.pad_values):
@@ -114,18 +114,21 @@ class _Checker:
                 self.refuse(node, "this is no map to scalar values")
         self.variables.difference_update(inner)
 
-    def buffer(self, buffer: Buffer) -> None:
+    def buffer(self, buffer: Buffer, *, is_argument: bool = False) -> None:
         if buffer.data.dtype != HANDLE:
             self.refuse(buffer, "the memory of a buffer is an address")
         if buffer.strides is not None and len(buffer.strides) != len(buffer.shape):
             self.refuse(buffer, "a buffer has one stride for each axis")
+        if buffer.flat and (not is_argument or buffer.strides is None or buffer.axis_separators):
+            self.refuse(buffer, "only an argument with strides and one physical axis is flat=True")
         for extent in (*buffer.shape, *(buffer.strides or ())):
             if isinstance(extent, Expr):
                 self.expression(extent)
                 if not (extent.dtype.is_integer and extent.dtype.lanes == 1):
                     self.refuse(buffer, "extents and strides are integers")
-            elif extent < 0:
-                self.refuse(buffer, "extents and strides are not negative")
+        least = buffer.shape if is_argument else (*buffer.shape, *(buffer.strides or ()))
+        if any(isinstance(extent, int) and extent < 0 for extent in least):
+            self.refuse(buffer, "extents and strides are not negative")
 
     def body(self, root: Stmt) -> None:
         """Each statement in order."""
@@ -260,8 +263,8 @@ class _Checker:
         known = self.views.get(buffer.data, ())
         if buffer not in known:
             self.refuse(node, "this buffer is not declared where it is used")
-        wanted = len(buffer.axis_separators) + 1 if self.flat else len(buffer.shape)
-        if len(node.indices) != wanted or len(buffer.shape) != wanted:
+        wanted = len(buffer.axis_separators) + 1 if self.flat else buffer.index_count
+        if len(node.indices) != wanted or buffer.index_count != wanted:
             self.refuse(node, f"{len(node.indices)} indices instead of {wanted}")
         for index in node.indices:
             if isinstance(node, BufferStore):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.size_variables import extents_of, sizes_of
 from tecomp.lowering.stages.steps import States, in_steps, states_of
+from tecomp.lowering.stages.strides import Strides
 from tecomp.poly.sets.products import Products, products_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, initial_stage
@@ -42,6 +43,7 @@ class Program:
         placeholders: memory of the tensors that are passed in.
         states: the placeholders that stand for results of scans.
         products: variables that stand for extents which sets cannot compute from sizes.
+        strides: variables of the function that are strides of arguments and nothing else.
     """
 
     state: State
@@ -51,11 +53,13 @@ class Program:
     placeholders: Mapping[Operation, Buffer]
     states: States
     products: Products
+    strides: Set[Var] = frozenset()
 
     @property
     def integers(self) -> tuple[Var, ...]:
         """The variables that sets may depend on: sizes, and whole numbers that are passed in."""
-        sizes = (var for var in self.sizes.values() if var.dtype == INT64)
+        own = (var for var in self.sizes.values() if var not in self.strides)
+        sizes = (var for var in own if var.dtype == INT64)
         return (*sizes, *self.products.variables)
 
     @property
@@ -112,8 +116,8 @@ def _extent(extent: Extent, sizes: Mapping[Var, Var]) -> Extent:
     return extent if isinstance(extent, int) else index_of(extent, dict(sizes))
 
 
-def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
-    """The program of `schedule` with the parameters `args`.
+def prepare(schedule: Schedule, args: Sequence[object], strides: Strides = ()) -> Program:
+    """The program of `schedule` with the parameters `args`, arrays with these strides.
 
     Raises:
         LowerError: an argument is not in the schedule or given twice, or one is missing.
@@ -125,10 +129,15 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
     tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
     bodies, starts = inlined_bodies(state)
     _check_missing(state, bodies, starts, states, tensors)
-    sizes = sizes_of(state, arguments)
+    sizes, only_strides = sizes_of(state, arguments, strides)
+    strided = {
+        (state.stage(a.op).key, a.value_index): each
+        for a, each in zip(arguments, strides, strict=False)
+        if isinstance(a, Tensor) and each is not None
+    }
     taken: set[str] = set()
     buffers = {
-        (stage.key, k): _buffer(stage, k, sizes, taken)
+        (stage.key, k): _buffer(stage, k, sizes, taken, strided.get((stage.key, k)))
         for stage in state
         if stage.key in bodies or (stage.is_placeholder and stage.key not in states)
         or (stage.key, 0) in tensors
@@ -155,7 +164,7 @@ def prepare(schedule: Schedule, args: Sequence[object]) -> Program:
     before = [initial_stage(stage.key, is_output=stage.is_output) for stage in state if states]
     extents = [_extent(n, sizes) for stage in (*state, *before) for n in extents_of(stage)]
     products = products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
-    return Program(state, params, sizes, definitions, placeholders, states, products)
+    return Program(state, params, sizes, definitions, placeholders, states, products, only_strides)
 
 
 def definition_of(
@@ -321,11 +330,13 @@ def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
 
 
 def _buffer(
-    stage: StageState, output: int, sizes: Mapping[Var, Var], taken: set[str]
+    stage: StageState, output: int, sizes: Mapping[Var, Var], taken: set[str],
+    strides: tuple[Extent, ...] | None,
 ) -> Buffer:
     tensor = stage.op.output(output)
     shape = tuple(_extent(n, sizes) for n in tensor.shape)
     return Buffer(
         take_name(identifier(tensor.name), taken), shape, tensor.dtype, stage.scope,
         stage.layout.axis_separators,
+        None if strides is None else tuple(_extent(n, sizes) for n in strides),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp
@@ -15,6 +15,7 @@ from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import identifier, take_name
 from tecomp.ir.traversal.rewrite import free_variables, walk
+from tecomp.lowering.stages.strides import Strides
 from tecomp.scheduling.state import Split, StageState, State, Transform
 
 
@@ -27,8 +28,14 @@ def extents_of(stage: StageState) -> list[Extent]:
     return [*found, *(axis.extent for relation in changed for axis in relation.after)]
 
 
-def sizes_of(state: State, arguments: Sequence[Tensor | Var]) -> dict[Var, Var]:
-    """A variable of the function for each size variable of the computation."""
+def sizes_of(
+    state: State, arguments: Sequence[Tensor | Var], strides: Strides = ()
+) -> tuple[dict[Var, Var], Set[Var]]:
+    """A variable of the function for each size variable of the computation, and for each stride.
+
+    The second result are those of the latter that are nothing but strides.
+    """
+    steps = [var for each in strides for n in each or () for var in _variables(n)]
     found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
     bound = set(found)
     taken: set[str] = set()
@@ -37,6 +44,7 @@ def sizes_of(state: State, arguments: Sequence[Tensor | Var]) -> dict[Var, Var]:
             variables = _variables(extent)
             found.update(dict.fromkeys(variables))
             bound.update(variables)
+    bound.update(steps)
     for stage in state:
         used = dict.fromkeys((*_defined(stage), *_scheduled(stage)))
         for var in used:
@@ -46,8 +54,11 @@ def sizes_of(state: State, arguments: Sequence[Tensor | Var]) -> dict[Var, Var]:
                     f"add {var.name} itself to the arguments"
                 )
         found.update(used)
+    only_strides = set(steps) - found.keys()
+    found.update(dict.fromkeys(steps))
     types = {var: INT64 if var.dtype.is_integer else var.dtype for var in found}
-    return {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
+    made = {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
+    return made, {made[var] for var in only_strides}
 
 
 def _defined(stage: StageState) -> list[Var]:

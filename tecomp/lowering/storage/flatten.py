@@ -46,7 +46,9 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     Groups end at `axis_separators`; without any, a buffer becomes 1-d. Within a group elements
     lie in row-major order, or as the strides of the buffer say. The separators of the result are
     `range(N - 1)`, which tells a flattened buffer of N axes from one that is not flattened yet:
-    flattening again changes nothing. Parameters are flattened too.
+    flattening again changes nothing. Parameters are flattened too. One with strides keeps its shape
+    and them, as it is what a call compares arrays with, and becomes `flat`: how many places it
+    takes, and how many of them lie before its first element, only the call may say.
 
     Raises:
         LowerError: layout maps, pad values or realized regions are left; their passes come first.
@@ -58,10 +60,13 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     _check_ready(func)
     terms = Terms()
     done: dict[int, tuple[Buffer, Buffer]] = {}
+    strided = {p for p in func.params if isinstance(p, Buffer) and _is_strided(p)}
 
     def physical(buffer: Buffer) -> Buffer:
         if id(buffer) not in done:
-            done[id(buffer)] = buffer, flattened(buffer)
+            is_argument = _is_strided(buffer) and buffer in strided
+            flat = replace(buffer, flat=True) if is_argument else flattened(buffer)
+            done[id(buffer)] = buffer, flat
         return done[id(buffer)][1]
 
     def rule(node: Any) -> Any:
@@ -95,9 +100,14 @@ def _check_ready(func: PrimFunc) -> None:
             )
 
 
+def _is_strided(buffer: Buffer) -> bool:
+    return buffer.strides is not None and not buffer.axis_separators
+
+
 def is_flat(buffer: Buffer) -> bool:
     """Whether each axis is a physical one: every axis has its own group, packed densely."""
-    return len(buffer.shape) == len(buffer.axis_separators) + 1 and buffer.strides is None
+    is_dense = buffer.strides is None
+    return buffer.flat or (is_dense and len(buffer.shape) == len(buffer.axis_separators) + 1)
 
 
 def flattened(buffer: Buffer) -> Buffer:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tecomp.ir.algebra.simplify import Ranges
-from tecomp.ir.language.expr import BinOp, Expr, Var, binary, index_value
-from tecomp.ir.language.stmt import Buffer, For, PrimFunc, Stmt
+from tecomp.ir.language.expr import BinOp, Expr, binary, index_value
+from tecomp.ir.language.stmt import For, PrimFunc, Stmt
+from tecomp.ir.traversal.natural import natural_variables
 from tecomp.ir.traversal.rewrite import children, rebuild
 from tecomp.ir.traversal.tasks import Task, run
 
@@ -45,5 +46,4 @@ def range_of(loop: For) -> tuple[Expr, Expr]:
 
 def size_ranges(func: PrimFunc) -> Ranges:
     """Extents of arrays are at least 0."""
-    extents = [n for p in func.params if isinstance(p, Buffer) for n in p.shape]
-    return {size: (0, None) for size in (*func.sizes, *extents) if isinstance(size, Var)}
+    return {size: (0, None) for size in natural_variables(func)}

@@ -109,6 +109,11 @@ def _problem(join: Expr, parts: Sequence[Expr]) -> str:
             f"`{join}` joins `{other}`, which is no element of memory; join elements of one operand"
         )
     first = loads[0]
+    if first.buffer.flat:
+        return (
+            f"`{first}` and the next {len(loads) - 1} are read together, and {first.buffer.name} "
+            "comes with strides; leave it out of binds, or read a copy of it"
+        )
     for k, part in enumerate(loads):
         if part.buffer.data is not first.buffer.data:
             return f"`{join}` joins elements of several buffers; join one's"

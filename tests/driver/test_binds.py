@@ -1,0 +1,337 @@
+"""Arguments whose arrays have strides: what `binds` says of them, and what calls compare."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, tir
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.errors import CallError, LowerError
+
+n, s = te.var("n"), te.var("s")
+A = te.placeholder((n,), name="A")
+B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+
+
+def strided(x: te.Tensor, *strides: Any, **other: Any) -> Any:
+    given = {"shape": x.shape, "dtype": x.dtype, **other}
+    return tir.decl_buffer(**given, name=x.name, strides=list(strides))
+
+
+def f32(*shape: int) -> np.ndarray[Any, Any]:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+class Exporter:
+    """Memory that is shared through DLPack only."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(tecomp.TecompError) as error:
+        call()
+    return error.value.message
+
+
+@pytest.fixture
+def careful(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Notes of the calls that were not plain."""
+    notes: list[object] = []
+    run = Kernel._careful
+
+    def noted(self: Kernel, block: Any, arguments: Any) -> list[Any]:
+        notes.append(arguments)
+        return run(self, block, arguments)
+
+    monkeypatch.setattr(Kernel, "_careful", noted)
+    return notes
+
+
+def test_a_function_shows_its_strides() -> None:
+    func = tecomp.lower(te.create_schedule(B), [A, B], binds={A: strided(A, s), B: strided(B, -2)})
+
+    assert str(func) == (
+        'def main(A: Buffer("float32", (n,), strides=(s,), flat=True), '
+        'B: Buffer("float32", (n,), strides=(-2,), flat=True), *, n: "int64", s: "int64"):\n'
+        "    for i in range(n):\n"
+        "        B[0 - i * 2] = A[i * s] + float32(1.0)"
+    )
+    assert tecomp.parse(str(func)) == func
+
+
+def test_strides_without_gaps_are_none() -> None:
+    m = te.var("m")
+    X = te.placeholder((m, n), name="X")
+    Y = te.compute((m, n), lambda i, j: X[i, j] + 1.0, name="Y")
+
+    plain = tecomp.lower(te.create_schedule(Y), [X, Y])
+
+    assert plain == tecomp.lower(te.create_schedule(Y), [X, Y], binds={X: strided(X, n, 1)})
+
+
+def test_plain_calls_take_strides(careful: list[object]) -> None:
+    m = te.var("m")
+    X, Y = te.placeholder((m, n), name="X"), te.placeholder((m, n), name="Y")
+    Z = te.compute((m, n), lambda i, j: X[i, j] * 10.0 + Y[i, j], name="Z")
+    kernel = tecomp.build(Z, [X, Y, Z], binds={
+        X: strided(X, te.var("x0"), te.var("x1")), Y: strided(Y, te.var("y0"), 1),
+        Z: strided(Z, te.var("z0"), te.var("z1")),
+    })
+    base = f32(8, 12)
+    kernel(base, base, f32(8, 12))  # the first parallel kernel of a process asks for threads
+    careful.clear()
+    for x, y in (
+        (base[:4, :6], base[4:, 6:]), (base[::-2, ::2], base[::2, 1:7]),
+        (base[:6, :4].T, np.broadcast_to(base[0, :6], (4, 6))), (base[:1, :1], base[:1, :1]),
+        (base[:0], base[:0]), (base[:3, :0], base[:3, :0]),
+        (np.broadcast_to(np.float32(3), (4, 6)), base[:4, ::-1][:, 6:][:, ::-1]),
+    ):
+        for z in (np.zeros(x.shape, np.float32), np.zeros((2 * x.shape[1], x.shape[0], 3),
+                  np.float32)[::-2, :, 1].T):
+            kernel(x, y, z)
+
+            np.testing.assert_array_equal(z, x * 10 + y)
+    assert not careful
+
+
+def test_one_variable_for_several_strides(careful: list[object]) -> None:
+    C = te.compute((n,), lambda i: A[i] * 2.0, name="C")
+    kernel = tecomp.build(C, [A, C], binds={A: strided(A, s), C: strided(C, s)})
+    out = f32(24)
+    kernel(f32(1), out[:1])
+    careful.clear()
+    for count in (0, 1, 4):
+        kernel(f32(8)[::2][:count], out[::2][:count])
+    assert not careful
+    # The stride of a single element says nothing, wherever it comes first.
+    kernel(f32(8)[::2][:1], out[::3][:1])
+    assert not careful
+
+    assert refused(lambda: kernel(f32(8)[::2], out[:12:3])) == (
+        "argument 1 (C) of main: expected strides of (2,) elements, got (3,); pass an array that "
+        "has them"
+    )
+
+
+def test_a_stride_is_taken_from_where_it_says_something() -> None:
+    m = te.var("m")
+    X = te.placeholder((m,), name="X")
+    C = te.compute((n,), lambda i: A[i] + X[0], name="C")
+    kernel = tecomp.build(C, [X, A, C], binds={X: strided(X, s), A: strided(A, s)})
+    out = f32(4)
+
+    kernel(f32(9)[5:6], f32(8)[::2], out)
+
+    assert list(out) == [5, 7, 9, 11]
+
+
+REFUSED: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
+    "bytes": (
+        lambda: (np.ndarray((3,), np.float32, bytes(64), 0, (6,)), f32(3)),
+        "argument 0 (A) of main: the stride of axis 0 is 6 bytes, no multiple of the 4 bytes of "
+        "float32; pass a copy of it"),
+    "type": (
+        lambda: (np.zeros(8)[::2], f32(4)),
+        "argument 0 (A) of main: expected float32[n], got float64[4]; convert it with "
+        ".astype(np.float32)"),
+    "repeated": (
+        lambda: (f32(4), np.lib.stride_tricks.as_strided(f32(1), (4,), (0,))),
+        "argument 1 (B) of main: it is written to, and with strides of (0,) elements several of "
+        "its float32[4] may be one place; pass a new array, and copy from it"),
+    "read-only": (
+        lambda: (f32(4), np.broadcast_to(f32(1), (4,))),
+        "argument 1 (B) of main: it is written to, but the array is read-only; pass a copy of it"),
+    "extent": (
+        lambda: (f32(8)[::2], f32(9)[::3]),
+        "argument 1 (B) of main: axis 0 is 3, but n is 4 from axis 0 of A; pass an array of "
+        "float32[4]"),
+    "rank": (
+        lambda: (f32(4, 4), f32(4)),
+        "argument 0 (A) of main: expected 1 axes, float32[n], got 2, float32[4, 4]; reshape it"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_calls_refuse(name: str) -> None:
+    make, message = REFUSED[name]
+    kernel = tecomp.build(B, [A, B], binds={A: strided(A, s), B: strided(B, te.var("t"))})
+
+    assert refused(lambda: kernel(*make())) == message
+
+
+def test_an_array_that_begins_between_elements() -> None:
+    kernel = tecomp.build(B, [A, B], binds={A: strided(A, s)})
+    odd = np.ndarray((3,), np.float32, bytes(64), 1, (8,))
+
+    assert refused(lambda: kernel(odd, f32(3))).endswith(
+        "of its first element is no multiple of the 4 bytes of float32; pass a copy of it"
+    )
+
+
+def test_outputs_that_meet_other_arguments() -> None:
+    kernel = tecomp.build(B, [A, B], binds={A: strided(A, s), B: strided(B, te.var("t"))})
+    both = f32(8)
+
+    kernel(both[::2], both[1::2])
+
+    assert list(both) == [0, 1, 2, 3, 4, 5, 6, 7]
+    shared = (
+        "argument 1 (B) of main: it is written to, and shares memory with argument 0 (A); pass a "
+        "copy of one of them"
+    )
+    assert refused(lambda: kernel(both[::2], both[::2])) == shared
+    assert refused(lambda: kernel(both[::-1][:5], both[:5])) == shared
+    assert refused(lambda: kernel(np.broadcast_to(both[2:3], (3,)), both[:3])) == shared
+
+
+def test_arrays_of_other_libraries() -> None:
+    kernel = tecomp.build(B, [A, B], binds={A: strided(A, s), B: strided(B, te.var("t"))})
+    out = np.zeros(8, np.float32)
+
+    kernel(Exporter(f32(8)[::-2]), Exporter(out[1::2]))
+
+    assert list(out) == [0, 8, 0, 6, 0, 4, 0, 2]
+
+
+X = te.placeholder((3,), name="X")
+V = te.placeholder((4,), "float32x4", name="V")
+WRONG: dict[str, tuple[Any, str]] = {
+    "number": (3, "build: binds is 3; give a te.decl_buffer for each tensor"),
+    "stranger": ({X: strided(X, 1)}, "build: binds has X, which is no argument; leave it out, or "
+                                     "add it to the arguments"),
+    "shape": ({A: strided(A, 1, shape=(3,))},
+              'build: binds: A: `A: Buffer("float32", (3,), scope="", strides=(1,))` is declared '
+              "for Tensor(A, shape=(n,), dtype=float32); declare its shape and type, and leave its "
+              "memory to set_scope"),
+    "type": ({A: strided(A, 1, dtype="int8")},
+             'build: binds: A: `A: Buffer("int8", (n,), scope="", strides=(1,))` is declared for '
+             "Tensor(A, shape=(n,), dtype=float32); declare its shape and type, and leave its "
+             "memory to set_scope"),
+    "sum": ({A: strided(A, s + 1)},
+            "main: size `s` is no axis of any argument by itself, so no array tells its value; add "
+            "the variable s to the arguments"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_bound(name: str) -> None:
+    binds, message = WRONG[name]
+
+    assert refused(lambda: tecomp.build(B, [A, B], binds=binds)) == message
+
+
+def test_vectors_and_layouts_have_no_strides() -> None:
+    W = te.compute((4,), lambda i: V[i], name="W")
+    assert refused(lambda: tecomp.build(W, [V, W], binds={V: strided(V, s)})) == (
+        "build: binds: V: strides count numbers, and an element is a float32x4; declare a tensor "
+        "of float32 with an axis more, or leave the strides out"
+    )
+    stored = te.create_schedule(B)
+    stored[A].transform_layout(lambda i: [i // 4, i % 4])
+    assert refused(lambda: tecomp.build(stored, [A, B], binds={A: strided(A, s)})) == (
+        "apply_buffer_transforms: `A` has strides (s,) and a layout map; a map says where each "
+        "element lies, so give one of the two"
+    )
+
+
+def test_strides_that_are_a_number_of_the_caller() -> None:
+    C = te.compute((n,), lambda i: A[i], name="C")
+    kernel = tecomp.build(C, [A, s, C], binds={A: strided(A, s + 1)})
+    out = np.zeros(4, np.float32)
+
+    kernel(f32(12)[::3], 2, out)
+
+    assert list(out) == [0, 3, 6, 9]
+    assert refused(lambda: kernel(f32(8)[::2], 2, out)) == (
+        "argument 0 (A) of main: expected strides of (3,) elements, got (2,); pass an array that "
+        "has them"
+    )
+
+
+def test_formulas_may_use_a_stride() -> None:
+    C = te.compute((n,), lambda i: A[i] * s, name="C")
+    kernel = tecomp.build(C, [A, C], binds={A: strided(A, s)})
+    out = np.zeros(3, np.float32)
+
+    kernel(f32(3)[::-1], out)
+
+    assert list(out) == [-2, -1, 0]
+
+
+def test_functions_outside_get_the_strides() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def copied(source: Any, target: Any) -> None:
+        seen.append(source.strides)
+        target[:] = source
+
+    tecomp.register_func("test.binds.copied", copied, override=True)
+    C = te.extern((3,), [X], lambda ins, outs: te.call_packed("test.binds.copied", *ins, *outs),
+                  name="C")
+    kernel = tecomp.build(te.create_schedule(C), [X, C], binds={X: strided(X, s)})
+    given = [f32(6)[::2], f32(3)[::-1], np.broadcast_to(np.float32(2), (3,))]
+    runs: list[Callable[[list[Any]], None]] = [
+        lambda each: kernel(*each), lambda each: tecomp.evaluate(kernel.lowered.final, each)]
+    for run in runs:
+        for x in given:
+            out = np.zeros(3, np.float32)
+            run([x, out])
+
+            np.testing.assert_array_equal(out, x)
+    assert seen == [(8,), (-4,), (0,)] * 2
+    tecomp.remove_global_func("test.binds.copied")
+
+
+def test_kernels_keep_their_strides(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
+    plain = tecomp.build(B, [A, B])
+    for _ in range(2):
+        kernel = tecomp.build(B, [A, B], binds={A: strided(A, s)})
+        for each in (kernel, pickle.loads(pickle.dumps(kernel))):
+            out = np.zeros(4, np.float32)
+            each(f32(8)[::2], out)
+            each(f32(8)[::2], out, layouts="logical")
+
+            assert list(out) == [1, 3, 5, 7]
+    with pytest.raises(CallError):
+        plain(f32(8)[::2], out)
+    assert kernel.report(n=100, s=2).traffic
+
+
+def test_reading_together_needs_elements_side_by_side() -> None:
+    P, Q = (te.placeholder((64,), "int8", name=name) for name in "PQ")
+    k = te.reduce_axis((0, 4), name="k")
+    D = te.compute((16,), lambda i: te.sum(
+        P[i * 4 + k].astype("int32") * Q[i * 4 + k].astype("int32"), axis=k), name="D")
+    for x in (P, Q):
+        kernel = tecomp.build(D, [P, Q, D], binds={x: strided(x, te.var("t"))})
+        p, q = (np.arange(64, dtype=np.int8)[::-1] % 7 for _ in range(2))
+        p, q = p.copy(), q.copy()
+        out = np.zeros(16, np.int32)
+        if x is P:
+            p = p[::-1]
+        else:
+            q = q[::-1]
+        kernel(p, q, out)
+
+        np.testing.assert_array_equal(
+            out, (p.astype(np.int32) * q).reshape(16, 4).sum(1))
+
+
+def test_lower_refuses_as_build_does() -> None:
+    with pytest.raises(LowerError) as error:
+        tecomp.lower(te.create_schedule(B), [A, B], binds={X: strided(X, 1)})
+    assert error.value.message == (
+        "lower: binds has X, which is no argument; leave it out, or add it to the arguments"
+    )

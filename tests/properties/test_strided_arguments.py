@@ -1,0 +1,190 @@
+"""Kernels take views: steps, axes in any order, walked backwards, repeated, with nothing in them.
+
+NumPy is the oracle, of the kernel and of the interpreter after every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te, tir
+from tecomp.ir.language.stmt import Buffer
+
+Array = NDArray[Any]
+TYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64",
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of an array, and the array, of which nothing else may change."""
+
+    array: Array
+    base: Array
+
+
+def view(dice: Random, shape: Sequence[int], dtype: str, *, repeats: bool) -> View:
+    """An array of this shape somewhere in a larger one."""
+    order = dice.sample(range(len(shape)), len(shape))
+    if dice.random() < 0.4:
+        order = sorted(order)
+    extents, cuts = [], []
+    for axis in order:
+        step = dice.choice([1, 1, 1, 2, 3, -1, -2])
+        repeated = repeats and dice.random() < 0.2
+        count = 1 if repeated else shape[axis]
+        before, after = dice.randrange(3), dice.randrange(3)
+        if dice.random() < 0.5:
+            step, before, after = 1, 0, 0
+        extents.append(before + max(count - 1, 0) * abs(step) + min(count, 1) + after)
+        low, high = before, before + (count - 1) * abs(step)
+        places = slice(low, high + 1, step) if step > 0 else slice(
+            high, low - 1 if low else None, step)
+        cuts.append(places if count else slice(0, 0))
+    base = np.array([dice.randrange(8) for _ in range(int(np.prod(extents)))])
+    base = base.astype(dtype).reshape(extents)
+    part = base[tuple(cuts)]
+    found = part.transpose([order.index(axis) for axis in range(len(shape))])
+    return View(np.broadcast_to(found, tuple(shape)) if repeats else found, base)
+
+
+class Names:
+    """Variables for extents and strides: some are given as numbers, and some have one name."""
+
+    def __init__(self, dice: Random) -> None:
+        self.dice = dice
+        self.sizes: dict[int, te.Var] = {}
+        self.count = 0
+
+    def extent(self, n: int) -> Any:
+        """`n`, or a variable that has this value."""
+        if self.dice.random() < 0.4:
+            return n
+        return self.sizes.setdefault(n, te.var(f"n{n}"))
+
+    def strides(self, array: Array) -> list[Any]:
+        """Numbers where one is 1 or by chance, and variables."""
+        found: list[Any] = []
+        for step in (n // array.itemsize for n in array.strides):
+            is_number = self.dice.random() < (0.7 if step == 1 else 0.2)
+            self.count += 1
+            found.append(step if is_number else te.var(f"s{self.count}"))
+        return found
+
+
+def formula(dice: Random, dtype: str, x: te.Expr, y: te.Expr) -> te.Expr:
+    """A function of two elements that is exact in all types."""
+    if dtype == "bool":
+        return te.all(x, y)
+    return x * te.const(3, dtype) + y
+
+
+def oracle(dtype: str, x: Array, y: Array) -> Array:
+    return x & y if dtype == "bool" else x * np.array(3, dtype) + y
+
+
+def schedule(dice: Random, output: te.Tensor) -> te.Schedule:
+    s = te.create_schedule(output)
+    axes = list(output.op.axis)
+    if axes and dice.random() < 0.7:
+        along = dice.choice(axes)
+        outer, inner = s[output].split(along, factor=dice.choice([2, 4, 8, 16]))
+        order = [outer if axis is along else axis for axis in axes]
+        s[output].reorder(*order, inner)
+        s[output].vectorize(inner)
+        if dice.random() < 0.3:
+            s[output].parallel(order[0])
+    return s
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_formulas_of_views(seed: int) -> None:
+    dice = Random(seed)
+    rank, dtype = dice.randint(1, 4), dice.choice(TYPES)
+    shape = [dice.choice([0, 1, 2, 3, 5, 9] if k else [1, 2, 4, 17, 19]) for k in range(rank)]
+    dice.shuffle(shape)
+    a, b = (view(dice, shape, dtype, repeats=True) for _ in range(2))
+    c = view(dice, shape, dtype, repeats=False)
+    names = Names(dice)
+    extents = [names.extent(n) for n in shape]
+    A, B = te.placeholder(extents, dtype, "A"), te.placeholder(extents, dtype, "B")
+    C = te.compute(extents, lambda *i: formula(dice, dtype, A(*i), B(*i)), name="C")
+    binds = {
+        x: tir.decl_buffer(x.shape, x.dtype, strides=names.strides(v.array))
+        for x, v in ((A, a), (B, b), (C, c))
+    }
+    s = schedule(dice, C)
+    wanted = c.base.copy()
+    at = np.lib.stride_tricks.as_strided(
+        wanted.reshape(-1)[first_place(c) :], c.array.shape, c.array.strides)
+    at[...] = oracle(dtype, a.array, b.array)
+    start = c.base.copy()
+
+    lowered = tecomp.lower_all(s, [A, B, C], binds=binds)
+    kernels = [
+        tecomp.build(s, [A, B, C], binds=binds),
+        tecomp.build(s, [A, B, C], binds=binds, check_bounds=True),
+        tecomp.build(C, [A, B, C], binds=binds),
+    ]
+
+    before = None
+    for func in lowered.functions.values():
+        if func is before:
+            continue
+        before = func
+        assert tecomp.parse(str(func)) == func
+        if any(isinstance(p, Buffer) and len(p.shape) != rank for p in func.params):
+            continue  # one that has no gaps is flat memory, which does not tell extents
+        c.base[...] = start
+        tecomp.evaluate(func, [a.array, b.array, c.array])
+        np.testing.assert_array_equal(c.base, wanted)
+    for kernel in kernels:
+        c.base[...] = start
+        kernel(a.array, b.array, c.array)
+        np.testing.assert_array_equal(c.base, wanted)
+
+
+def first_place(part: View) -> int:
+    """How many elements of the array lie before the first one of its view."""
+    if not part.array.size:
+        return 0
+    start = part.array.__array_interface__["data"][0] - part.base.__array_interface__["data"][0]
+    return int(start) // part.base.itemsize
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_reductions_and_windows_of_views(seed: int) -> None:
+    dice = Random(seed)
+    dtype = dice.choice(["int32", "int64", "float32", "float64"])
+    shape = [dice.choice([1, 2, 3, 8, 17]) for _ in range(3)]
+    a, w = view(dice, shape, dtype, repeats=True), view(dice, shape[1:], dtype, repeats=True)
+    names = Names(dice)
+    m, k, n = (names.extent(each) for each in shape)
+    A, W = te.placeholder((m, k, n), dtype, "A"), te.placeholder((k, n), dtype, "W")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r, j] * W[r, j], axis=r), name="C")
+    c = view(dice, (shape[0], shape[2]), dtype, repeats=False)
+    binds = {
+        x: tir.decl_buffer(x.shape, x.dtype, strides=names.strides(v.array))
+        for x, v in ((A, a), (W, w), (C, c))
+    }
+    wanted = (a.array * w.array).sum(1, dtype=dtype)
+
+    nest = tecomp.lower(te.create_schedule(C), [A, W, C], stop_after="nest", binds=binds)
+    tecomp.evaluate(nest, [a.array, w.array, c.array])
+    np.testing.assert_array_equal(c.array, wanted)
+    for given in (te.create_schedule(C), C):
+        kernel = tecomp.build(given, [A, W, C], binds=binds)
+        c.base[...] = 0
+        kernel(a.array, w.array, c.array)
+        np.testing.assert_array_equal(c.array, wanted)
