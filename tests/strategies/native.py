@@ -13,7 +13,7 @@ _WORD, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS)
 _BODY = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS, _WORD, _WORD)
 _FUNCTIONS: dict[str, Any] = {
-    "parallel": ctypes.CFUNCTYPE(None, _ADDRESS, _BODY, _ADDRESS, _WORD, _WORD),
+    "parallel": ctypes.CFUNCTYPE(None, _ADDRESS, _BODY, _ADDRESS, _WORD, _WORD, _WORD),
     "allocate": ctypes.CFUNCTYPE(_WORD, _ADDRESS, _WORD),
     "release": ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS),
 }
@@ -28,8 +28,11 @@ class Inside:
         self.thread = thread
         self._errors = errors
 
-    def parallel(self, begin: int, extent: int, body: Body) -> None:
-        """Share iterations; `body` is called with the state of its thread and a range."""
+    def parallel(self, begin: int, extent: int, body: Body, least: int = 1) -> None:
+        """Share iterations, `least` for each thread or more.
+
+        `body` is called with the state of its thread and a range.
+        """
 
         def run(thread: int, _captured: int | None, start: int, stop: int) -> None:
             try:
@@ -37,7 +40,7 @@ class Inside:
             except BaseException as error:
                 self._errors.append(error)
 
-        self._call("parallel", _BODY(run), None, begin, extent)
+        self._call("parallel", _BODY(run), None, begin, extent, least)
 
     def allocate(self, size: int) -> int:
         """The address of so many bytes; 0 if there are none."""

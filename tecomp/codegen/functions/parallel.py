@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tecomp.codegen.functions.outside import has_outside_calls, stop_if_failed
+from tecomp.codegen.functions.work import least_iterations
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.passes import passes_for
 from tecomp.codegen.llvm.source import Passes
@@ -38,7 +39,8 @@ def outline(
         code.do(f"store {kind} {operand}, ptr {slot}")
     begin = cast(code, first, stmt.min.dtype, INT64)
     count = cast(code, extent, stmt.extent.dtype, INT64)
-    given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}"]
+    least = f"i64 {least_iterations(stmt.body)}"
+    given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}", least]
     call_runtime(code, "parallel", given)
     if has_outside_calls(stmt.body):
         stop_if_failed(code)

@@ -141,10 +141,14 @@ out:
 """
 
 _PARALLEL = """\
-define internal void @parallel(ptr %thread, ptr %body, ptr %captured, i64 %begin, i64 %extent) #0 {
+; Of `least` iterations or more each thread has some: fewer are done sooner than handed over.
+define internal void @parallel(
+  ptr %thread, ptr %body, ptr %captured, i64 %begin, i64 %extent, i64 %least
+) #0 {
 entry:
   %threads = load atomic i64, ptr @threads monotonic, align 8
-  %few = call i64 @llvm.smin.i64(i64 %extent, i64 %threads)
+  %worth = sdiv i64 %extent, %least
+  %few = call i64 @llvm.smin.i64(i64 %worth, i64 %threads)
   %started = load atomic i64, ptr @started monotonic, align 8
   %most = add i64 %started, 1
   %count = call i64 @llvm.smin.i64(i64 %few, i64 %most)
