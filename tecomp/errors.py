@@ -234,5 +234,13 @@ class TeamMismatchError(ArrayValueError):
     """The operands of one operation belong to different teams of processes."""
 
 
+class TeamError(TecompError, ValueError):
+    """A team of processes was asked for what it cannot do, or its processes do different things."""
+
+
+class MissingLibraryError(TecompError, ImportError):
+    """A library that only a part of tecomp needs is not installed, or not usable."""
+
+
 class InternalError(TecompError, RuntimeError):
     """The compiler contradicts itself: a mistake of ours, not of the user."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-SLOW = {"click", "hypothesis", "llvmlite", "matplotlib", "ml_dtypes", "networkx", "pytest", "scipy"}
+SLOW = {"click", "hypothesis", "llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "networkx", "pytest", "scipy"}
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -20,7 +20,7 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("statement", ["import tecomp", "from tecomp import te"])
+@pytest.mark.parametrize("statement", ["import tecomp", "from tecomp import te", "from tecomp import dist"])
 def test_importing_loads_nothing_slow(statement: str) -> None:
     loaded = loaded_by(statement)
 

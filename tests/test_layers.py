@@ -81,6 +81,7 @@ INSIDE = {
     ],
     "dist": [
         {"partition"},
+        {"runtime"},
         {"__init__"},
     ],
     "schedules": [
@@ -110,6 +111,7 @@ OWNERS = {
     "islpy": {"poly"},
     "llvmlite": {"codegen"},
     "matplotlib": {"demo"},
+    "mpi4py": {"dist"},
     "networkx": {"graph"},
     "platformdirs": {"codegen"},
     "scipy": {"demo"},

