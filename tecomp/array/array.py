@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tecomp.array.cuts import FEWEST, cut
 from tecomp.array.evaluate import data_of
 from tecomp.array.indexing import assigned, selected
 from tecomp.array.node import Buffer, Node, leaf, record
@@ -206,6 +207,8 @@ _new = Array.__new__
 
 
 def _made(node: Node) -> Array:
+    if node.pending > FEWEST:
+        cut(node)
     array = _new(Array)
     array._node = node
     return array

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.graph import pending
+from tecomp.array.graph import Pending, pending
 from tecomp.array.node import Buffer, Node
+from tecomp.array.pointwise import run_pointwise
 from tecomp.array.programs import run_program
+from tecomp.errors import ArrayTypeError
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
     """Compute nodes, and what else was recorded on the way to them and can still be asked for."""
     missing = [node for node in nodes if node.data is None]
-    if missing:
-        run_program(pending(missing))
+    if not missing:
+        return
+    work = pending(missing)
+    if any(node.data is None for node in work.leaves):  # an argument of what is recorded
+        raise ArrayTypeError(
+            "jit: the value of an element is asked for, and there is none while a function is "
+            "recorded; use where in place of if, or ask outside of the function"
+        )
+    compute(work)
+
+
+def compute(work: Pending) -> None:
+    """Compute pending operations on arrays that are there."""
+    if not run_pointwise(work):
+        run_program(work)
 
 
 def data_of(node: Node) -> Buffer:

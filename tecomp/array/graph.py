@@ -36,6 +36,8 @@ class Pending:
 
 def pending(roots: Sequence[Node]) -> Pending:
     """What has to be computed for some nodes."""
+    if len(roots) == 1 and _is_single(roots[0]):
+        return _single(roots[0])
     leaves, nodes, places = _ordered(roots)
     steps = tuple([(n.op, tuple([places[operand] for operand in n.operands])) for n in nodes])
     wanted = {places[root] for root in roots}
@@ -50,6 +52,26 @@ def pending(roots: Sequence[Node]) -> Pending:
         k for k in range(len(nodes)) if k in wanted or counts[k] > uses[k] + _OURS
     ])
     return Pending(leaves, nodes, steps, outputs)  # type: ignore[arg-type]
+
+
+def _is_single(root: Node) -> bool:
+    if root.op is None:
+        return False
+    for operand in root.operands:
+        if operand.op is not None:
+            return False
+    return True
+
+
+def _single(root: Node) -> Pending:
+    """The same for one operation on what is computed, which is asked for most often."""
+    leaves: list[Node] = []
+    for operand in root.operands:
+        if operand not in leaves:
+            leaves.append(operand)
+    places = tuple([-1 - leaves.index(operand) for operand in root.operands])
+    assert root.op is not None
+    return Pending(leaves, [root], ((root.op, places),), (0,))
 
 
 def _ordered(roots: Sequence[Node]) -> tuple[list[Node], list[Node], dict[Node, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,8 @@ from tecomp.ptensor.types import PTensorType
 
 Buffer = np.ndarray[Any, Any]
 
-MOST = 128
-"""Operations that are recorded before they are computed."""
-
 _types: dict[Any, PTensorType] = {}
+_serial = count()
 
 
 class Node:
@@ -25,10 +25,11 @@ class Node:
         op: what computes it; None once it is computed.
         operands: what that is computed from.
         data: the elements, in memory; None until they are computed.
-        pending: how many operations are to be computed for it, at most.
+        since: when the first of the operations was recorded that are to be computed for it.
+        pending: how many were recorded from then on.
     """
 
-    __slots__ = ("data", "op", "operands", "pending", "type")
+    __slots__ = ("data", "op", "operands", "pending", "since", "type")
 
     def __init__(
         self,
@@ -36,12 +37,14 @@ class Node:
         op: Operation | None,
         operands: tuple[Node, ...],
         data: Buffer | None,
+        since: int,
         pending: int,
     ) -> None:
         self.type = type
         self.op = op
         self.operands = operands
         self.data = data
+        self.since = since
         self.pending = pending
 
     def computed(self, data: Buffer) -> None:
@@ -52,9 +55,25 @@ class Node:
         self.pending = 0
 
 
+class Tracing(threading.local):
+    """Whether a function is being recorded, whose arguments have no elements."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+tracing = Tracing()
+"""That of this thread."""
+
+
 def leaf(data: Buffer, type: PTensorType) -> Node:
     """A value whose elements are there."""
-    return Node(type, None, (), data, 0)
+    return Node(type, None, (), data, 0, 0)
 
 
 def record(op: Operation, *operands: Node) -> Node:
@@ -70,10 +89,11 @@ def record(op: Operation, *operands: Node) -> Node:
     type = _types.get(key)
     if type is None:
         type = _inferred(key)
-    pending = 1
+    now = since = next(_serial)
     for operand in operands:
-        pending += operand.pending
-    return Node(type, op, operands, None, pending)
+        if operand.op is not None and operand.since < since:
+            since = operand.since
+    return Node(type, op, operands, None, since, now - since + 1)
 
 
 def _inferred(key: tuple[Any, ...]) -> PTensorType:

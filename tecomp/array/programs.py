@@ -22,13 +22,7 @@ _programs: dict[Any, Any] = {}
 
 def run_program(work: Pending) -> None:
     """Compute what is wanted by one program, compiled for these shapes."""
-    types = tuple([node.type for node in work.leaves])
-    key = types, work.steps, work.outputs
-    program = _programs.get(key)
-    if program is None:
-        results = [node.type for node in work.nodes]
-        program = _programs[key] = _compiled(types, work.steps, work.outputs, results)
-        counters.compiled += 1
+    program = program_of(work)
     arrays = [_as_parts(node.data) for node in work.leaves if node.data is not None]
     outputs = [work.nodes[k] for k in work.outputs]
     buffers = [_empty(node.type) for node in outputs]
@@ -36,6 +30,18 @@ def run_program(work: Pending) -> None:
     program(*arrays, out=[_as_parts(buffer) for buffer in buffers])
     for node, buffer in zip(outputs, buffers, strict=True):
         node.computed(buffer)
+
+
+def program_of(work: Pending) -> Any:
+    """The program for pending operations, compiled when it is first asked for."""
+    types = tuple([node.type for node in work.leaves])
+    key = types, work.steps, work.outputs
+    program = _programs.get(key)
+    if program is None:
+        results = [node.type for node in work.nodes]
+        program = _programs[key] = _compiled(types, work.steps, work.outputs, results)
+        counters.compiled += 1
+    return program
 
 
 def _empty(type: PTensorType) -> Buffer:

@@ -58,6 +58,11 @@ class ScheduledKernel(Kernel):
         return _built, (self._build,)
 
     @property
+    def schedule(self) -> Schedule:
+        """What it was built from, or what was found where nobody scheduled."""
+        return self._build.schedule
+
+    @property
     def lowered(self) -> Lowered:
         """The function after each pass."""
         if self._lowered is None:

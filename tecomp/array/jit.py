@@ -1,0 +1,142 @@
+"""Functions of arrays that are recorded once and run as they were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any
+
+from tecomp.array.array import Array, made
+from tecomp.array.evaluate import compute
+from tecomp.array.graph import Pending, pending
+from tecomp.array.node import Node, tracing
+from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.types import PTensorType
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Where an array is, in a structure of lists, tuples and dicts."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What a function came to.
+
+    Attributes:
+        work: its operations.
+        places: of each leaf, the position of the argument that it is, or the array from elsewhere.
+        results: what the function gives: what is computed, by its place; an argument, by its
+            position; or an array from elsewhere.
+        structure: of these.
+    """
+
+    work: Pending
+    places: tuple[int | Node, ...]
+    results: tuple[tuple[str, Any], ...]
+    structure: Any
+
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays whose operations are recorded once for each shape and type.
+
+    Calls after the first run what was recorded then, without calling the function. What depends on
+    anything but its arguments is as it was in the first call.
+
+    Args:
+        function: takes and gives arrays, also in lists, tuples and dicts; other arguments are part
+            of what it is recorded for, and have to have a hash.
+
+    Returns:
+        The function that does this.
+
+    Raises:
+        ArrayTypeError: the function asks for the value of an element, which is not there while it
+            is recorded, or an argument has no hash.
+
+    >>> import tecomp.array as xp
+    >>> step = jit(lambda x, y: x * y + 1)
+    >>> step(xp.arange(3, dtype=xp.float32), xp.ones(3, dtype=xp.float32))
+    Array([1., 2., 3.], dtype=float32)
+    """
+    known: dict[Any, _Recorded] = {}
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        nodes: list[Node] = []
+        structure = _taken((args, kwargs), nodes)
+        key = structure, tuple([node.type for node in nodes])
+        try:
+            recorded = known.get(key)
+        except TypeError as error:
+            raise ArrayTypeError(
+                f"jit {getattr(function, '__name__', 'function')}: an argument that is no array "
+                f"has no hash ({error}); give arrays, numbers, texts, or tuples of them"
+            ) from error
+        if recorded is None:
+            recorded = known[key] = _record(function, structure, [node.type for node in nodes])
+        return _run(recorded, nodes)
+
+    return update_wrapper(run, function)
+
+
+def _record(function: Callable[..., Any], structure: Any, types: list[PTensorType]) -> _Recorded:
+    arguments = [Node(type, None, (), None, 0, 0) for type in types]
+    args, kwargs = _given(structure, [made(node) for node in arguments])
+    with tracing:
+        given = function(*args, **dict(kwargs))
+    results: list[Node] = []
+    outline = _taken(given, results)
+    work = pending([node for node in results if node.op is not None])
+    order = {node: k for k, node in enumerate(arguments)}
+    places = tuple([order.get(leaf, leaf) for leaf in work.leaves])
+    numbers = {node: k for k, node in enumerate(work.nodes)}
+    wanted = tuple(sorted({numbers[node] for node in results if node in numbers}))
+    work = Pending(work.leaves, work.nodes, work.steps, wanted)
+    sources = tuple([_source(node, numbers, order) for node in results])
+    return _Recorded(work, places, sources, outline)
+
+
+def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tuple[str, Any]:
+    if node in computed:
+        return "computed", computed[node]
+    return ("argument", order[node]) if node in order else ("other", node)
+
+
+def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
+    leaves = [arguments[p] if isinstance(p, int) else p for p in recorded.places]
+    nodes = [Node(node.type, None, (), None, 0, 0) for node in recorded.work.nodes]
+    if recorded.work.outputs:
+        compute(Pending(leaves, nodes, recorded.work.steps, recorded.work.outputs))
+    found = {"computed": nodes, "argument": arguments}
+    results = [
+        made(where if kind == "other" else found[kind][where]) for kind, where in recorded.results
+    ]
+    return _given(recorded.structure, results)
+
+
+def _taken(value: Any, nodes: list[Node]) -> Any:
+    """A structure with slots in place of its arrays, which are added to `nodes`."""
+    if isinstance(value, Array):
+        nodes.append(value._node)
+        return _Slot(len(nodes) - 1)
+    if isinstance(value, dict):
+        return "dict", tuple([(key, _taken(item, nodes)) for key, item in value.items()])
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return kind, tuple([_taken(item, nodes) for item in value])
+    return "value", value
+
+
+def _given(structure: Any, arrays: list[Array]) -> Any:
+    if isinstance(structure, _Slot):
+        return arrays[structure.position]
+    kind, inside = structure
+    if kind == "dict":
+        return {key: _given(item, arrays) for key, item in inside}
+    if kind == "value":
+        return inside
+    items = [_given(item, arrays) for item in inside]
+    return items if kind == "list" else tuple(items)

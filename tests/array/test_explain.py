@@ -1,0 +1,32 @@
+"""What would run for an array, at every step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tecomp.array.counters import counters
+from tecomp.array.explain import explain
+from tecomp.ptensor.parse import parse
+from tests.array.arrays import array
+
+
+def test_every_step_is_shown_and_nothing_runs() -> None:
+    x = array(np.ones((3, 4), "float32"))
+    before = counters.called
+    shown = explain(x * x + 1)
+    assert counters.called == before
+    assert parse(str(shown.function)) == shown.function
+    text = str(shown)
+    for part in (
+        "%0 = ptensor.elementwise_binary_op{'multiply'}(%x0, %x0): "
+        "(ptensor<3x4xfloat32>, ptensor<3x4xfloat32>) -> ptensor<3x4xfloat32>",
+        "linalg.multiply(%x0[0], %x0[0])",
+        "s = te.create_schedule(y.op)",
+        "schedule of kernel 0",
+        "array on cpu:",
+    ):
+        assert part in text
+
+
+def test_what_is_computed_needs_nothing() -> None:
+    assert explain(array(np.ones(3))).report == "nothing is left to compute"
