@@ -57,10 +57,7 @@ def pending(roots: Sequence[Node]) -> Pending:
 def _is_single(root: Node) -> bool:
     if root.op is None:
         return False
-    for operand in root.operands:
-        if operand.op is not None:
-            return False
-    return True
+    return all([operand.op is None for operand in root.operands])
 
 
 def _single(root: Node) -> Pending:

@@ -56,11 +56,6 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         ArrayTypeError: the function asks for the value of an element, which is not there while it
             is recorded, or an argument has no hash.
-
-    >>> import tecomp.array as xp
-    >>> step = jit(lambda x, y: x * y + 1)
-    >>> step(xp.arange(3, dtype=xp.float32), xp.ones(3, dtype=xp.float32))
-    Array([1., 2., 3.], dtype=float32)
     """
     known: dict[Any, _Recorded] = {}
 

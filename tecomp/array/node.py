@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 Buffer = np.ndarray[Any, Any]
 
@@ -69,6 +69,11 @@ class Tracing(threading.local):
 
 tracing = Tracing()
 """That of this thread."""
+
+
+def empty(type: PTensorType) -> Buffer:
+    """Memory for the elements of a value; what is in it is not defined."""
+    return np.empty(type.shape, numpy_dtype(type.dtype))
 
 
 def leaf(data: Buffer, type: PTensorType) -> Node:

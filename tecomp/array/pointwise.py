@@ -100,9 +100,8 @@ def _run(recipe: Recipe, work: Pending) -> None:
         how.view(node.data)  # type: ignore[arg-type]
         for how, node in zip(recipe.operands, work.leaves, strict=True)
     ]
-    if results[0].size:
-        counters.called += 1
-        recipe.kernel(*arrays, *[result.reshape(recipe.loops) for result in results])
+    counters.called += 1
+    recipe.kernel(*arrays, *[result.reshape(recipe.loops) for result in results])
     for place, result in zip(work.outputs, results, strict=True):
         work.nodes[place].computed(result)
 

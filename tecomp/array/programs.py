@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph import Pending, Step
-from tecomp.array.node import Buffer
+from tecomp.array.node import Buffer, empty
 from tecomp.ptensor.definitions import define
 from tecomp.ptensor.promotion import PART
-from tecomp.ptensor.types import PTensorType, numpy_dtype
+from tecomp.ptensor.types import PTensorType
 from tecomp.ptensor.values import Complex, ComplexTensor, Value, value_of
 
 _programs: dict[Any, Any] = {}
@@ -25,7 +23,7 @@ def run_program(work: Pending) -> None:
     program = program_of(work)
     arrays = [_as_parts(node.data) for node in work.leaves if node.data is not None]
     outputs = [work.nodes[k] for k in work.outputs]
-    buffers = [_empty(node.type) for node in outputs]
+    buffers = [empty(node.type) for node in outputs]
     counters.called += 1
     program(*arrays, out=[_as_parts(buffer) for buffer in buffers])
     for node, buffer in zip(outputs, buffers, strict=True):
@@ -42,10 +40,6 @@ def program_of(work: Pending) -> Any:
         program = _programs[key] = _compiled(types, work.steps, work.outputs, results)
         counters.compiled += 1
     return program
-
-
-def _empty(type: PTensorType) -> Buffer:
-    return np.empty(type.shape, numpy_dtype(type.dtype))
 
 
 def _as_parts(data: Buffer) -> Buffer:
