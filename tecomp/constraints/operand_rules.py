@@ -32,7 +32,7 @@ def memory_rank(use: Use, target: Target) -> str | None:
     """What is wrong with the number of physical axes for the memory that an operand is in."""
     memory = target.memory(use.layout.memory)
     rank = len(use.layout.memory_shape)
-    if rank == memory.rank:
+    if memory.takes(rank):
         return None
     return (
         f"{use.name} has {rank} physical axes, and memory `{memory.name}` of target {target.name} "

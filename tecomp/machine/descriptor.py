@@ -274,16 +274,16 @@ class Target:
             raise TargetError(f"{buffer.name}: {self._no_memory(buffer.scope)}")
         memory = self.memories[buffer.scope]
         rank = len(buffer.axis_separators) + 1
-        if rank == memory.rank:
+        if memory.takes(rank):
             self._check_capacity(buffer, memory)
             return memory
-        others = [m.name for m in self.memories.values() if m.rank == rank]
+        others = [m.name for m in self.memories.values() if m.takes(rank)]
         cure = f"use {memory.rank - 1} AXIS_SEPARATOR in its layout instead of {rank - 1}"
         if others:
             cure += f', or set_scope("{others[0]}")'
         raise TargetError(
             f"{buffer.name}: has {_axes(rank)}, but memory `{memory.name}` of target {self.name} "
-            f"takes {_axes(memory.rank)}; {cure}"
+            f"takes {memory.axes}; {cure}"
         )
 
     def _check_capacity(self, buffer: Buffer, memory: Memory) -> None:

@@ -19,6 +19,7 @@ class Memory:
         name: what `set_scope` and the scope of a buffer call it.
         scope: `host`, `chip` or `core`.
         rank: indices that an address has: 1 for flat memory, 2 for rows of a texture.
+        takes_flat: whether buffers with one index may lie there too.
         alignment_bytes: multiple of this that allocations start at.
         capacity_bytes: what one instance holds; None where no limit of its own is stated.
         source: where the numbers come from.
@@ -36,6 +37,7 @@ class Memory:
     alignment_bytes: Alignment
     capacity_bytes: Count | None
     source: Source
+    takes_flat: bool = False
     reserved_bytes: Number = 0
     instances: Count = 1
     read_bytes_per_cycle: Rate | None = None
@@ -54,6 +56,16 @@ class Memory:
                 f"memory `{self.name}` reserves {self.reserved_bytes} of its "
                 f"{self.capacity_bytes} bytes; leave some for programs"
             )
+
+    def takes(self, rank: int) -> bool:
+        """Whether buffers with so many physical axes may lie there."""
+        return rank == self.rank or (rank == 1 and self.takes_flat)
+
+    @property
+    def axes(self) -> str:
+        """How many physical axes buffers have, for messages."""
+        flat = "1 or " if self.takes_flat and self.rank > 1 else ""
+        return "1 physical axis" if self.rank == 1 else f"{flat}{self.rank} physical axes"
 
     @property
     def usable_bytes(self) -> int | None:

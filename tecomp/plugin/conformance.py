@@ -152,13 +152,14 @@ def _runs(target: Target, s: Schedule, tensors: tuple[Tensor, Tensor]) -> None:
 
 def _memory(target: Target, memory: Memory) -> str:
     """A copy of the argument, one axis to each physical one, is read from that memory."""
-    shape = (4,) * memory.rank
-    tensors = _increments(shape, _dtype(target))
-    s = te.create_schedule(tensors[1].op)
-    copied = s.cache_read(tensors[0], memory.name, [tensors[1]])
-    _addressed(target, s, copied, memory.name)
-    _runs(target, s, tensors)
-    return "1 physical axis" if memory.rank == 1 else f"{memory.rank} physical axes"
+    for rank in {memory.rank, *([1] if memory.takes_flat else [])}:
+        tensors = _increments((4,) * rank, _dtype(target))
+        s = te.create_schedule(tensors[1].op)
+        copied = s.cache_read(tensors[0], memory.name, [tensors[1]])
+        if rank > 1:
+            _addressed(target, s, copied, memory.name)
+        _runs(target, s, tensors)
+    return memory.axes
 
 
 def _addressed(target: Target, s: Schedule, tensor: Tensor, scope: str) -> None:

@@ -431,3 +431,20 @@ def test_sizes_keep_their_names_where_unrolled_code_is_told_apart() -> None:
     kernel(a, d, 2)
 
     np.testing.assert_array_equal(d, [(a + 1) * 2] * 2)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("at", [False, True])
+def test_programs_keep_both_in_one_memory(rows: bool, at: bool, agrees: Any) -> None:
+    A = te.placeholder((6, 40), "int32", name="A")
+    B = te.compute((6, 40), lambda i, j: A[i, j] * 2, name="B")
+    s = te.create_schedule(B.op)
+    written = s.cache_write(B, "global.vtcm")
+    read = s.cache_read(A, "global.vtcm", [written])
+    if at:
+        s[written].compute_at(s[B], B.op.axis[0])
+    if rows:
+        s[read].transform_layout(lambda i, j: [j // 8, te.AXIS_SEPARATOR, i, j % 8])
+    a = np.arange(240, dtype="int32").reshape(6, 40)
+
+    agrees(s, [A, B], {A: a, B: a * 2}, target="vtcm2d")

@@ -91,7 +91,7 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
          "`capacity_bytes`?"),
         ("alignment_bytes = 64", "hue = 64",
          "toy.toml:7: [memory.dram]: unknown key `hue`; the keys are scope, rank, "
-         "alignment_bytes, capacity_bytes, source, reserved_bytes, instances, "
+         "alignment_bytes, capacity_bytes, source, takes_flat, reserved_bytes, instances, "
          "read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes"),
         ("rank = 1\nalignment_bytes = 64\n", "",
          "toy.toml:4: [memory.dram]: missing `rank` (a whole number, at least 1), "
@@ -152,6 +152,19 @@ def test_buffers_of_the_right_rank() -> None:
     assert CPU.check_buffer(Buffer("A", (4, 4))).name == "global"
     texture = Buffer("B", (4, 4, 4), scope="global.texture", axis_separators=(1,))
     assert CPU.check_buffer(texture).rank == 2
+
+
+def test_rows_and_runs_of_bytes_in_one_memory() -> None:
+    target = Target.load("vtcm2d")
+    for shape, separators in (((64,), ()), ((4, 64), (0,))):
+        buffer = Buffer("A", shape, scope="global.vtcm", axis_separators=separators)
+        assert target.check_buffer(buffer).takes_flat
+    with pytest.raises(TargetError) as error:
+        target.check_buffer(Buffer("A", (4, 4, 4), scope="global.vtcm", axis_separators=(0, 1)))
+    assert error.value.message == (
+        "A: has 3 physical axes, but memory `global.vtcm` of target vtcm2d takes 1 or 2 physical "
+        "axes; use 1 AXIS_SEPARATOR in its layout instead of 2"
+    )
 
 
 @pytest.mark.parametrize(
