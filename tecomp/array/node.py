@@ -90,10 +90,7 @@ def record(op: Operation, *operands: Node) -> Node:
         DeviceMismatchError: operands live on different devices.
         TeamMismatchError: operands belong to different teams.
     """
-    key = (op, *[operand.type for operand in operands])
-    type = _types.get(key)
-    if type is None:
-        type = _inferred(key)
+    type = type_of(op, *[operand.type for operand in operands])
     now = since = next(_serial)
     for operand in operands:
         if operand.op is not None and operand.since < since:
@@ -101,10 +98,19 @@ def record(op: Operation, *operands: Node) -> Node:
     return Node(type, op, operands, None, since, now - since + 1)
 
 
-def _inferred(key: tuple[Any, ...]) -> PTensorType:
-    op, *types = key
-    if len(_types) > 20_000:
-        _types.clear()
-    found: PTensorType = op.infer(*types)
-    _types[key] = found
+def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
+    """The type of an operation's result, found once for equal operations.
+
+    Raises:
+        ArrayTypeError: the operation does not take such elements.
+        ArrayValueError: shapes do not fit.
+        DeviceMismatchError: operands live on different devices.
+        TeamMismatchError: operands belong to different teams.
+    """
+    key = (op, *operands)
+    found = _types.get(key)
+    if found is None:
+        if len(_types) > 20_000:
+            _types.clear()
+        found = _types[key] = op.infer(*operands)
     return found

@@ -10,10 +10,11 @@ from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph import Pending, Step
 from tecomp.array.node import Buffer, empty
+from tecomp.array.strided import Lies, lies, row_of
 from tecomp.ptensor.definitions import define
 from tecomp.ptensor.promotion import PART
-from tecomp.ptensor.types import PTensorType
-from tecomp.ptensor.values import Complex, ComplexTensor, Value, value_of
+from tecomp.ptensor.types import PTensorType, Shape
+from tecomp.ptensor.values import Complex, ComplexTensor, Element, Value, value_of
 
 _programs: dict[Any, Any] = {}
 
@@ -21,7 +22,9 @@ _programs: dict[Any, Any] = {}
 def run_program(work: Pending) -> None:
     """Compute what is wanted by one program, compiled for these shapes."""
     program = program_of(work)
-    arrays = [_as_parts(node.data) for node in work.leaves if node.data is not None]
+    arrays = [
+        _as_parts(data if at is None else row_of(data, at)) for data, (_, at) in _given(work)
+    ]
     outputs = [work.nodes[k] for k in work.outputs]
     buffers = [empty(node.type) for node in outputs]
     counters.called += 1
@@ -32,53 +35,74 @@ def run_program(work: Pending) -> None:
 
 def program_of(work: Pending) -> Any:
     """The program for pending operations, compiled when it is first asked for."""
-    types = tuple([node.type for node in work.leaves])
-    key = types, work.steps, work.outputs
+    leaves = tuple([leaf for _, leaf in _given(work)])
+    key = leaves, work.steps, work.outputs
     program = _programs.get(key)
     if program is None:
         results = [node.type for node in work.nodes]
-        program = _programs[key] = _compiled(types, work.steps, work.outputs, results)
+        program = _programs[key] = _compiled(leaves, work.steps, work.outputs, results)
         counters.compiled += 1
     return program
+
+
+Leaf = tuple[PTensorType, Lies | None]
+"""The type of an operand, and where its elements are if they do not follow each other."""
+
+
+def _given(work: Pending) -> list[tuple[Buffer, Leaf]]:
+    """The operands, and how each lies in memory."""
+    return [
+        (node.data, (node.type, lies(node.data))) for node in work.leaves if node.data is not None
+    ]
 
 
 def _as_parts(data: Buffer) -> Buffer:
     """Complex numbers as pairs of real ones."""
     if data.dtype.kind != "c":
         return data
-    whole = data if data.flags.c_contiguous else data.copy()
-    return whole[..., None].view(data.real.dtype)
+    return data[..., None].view(data.real.dtype)
 
 
 def _compiled(
-    leaves: Sequence[PTensorType],
+    leaves: Sequence[Leaf],
     steps: Sequence[Step],
     outputs: Sequence[int],
     types: Sequence[PTensorType],
 ) -> Any:
-    inputs = [_placeholder(type, f"x{k}") for k, type in enumerate(leaves)]
-    at = [_parts(tensor, type) for tensor, type in zip(inputs, leaves, strict=True)]
+    inputs = [
+        _placeholder(type.shape if at is None else (at.span,), type.dtype, f"x{k}")
+        for k, (type, at) in enumerate(leaves)
+    ]
+    at = [_value(tensor, *leaf) for tensor, leaf in zip(inputs, leaves, strict=True)]
     values: list[Value] = []
     for (op, operands), result in zip(steps, types, strict=True):
         given = [values[k] if k >= 0 else at[-1 - k] for k in operands]
-        kinds = [types[k] if k >= 0 else leaves[-1 - k] for k in operands]
+        kinds = [types[k] if k >= 0 else leaves[-1 - k][0] for k in operands]
         values.append(define(op, given, kinds, result))
     device = types[0].device or "cpu"
     wanted = [_joined(values[k]) for k in outputs]
     return tecomp.compile(wanted, inputs, device, name="array")
 
 
-def _placeholder(type: PTensorType, name: str) -> te.Tensor:
-    part = PART.get(type.dtype)
+def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
+    part = PART.get(dtype)
     if part is None:
-        return te.placeholder(type.shape, type.dtype, name=name)
-    return te.placeholder((*type.shape, 2), part, name=name)
+        return te.placeholder(shape, dtype, name=name)
+    return te.placeholder((*shape, 2), part, name=name)
 
 
-def _parts(tensor: te.Tensor, type: PTensorType) -> Value:
-    if type.dtype not in PART:
+def _value(tensor: te.Tensor, type: PTensorType, at: Lies | None) -> Value:
+    """What an operand is, as it lies in memory."""
+    if at is None and type.dtype not in PART:
         return tensor
-    return value_of(type.shape, lambda *i: Complex(tensor(*i, 0), tensor(*i, 1)), tensor.name)
+
+    def element(*index: te.Expr) -> Element:
+        place = index if at is None else (at.place(index),)
+        if type.dtype in PART:
+            return Complex(tensor(*place, 0), tensor(*place, 1))
+        return tensor(*place)
+
+    return value_of(type.shape, element, tensor.name)
 
 
 def _joined(value: Value) -> te.Tensor:

@@ -1,0 +1,151 @@
+"""Arguments of functions of arrays: element types, devices, shapes and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from operator import index
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
+from tecomp.machine.registry import list_targets
+from tecomp.ptensor.promotion import ALL
+from tecomp.ptensor.types import Shape, numpy_dtype
+
+DEFAULT_DEVICE = "cpu"
+
+MOST_BYTES = 2**47
+"""No process can address more."""
+
+
+def dtype_name(dtype: Any, where: str) -> str:
+    """The name of an element type.
+
+    Args:
+        dtype: what users give.
+        where: the function, for messages.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+
+    >>> dtype_name(np.float32, "zeros")
+    'float32'
+    """
+    try:
+        name: str = np.dtype(dtype).name
+    except TypeError:
+        name = repr(dtype)
+    if name in ALL:
+        return name
+    raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
+
+
+def device_name(device: object, where: str) -> str:
+    """The name of a device; the processor if None.
+
+    Raises:
+        ArrayValueError: there is no such device.
+    """
+    if device is None or device == DEFAULT_DEVICE:
+        return DEFAULT_DEVICE
+    known = list_targets()
+    if isinstance(device, str) and device in known:
+        return device
+    raise ArrayValueError(
+        f"{where}: there is no device {device!r}; these are {', '.join(known)}"
+    )
+
+
+def integer(value: SupportsIndex, where: str, what: str) -> int:
+    """An integer that users give.
+
+    Raises:
+        ArrayTypeError: it is none.
+    """
+    try:
+        return index(value)
+    except TypeError:
+        raise ArrayTypeError(
+            f"{where}: {what} is {value!r}, {type(value).__name__}; give an integer"
+        ) from None
+
+
+def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, what: str) -> Shape:
+    """One integer, or several.
+
+    Raises:
+        ArrayTypeError: there are others in it.
+    """
+    if isinstance(value, Iterable) and not hasattr(value, "__index__"):
+        return tuple([integer(part, where, what) for part in value])
+    if isinstance(value, tuple | list):
+        return tuple([integer(part, where, what) for part in value])
+    return (integer(value, where, what),)  # type: ignore[arg-type]
+
+
+def shape_of(
+    shape: SupportsIndex | Iterable[SupportsIndex], where: str, dtype: str = "bool"
+) -> Shape:
+    """A shape that users give.
+
+    Raises:
+        ArrayTypeError: an extent is no integer.
+        ArrayValueError: an extent is below 0, or there are too many elements.
+    """
+    extents = integers(shape, where, "shape")
+    if any(extent < 0 for extent in extents):
+        raise ArrayValueError(f"{where}: the shape is {extents}; give extents of 0 or more")
+    if len(extents) > 64:
+        raise ArrayValueError(f"{where}: the shape has {len(extents)} axes; give 64 at most")
+    size = prod(extents) * numpy_dtype(dtype).itemsize
+    if size > MOST_BYTES:
+        raise ArrayValueError(
+            f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most"
+        )
+    return extents
+
+
+def axis_of(axis: SupportsIndex, rank: int, where: str, what: str = "axis") -> int:
+    """An axis, counted from 0.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayTypeError: it is no integer.
+
+    >>> axis_of(-1, 3, "flip")
+    2
+    """
+    number = integer(axis, where, what)
+    if not -rank <= number < rank:
+        raise ArrayIndexError(
+            f"{where}: {what} is {number}, and there are {rank} axes; give one from {-rank} to "
+            f"{rank - 1}" if rank else f"{where}: {what} is {number}, and there is no axis"
+        )
+    return number % rank
+
+
+def axes_of(
+    axis: SupportsIndex | Iterable[SupportsIndex], rank: int, where: str, what: str = "axis"
+) -> tuple[int, ...]:
+    """One axis or several, each once, counted from 0.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayTypeError: one is no integer.
+        ArrayValueError: one is named twice.
+    """
+    axes = tuple([axis_of(k, rank, where, what) for k in integers(axis, where, what)])
+    check_distinct(axes, where, what)
+    return axes
+
+
+def check_distinct(axes: Sequence[int], where: str, what: str = "axis") -> None:
+    """Refuse axes that are named twice.
+
+    Raises:
+        ArrayValueError: one is.
+    """
+    if len(set(axes)) < len(axes):
+        raise ArrayValueError(f"{where}: {what} is {tuple(axes)}; name each axis once")

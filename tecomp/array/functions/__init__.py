@@ -1,0 +1,1 @@
+"""Functions of the namespace, one file for each group of the standard."""

@@ -1,0 +1,452 @@
+"""Functions that make arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from tecomp.array.arguments import device_name, dtype_name, integer, shape_of
+from tecomp.array.array import Array, made, node_of
+from tecomp.array.borrowed import is_borrowed
+from tecomp.array.devices import on_device
+from tecomp.array.imports import as_node
+from tecomp.array.node import Node, leaf, record
+from tecomp.array.views import moved
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operations.creation import Arange, Create, ExtractTriangle, Eye, Linspace
+from tecomp.ptensor.operations.elementwise import Cast
+from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
+from tecomp.ptensor.promotion import COMPLEX, INTEGERS
+from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together, numpy_dtype
+
+Extents = SupportsIndex | Iterable[SupportsIndex]
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> Array:
+    """An array of numbers, sequences of them, buffers, or arrays of any library.
+
+    Args:
+        obj: an array of this namespace, a number, nested sequences of numbers, or what offers a
+            buffer, DLPack or `__array__`.
+        dtype: the element type; that of `obj` if None.
+        device: where the array lives; where `obj` lives if None.
+        copy: True for memory of its own, False for that of `obj`, None for a copy where one is
+            needed. Memory of others is never written: the array takes memory of its own before.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: `copy=False`, and a copy is needed; rows have different lengths; or there
+            is no such device.
+
+    >>> asarray([[1, 2], [3, 4]], dtype=np.float32)
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    where = "asarray"
+    wanted = None if dtype is None else dtype_name(dtype, where)
+    if isinstance(obj, Array):
+        node = node_of(obj, where)
+        same = wanted in (None, node.type.dtype) and device in (None, obj.device)
+        if same and not copy:
+            return obj
+        place = obj.device if device is None else device_name(device, where)
+        return made(_converted(node, wanted, place, copy, where))
+    return made(as_node(obj, wanted, device_name(device, where), copy, where))
+
+
+def _converted(
+    node: Node, dtype: str | None, device: str, copy: bool | None, where: str
+) -> Node:
+    """An array in another type, at another place, or with memory of its own."""
+    if copy is False:
+        raise ArrayValueError(
+            f"{where}: x is {node.type}, and takes a copy to be of {dtype or node.type.dtype} on "
+            f"{device!r}, which copy=False forbids; give copy=None"
+        )
+    if dtype is not None and dtype != node.type.dtype:
+        return on_device(record(Cast(dtype), node), device)
+    # Arrays that share memory are values of their own already; others may write to theirs.
+    if copy and node.data is not None and is_borrowed(node.data):
+        node = leaf(node.data.copy(), node.type)
+    return on_device(node, device)
+
+
+def from_dlpack(
+    x: Any, /, *, device: Any = None, copy: bool | None = None
+) -> Array:
+    """An array of what another library offers by DLPack.
+
+    Args:
+        x: what has `__dlpack__` and `__dlpack_device__`.
+        device: where the array lives; the processor if None.
+        copy: True for memory of its own, False for that of `x`, None for what is needed.
+
+    Raises:
+        ArrayTypeError: it offers none, or there are no arrays of such elements.
+        ArrayValueError: it is not in the processor's memory, or there is no such device.
+
+    >>> from_dlpack(np.arange(3))
+    Array([0, 1, 2], dtype=int64)
+    """
+    where = "from_dlpack"
+    if isinstance(x, Array):
+        return asarray(x, device=device, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise ArrayTypeError(
+            f"{where}: {type(x).__name__} has no `__dlpack__`; xp.asarray takes what has elements"
+        )
+    return made(as_node(x, None, device_name(device, where), copy, where))
+
+
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *,
+    dtype: Any = None, device: Any = None,
+) -> Array:
+    """The numbers from `start` to below `stop` in steps.
+
+    Args:
+        start: the first; 0 if `stop` is None, and `start` the end.
+        stop: behind the last.
+        step: from one to the next, not 0.
+        dtype: the element type; int64 if all are integers, else float64.
+        device: where the array lives.
+
+    Raises:
+        ArrayTypeError: they are no real numbers.
+        ArrayValueError: the step is 0, or there are too many numbers.
+
+    >>> arange(1, 10, 4)
+    Array([1, 5, 9], dtype=int64)
+    """
+    where = "arange"
+    first, last = (0, start) if stop is None else (start, stop)
+    begin, end, stride = [_real(value, where) for value in (first, last, step)]
+    whole = all(isinstance(number, int) for number in (begin, end, stride))
+    name = ("int64" if whole else "float64") if dtype is None else dtype_name(dtype, where)
+    op = Arange(begin, end, stride, name, device_name(device, where))
+    assert op.count is not None
+    shape_of(op.count, where, name)
+    return made(record(op))
+
+
+def _real(value: Any, where: str) -> int | float:
+    """A real number of Python; -0.0 is 0.0."""
+    if isinstance(value, np.generic | Array):
+        value = value.item() if isinstance(value, np.generic) else float(value)
+    if isinstance(value, bool | int):
+        return int(value)
+    if isinstance(value, float):
+        return value + 0.0
+    raise ArrayTypeError(f"{where}: {value!r} is {type(value).__name__}; give a real number")
+
+
+def linspace(
+    start: complex, stop: complex, /, num: int, *,
+    dtype: Any = None, device: Any = None, endpoint: bool = True,
+) -> Array:
+    """Numbers at equal distances.
+
+    Args:
+        start: the first.
+        stop: the last, or behind it.
+        num: how many.
+        dtype: the element type; float64 if None, complex128 if a number is complex.
+        device: where the array lives.
+        endpoint: whether `stop` is the last.
+
+    Raises:
+        ArrayTypeError: the elements cannot hold such numbers.
+        ArrayValueError: `num` is below 0.
+
+    >>> linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
+    """
+    where = "linspace"
+    first, last = [
+        value if isinstance(value, complex) else float(_real(value, where))
+        for value in (start, stop)
+    ]
+    real = not isinstance(first, complex) and not isinstance(last, complex)
+    name = ("float64" if real else "complex128") if dtype is None else dtype_name(dtype, where)
+    (count,) = shape_of(integer(num, where, "num"), where, name)
+    place = device_name(device, where)
+    return made(record(Linspace(first, last, count, name, bool(endpoint), place)))
+
+
+def empty(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
+    """An array whose elements nobody has said.
+
+    Args:
+        shape: the extents.
+        dtype: the element type; float64 if None.
+        device: where the array lives.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: an extent is below 0, or there is no such device.
+
+    >>> empty((2, 3)).shape
+    (2, 3)
+    """
+    return _filled(shape, 0, dtype, device, "empty")
+
+
+def zeros(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
+    """An array of zeros; for arguments and errors see `empty`.
+
+    >>> zeros(2)
+    Array([0., 0.], dtype=float64)
+    """
+    return _filled(shape, 0, dtype, device, "zeros")
+
+
+def ones(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
+    """An array of ones; for arguments and errors see `empty`.
+
+    >>> ones(2, dtype=np.int8)
+    Array([1, 1], dtype=int8)
+    """
+    return _filled(shape, 1, dtype, device, "ones")
+
+
+def full(
+    shape: Extents, fill_value: complex | Array, *, dtype: Any = None, device: Any = None
+) -> Array:
+    """An array of one value.
+
+    Args:
+        shape: the extents.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: the element type; that of the value if None.
+        device: where the array lives; where the value lives if that is an array.
+
+    Raises:
+        ArrayTypeError: the elements cannot hold the value.
+        ArrayValueError: an extent is below 0, there is no such device, or shapes do not fit.
+        DeviceMismatchError: the value lives on another device.
+
+    >>> full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int64)
+    """
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, Array) else np.asarray(fill_value).dtype
+    if device is None and isinstance(fill_value, Array):
+        device = fill_value.device
+    return _filled(shape, fill_value, dtype, device, "full")
+
+
+def _filled(shape: Extents, value: Any, dtype: Any, device: Any, where: str) -> Array:
+    name = "float64" if dtype is None else dtype_name(dtype, where)
+    place = device_name(device, where)
+    return _created(shape_of(shape, where, name), value, name, place, None, where)
+
+
+def _created(
+    shape: tuple[int, ...], value: Any, dtype: str, device: str, team: int | None, where: str
+) -> Array:
+    type = PTensorType(shape, dtype, device, team)
+    if not isinstance(value, Array):
+        return made(record(Create(shape, dtype, device, team), _number(value, type, where)))
+    node = node_of(value, where)
+    check_together([type, node.type], where)
+    if node.type.shape:
+        return made(moved(Broadcast(shape), record(Cast(dtype), node)))
+    return made(record(Create(shape, dtype, device, team), node))
+
+
+def _number(value: Any, type: PTensorType, where: str) -> Node:
+    """A number in the element type of an array."""
+    dtype = type.dtype
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, bool | int | float | complex):
+        raise ArrayTypeError(
+            f"{where}: the value is {value.__class__.__name__}; give a number or an array of this "
+            "namespace"
+        )
+    if isinstance(value, complex) and dtype not in COMPLEX:
+        raise ArrayTypeError(
+            f"{where}: {value} is complex, which no {dtype} can hold; give a complex dtype"
+        )
+    if dtype in INTEGERS and not _is_within(value, dtype):
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        raise ArrayTypeError(
+            f"{where}: {value} is no {dtype}, which goes from {least} to {most}; give another dtype"
+        )
+    with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
+        data = np.array(value, numpy_dtype(dtype))
+    return leaf(data, PTensorType((), dtype, type.device, type.team))
+
+
+def _is_within(value: Any, dtype: str) -> bool:
+    info = np.iinfo(dtype)
+    return isfinite(value) and bool(info.min <= value <= info.max)
+
+
+def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """An array of another's shape, whose elements nobody has said.
+
+    Args:
+        x: an array.
+        dtype: the element type; that of `x` if None.
+        device: where the array lives; where `x` does if None.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: there is no such device.
+
+    >>> empty_like(ones((2, 3))).shape
+    (2, 3)
+    """
+    return _alike(x, 0, dtype, device, "empty_like")
+
+
+def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros in another array's shape; for arguments and errors see `empty_like`.
+
+    >>> zeros_like(ones(2))
+    Array([0., 0.], dtype=float64)
+    """
+    return _alike(x, 0, dtype, device, "zeros_like")
+
+
+def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Ones in another array's shape; for arguments and errors see `empty_like`.
+
+    >>> ones_like(zeros(2))
+    Array([1., 1.], dtype=float64)
+    """
+    return _alike(x, 1, dtype, device, "ones_like")
+
+
+def full_like(
+    x: Array, /, fill_value: complex | Array, *, dtype: Any = None, device: Any = None
+) -> Array:
+    """One value in another array's shape; for other arguments and errors see `full`.
+
+    Args:
+        x: an array.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: the element type; that of `x` if None.
+        device: where the array lives; where `x` does if None.
+
+    >>> full_like(zeros(2), 7)
+    Array([7., 7.], dtype=float64)
+    """
+    return _alike(x, fill_value, dtype, device, "full_like")
+
+
+def _alike(x: Array, value: Any, dtype: Any, device: Any, where: str) -> Array:
+    type = node_of(x, where).type
+    name = type.dtype if dtype is None else dtype_name(dtype, where)
+    place = x.device if device is None else device_name(device, where)
+    return _created(type.shape, value, name, place, type.team, where)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *,
+    k: int = 0, dtype: Any = None, device: Any = None,
+) -> Array:
+    """Ones on a diagonal, zeros elsewhere.
+
+    Args:
+        n_rows: the number of rows.
+        n_cols: the number of columns; as many as rows if None.
+        k: the diagonal, so many columns to the right of the main one.
+        dtype: the element type; float64 if None.
+        device: where the array lives.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: a number is below 0, or there is no such device.
+
+    >>> eye(2, 3, k=1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float64)
+    """
+    where = "eye"
+    name = "float64" if dtype is None else dtype_name(dtype, where)
+    rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
+    place = device_name(device, where)
+    return made(record(Eye(rows, columns, integer(k, where, "k"), name, place)))
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The lower triangle of matrices, and zeros elsewhere.
+
+    Args:
+        x: shape (..., m, n).
+        k: the last diagonal that is kept, so many columns to the right of the main one.
+
+    Raises:
+        ArrayValueError: there are less than two axes.
+
+    >>> tril(ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float64)
+    """
+    return made(record(ExtractTriangle("lower", integer(k, "tril", "k")), node_of(x, "tril")))
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The upper triangle of matrices, and zeros elsewhere.
+
+    Args:
+        x: shape (..., m, n).
+        k: the first diagonal that is kept, so many columns to the right of the main one.
+
+    Raises:
+        ArrayValueError: there are less than two axes.
+
+    >>> triu(ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float64)
+    """
+    return made(record(ExtractTriangle("upper", integer(k, "triu", "k")), node_of(x, "triu")))
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """Arrays of coordinates: each of the arrays along an axis of its own, repeated along others.
+
+    Args:
+        arrays: of one axis, or of none, and one element type.
+        indexing: `ij` for the axes in order, `xy` for the first two exchanged.
+
+    Returns:
+        One array for each.
+
+    Raises:
+        ArrayValueError: an array has more axes, or there is no such indexing.
+        DeviceMismatchError: arrays live on different devices.
+
+    >>> [x.shape for x in meshgrid(arange(2), arange(3))]
+    [(3, 2), (3, 2)]
+    """
+    where = "meshgrid"
+    if indexing not in ("xy", "ij"):
+        raise ArrayValueError(f"{where}: indexing is {indexing!r}; give 'xy' or 'ij'")
+    nodes = [node_of(x, where) for x in arrays]
+    for k, node in enumerate(nodes):
+        if node.type.rank > 1:
+            raise ArrayValueError(
+                f"{where}: array {k} has shape {node.type.shape}; give arrays of one axis"
+            )
+    if not nodes:
+        return []
+    check_together([node.type for node in nodes], where)
+    order = list(range(len(nodes)))
+    if indexing == "xy":
+        order[:2] = reversed(order[:2])
+    places = [_along(node, order.index(k), len(nodes)) for k, node in enumerate(nodes)]
+    shape = broadcast_shapes([node.type.shape for node in places], where)
+    return [made(moved(Broadcast(shape), node)) for node in places]
+
+
+def _along(node: Node, axis: int, rank: int) -> Node:
+    return moved(Reshape((*(1,) * axis, node.type.size, *(1,) * (rank - axis - 1))), node)

@@ -1,0 +1,233 @@
+"""Tensors that are made of numbers, and triangles of matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, ClassVar
+
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, NUMERIC
+from tecomp.ptensor.types import PTensorType, Shape, check_together
+
+
+@dataclass(frozen=True)
+class Creation(Operation):
+    """What says itself where its result lives; all other operations follow their operands."""
+
+    taken: ClassVar[tuple[str, ...]] = ALL
+
+    def _made(self, shape: Shape, dtype: str, device: Any, team: Any) -> PTensorType:
+        """The type of the result; of what only the call of a function says, what is known."""
+        if dtype not in self.taken:
+            raise ArrayTypeError(
+                f"{self.name}: the elements are {dtype}; it makes {', '.join(self.taken)}"
+            )
+        return PTensorType(shape, dtype, _known(device), _known(team))
+
+
+def _known(value: Any) -> Any:
+    return value.value if isinstance(value, Argument) else value
+
+
+@dataclass(frozen=True)
+class Arange(Creation):
+    """The numbers from `start` to below `stop` in steps.
+
+    Attributes:
+        start: the first.
+        stop: behind the last.
+        step: from one to the next; below 0 for numbers that fall.
+        dtype: the element type.
+        device: where it lives.
+        team: the processes among which it is divided.
+
+    >>> print(Arange(0, 10, 3, "int64").infer())
+    ptensor<4xint64>
+    """
+
+    name = "arange"
+    taken: ClassVar[tuple[str, ...]] = NUMERIC
+
+    start: int | float
+    stop: int | float
+    step: int | float
+    dtype: str
+    device: str | Argument | None = None
+    team: int | Argument | None = None
+
+    @property
+    def count(self) -> int | None:
+        """How many numbers there are; None if only the call of a function says."""
+        if Argument in map(type, (self.start, self.stop, self.step)):
+            return None
+        if not self.step:
+            raise ArrayValueError("arange: the step is 0; give one that leads from start to stop")
+        length = self.stop - self.start
+        if isinstance(length, int) and isinstance(self.step, int):
+            return max(0, -(-length // self.step))
+        try:
+            return max(0, ceil(length / self.step))
+        except (OverflowError, ValueError):
+            raise ArrayValueError(
+                f"arange: from {self.start} to {self.stop} in steps of {self.step} are no finite "
+                "number of elements; give finite numbers"
+            ) from None
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """One axis."""
+        return self._made((self.count,), self.dtype, self.device, self.team)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Create(Creation):
+    """One value everywhere: the operand, which has no axes.
+
+    Attributes:
+        shape: the extents.
+        dtype: the element type, which the value is converted to.
+        device: where it lives.
+        team: the processes among which it is divided.
+
+    >>> print(Create((2, 3), "float32").infer(PTensorType((), "float32")))
+    ptensor<2x3xfloat32>
+    """
+
+    name = "create"
+
+    shape: Shape
+    dtype: str
+    device: str | Argument | None = None
+    team: int | Argument | None = None
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The shape."""
+        result = self._made(self.shape, self.dtype, self.device, self.team)
+        _check_value(result, operands[0], self.name)
+        return result
+
+
+@dataclass(frozen=True)
+class CreateLike(Operation):
+    """One value everywhere, the second operand, in the shape and at the place of the first.
+
+    Attributes:
+        dtype: the element type; that of the first operand if None.
+    """
+
+    name = "create_like"
+
+    dtype: str | None = None
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The shape of the first operand."""
+        x, value = operands
+        result = x.like(x.shape, self.dtype)
+        _check_value(result, value, self.name)
+        return result
+
+
+def _check_value(result: PTensorType, value: PTensorType, where: str) -> None:
+    check_together([result, value], where)
+    if value.shape:
+        raise ArrayValueError(
+            f"{where}: the value has shape {value.shape}; give one without axes, and broadcast_to "
+            "for others"
+        )
+    if value.dtype in COMPLEX and result.dtype not in COMPLEX:
+        raise ArrayTypeError(
+            f"{where}: the value is {value.dtype}, which no {result.dtype} can hold; give a real "
+            "one, or another dtype"
+        )
+
+
+@dataclass(frozen=True)
+class Eye(Creation):
+    """Ones on a diagonal, zeros elsewhere.
+
+    Attributes:
+        n_rows: the number of rows.
+        n_cols: the number of columns.
+        k: the diagonal, so many columns to the right of the main one.
+        dtype: the element type.
+        device: where it lives.
+        team: the processes among which it is divided.
+    """
+
+    name = "eye"
+
+    n_rows: int
+    n_cols: int
+    k: int
+    dtype: str
+    device: str | Argument | None = None
+    team: int | Argument | None = None
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """A matrix."""
+        return self._made((self.n_rows, self.n_cols), self.dtype, self.device, self.team)
+
+
+@dataclass(frozen=True)
+class Linspace(Creation):
+    """Numbers at equal distances.
+
+    Attributes:
+        start: the first.
+        stop: the last, or behind it.
+        n: how many.
+        dtype: the element type.
+        endpoint: whether `stop` is the last.
+        device: where it lives.
+        team: the processes among which it is divided.
+    """
+
+    name = "linspace"
+    taken: ClassVar[tuple[str, ...]] = FLOATING
+
+    start: complex
+    stop: complex
+    n: int
+    dtype: str
+    endpoint: bool = True
+    device: str | Argument | None = None
+    team: int | Argument | None = None
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """One axis."""
+        if self.dtype not in COMPLEX and complex in (type(self.start), type(self.stop)):
+            raise ArrayTypeError(
+                f"linspace: from {self.start} to {self.stop} are complex numbers, which no "
+                f"{self.dtype} can hold; give a complex dtype, or real numbers"
+            )
+        return self._made((self.n,), self.dtype, self.device, self.team)
+
+
+@dataclass(frozen=True)
+class ExtractTriangle(Operation):
+    """A triangle of matrices, and zeros elsewhere.
+
+    Attributes:
+        kind: `lower` or `upper`.
+        k: the diagonal that ends it, so many columns to the right of the main one.
+    """
+
+    name = "extract_triangle"
+
+    kind: str
+    k: int = 0
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind, ("lower", "upper"), self.name)
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The same type."""
+        (x,) = operands
+        if x.rank < 2:
+            called = "tril" if self.kind == "lower" else "triu"
+            raise ArrayValueError(
+                f"{called}: x has shape {x.shape}; give matrices, two axes or more"
+            )
+        return x.like(x.shape)

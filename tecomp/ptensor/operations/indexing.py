@@ -1,0 +1,114 @@
+"""Elements of a tensor by their index, and others in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.promotion import INTEGERS
+from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
+
+Slices = tuple[tuple[int, int, int], ...]
+"""For each axis the first index, from one to the next, and how many."""
+
+
+@dataclass(frozen=True)
+class ExtractSlice(Operation):
+    """The elements at indices that count on along each axis.
+
+    Attributes:
+        slice: for each axis the first index, the step, and how many there are.
+
+    >>> print(ExtractSlice(((4, -2, 3),)).infer(PTensorType((5,), "int8")))
+    ptensor<3xint8>
+    """
+
+    name = "extract_slice"
+
+    slice: Slices
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The counts."""
+        (x,) = operands
+        return x.like(tuple([count for _, _, count in self.slice]))
+
+
+@dataclass(frozen=True)
+class InsertSlice(Operation):
+    """The first operand, with the second in place of elements whose indices count on.
+
+    Attributes:
+        slice: for each axis the first index, the step, and how many there are.
+    """
+
+    name = "insert_slice"
+
+    slice: Slices
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The type of the first operand."""
+        check_together(operands, self.name)
+        return operands[0].like(operands[0].shape)
+
+
+@dataclass(frozen=True)
+class Take(Operation):
+    """The elements at indices that the other operands say, one for each of some axes.
+
+    Attributes:
+        axis: the axes that are indexed.
+        place: where the axes of the indices are in the result.
+
+    >>> x, i = PTensorType((4, 5, 6), "int8"), PTensorType((2, 3), "int64")
+    >>> print(Take((1,), 1).infer(x, i))
+    ptensor<4x2x3x6xint8>
+    """
+
+    name = "take"
+
+    axis: tuple[int, ...]
+    place: int
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The axes of the indices, in between those that are not indexed."""
+        check_together(operands, self.name)
+        x, *indices = operands
+        for index in indices:
+            check_integers(index, self.name)
+        middle = broadcast_shapes([index.shape for index in indices], self.name)
+        rest = [extent for axis, extent in enumerate(x.shape) if axis not in self.axis]
+        return x.like((*rest[: self.place], *middle, *rest[self.place :]))
+
+
+@dataclass(frozen=True)
+class TakeAlongAxis(Operation):
+    """The elements at indices along one axis, at the same places of the others.
+
+    Attributes:
+        axis: that is indexed.
+    """
+
+    name = "take_along_axis"
+
+    axis: int
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The shape of the indices, broadcast to that of the elements along the other axes."""
+        check_together(operands, self.name)
+        x, indices = operands
+        check_integers(indices, self.name)
+        axis = self.axis
+        shapes: list[Shape] = [
+            (*shape[:axis], 1, *shape[axis + 1 :]) for shape in (x.shape, indices.shape)
+        ]
+        shape = broadcast_shapes(shapes, self.name)
+        return x.like((*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
+
+
+def check_integers(index: PTensorType, where: str) -> None:
+    """Refuse indices that are no integers."""
+    if index.dtype not in INTEGERS:
+        raise ArrayTypeError(
+            f"{where}: the indices are {index.dtype}; give integers, or a bool mask as x[mask]"
+        )

@@ -1,0 +1,269 @@
+"""Arrays that are made of numbers, beside NumPy's."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+from tecomp.array.counters import counters
+from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
+from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, REAL
+from tecomp.ptensor.types import numpy_dtype
+
+DTYPES = [numpy_dtype(name) for name in ALL]
+
+
+def same(ours: Array, numpys: Any) -> None:
+    expected = np.asarray(numpys)
+    assert (ours.shape, ours.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(np.asarray(ours), expected)
+
+
+def message(error: type[Exception], call: Callable[[], object]) -> str:
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value.message)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("obj", [
+    True, 3, 2.5, 1 - 2j, [], [1, 2], [[1, 2.5], [3, 4]], [[True], [False]], (1, (2)), [[], []],
+    [1 + 1j, 2], np.float32(3), [np.int8(3), 4], -(2**63), [2**63],
+], ids=repr)
+def test_numbers_and_sequences(obj: object) -> None:
+    same(xp.asarray(obj), np.asarray(obj))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_buffers_of_each_type(dtype: np.dtype[Any]) -> None:
+    data = np.array([0, 1, 2, 1, 0, 2]).astype(dtype).reshape(2, 3)
+    for view in (data, data.T, data[::-1, ::2], data[:0], data[1, 2], data[None, :, 1]):
+        same(xp.asarray(view), view)
+        same(xp.asarray(view, copy=True), view)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_constants_of_each_type(dtype: np.dtype[Any]) -> None:
+    same(xp.zeros((2, 3), dtype=dtype), np.zeros((2, 3), dtype))
+    same(xp.ones(4, dtype=dtype), np.ones(4, dtype))
+    same(xp.full((), 2, dtype=dtype), np.full((), 2, dtype))
+    same(xp.eye(3, dtype=dtype), np.eye(3, dtype=dtype))
+    assert xp.empty([2, 0], dtype=dtype).shape == (2, 0)
+    x = xp.ones((2, 2), dtype=dtype)
+    same(xp.zeros_like(x), np.zeros((2, 2), dtype))
+    same(xp.ones_like(x, dtype=np.int8), np.ones((2, 2), "int8"))
+    same(xp.full_like(x, 1), np.ones((2, 2), dtype))
+    assert xp.empty_like(x).dtype == dtype
+    same(xp.tril(x), np.tril(np.ones((2, 2), dtype)))
+
+
+@pytest.mark.parametrize("arguments", [
+    (5,), (0,), (-3,), (1, 10, 3), (10, 1, -4), (2.5,), (0, 1, 0.25), (1, -1, -0.75), (-5, 5),
+    (0.1, 0.7, 0.1), (3, 3, 1), (0, 10, 100),
+], ids=str)
+def test_arange(arguments: tuple[float, ...]) -> None:
+    ours, numpys = xp.arange(*arguments), np.arange(*arguments)
+    assert (ours.shape, ours.dtype) == (numpys.shape, numpys.dtype)
+    np.testing.assert_allclose(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
+
+
+def test_arange_of_other_types() -> None:
+    for dtype in REAL:
+        same(xp.arange(1, 9, 3, dtype=numpy_dtype(dtype)), np.array([1, 4, 7], numpy_dtype(dtype)))
+    most = 2**64 - 1
+    same(xp.arange(most, most - 3, -1, dtype=np.uint64), np.array([most, most - 1, most - 2], "u8"))
+    assert xp.arange(0, 5).dtype == np.int64
+
+
+@pytest.mark.parametrize(("rows", "columns", "k"), [
+    (3, None, 0), (3, 4, 1), (4, 3, -1), (2, 2, 5), (2, 3, -7), (0, 3, 0), (3, 0, 0),
+])
+def test_eye(rows: int, columns: int | None, k: int) -> None:
+    same(xp.eye(rows, columns, k=k), np.eye(rows, columns, k=k))
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize(("start", "stop", "num"), [
+    (0, 1, 5), (3, -2, 4), (1, 2, 1), (1, 2, 0), (0, 0, 3), (1j, 2 - 1j, 4), (0.1, 0.7, 7),
+    (1e300, -1e300, 3),
+])
+def test_linspace(start: complex, stop: complex, num: int, endpoint: bool) -> None:
+    ours = xp.linspace(start, stop, num, endpoint=endpoint)
+    numpys = np.linspace(start, stop, num, endpoint=endpoint)
+    assert (ours.shape, ours.dtype) == (numpys.shape, numpys.dtype)
+    np.testing.assert_allclose(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
+    for dtype in [*FLOATING] if isinstance(start + stop, int | float) else [*COMPLEX]:
+        typed = numpy_dtype(dtype)
+        made = np.asarray(xp.linspace(start, stop, num, dtype=typed, endpoint=endpoint))
+        assert made.dtype == typed
+        if num > 1 and endpoint:
+            with np.errstate(over="ignore"):
+                assert made[-1] == np.array(stop).astype(typed)
+
+
+@pytest.mark.parametrize("k", [-4, -1, 0, 1, 4])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2), (1, 1), (0, 3)])
+def test_triangles(shape: tuple[int, ...], k: int) -> None:
+    data = np.arange(1, 1 + np.prod(shape)).reshape(shape)
+    same(xp.tril(xp.asarray(data), k=k), np.tril(data, k))
+    same(xp.triu(xp.asarray(data + 1j), k=k), np.triu(data + 1j, k))
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_meshgrid(indexing: Any) -> None:
+    rows = [np.arange(2.0), np.arange(3), np.arange(4, dtype="int8")]
+    for count in range(4):
+        ours = xp.meshgrid(*map(xp.asarray, rows[:count]), indexing=indexing)
+        numpys = np.meshgrid(*rows[:count], indexing=indexing)
+        assert len(ours) == count
+        for one, other in zip(ours, numpys, strict=True):
+            same(one, other)
+    assert xp.meshgrid(xp.asarray(3), xp.asarray([1, 2]))[0].shape == (2, 1)
+
+
+def test_full_takes_arrays() -> None:
+    same(xp.full((2, 3), xp.asarray(2.5)), np.full((2, 3), 2.5))
+    same(xp.full((2, 3), xp.asarray([1, 2, 3])), np.full((2, 3), [1, 2, 3]))
+    same(xp.full((2,), xp.asarray(3), dtype=np.float32), np.full((2,), 3, "float32"))
+    same(xp.full_like(xp.ones((2, 2), dtype=np.int8), xp.asarray(3)), np.full((2, 2), 3, "int8"))
+
+
+def test_values_are_no_part_of_the_program() -> None:
+    full = [xp.full((3, 5), value) for value in (0.0, -0.0, float("nan"), 3.5)]
+    np.asarray(full[0])
+    before = counters.compiled
+    for x, value in zip(full, (0.0, -0.0, float("nan"), 3.5), strict=True):
+        same(x, np.full((3, 5), value))
+        assert bool(np.signbit(np.asarray(x)).all()) == (str(value) == "-0.0")
+    assert counters.compiled == before
+
+
+def test_copies() -> None:
+    data = np.arange(4)
+    shared, own = xp.asarray(data), xp.asarray(data, copy=True)
+    kept = xp.asarray(shared, copy=True)
+    assert xp.asarray(shared) is shared
+    assert xp.asarray(shared, copy=False, dtype=np.int64) is shared
+    converted = xp.asarray(data, dtype=np.float32)
+    data[0] = 7
+    same(shared, np.array([7, 1, 2, 3]))
+    same(own, np.arange(4))
+    same(kept, np.arange(4))
+    same(converted, np.arange(4, dtype="float32"))
+    same(xp.asarray(shared, dtype=np.float64), np.array([7.0, 1, 2, 3]))
+
+
+def test_memory_of_other_kinds() -> None:
+    same(xp.asarray(array.array("i", [1, 2])), np.array([1, 2], "int32"))
+    same(xp.asarray(b"abc"), np.array([97, 98, 99], "uint8"))
+    same(xp.asarray(np.arange(3, dtype=">i4")), np.arange(3, dtype="int32"))
+    packed = np.zeros(3, "i1,f8")["f1"]
+    same(xp.asarray(packed), np.zeros(3))
+    same(xp.from_dlpack(np.arange(3.0)), np.arange(3.0))
+    same(xp.asarray([xp.asarray(1), 2]), np.array([1, 2]))
+
+
+def test_arrays_are_where_they_were_made() -> None:
+    x = xp.ones(2, dtype=np.float32, device="stick128")
+    assert x.device == "stick128"
+    assert xp.zeros_like(x).device == "stick128"
+    assert xp.zeros_like(x, device="cpu").device == "cpu"
+    assert xp.asarray(x).device == "stick128"
+    assert xp.asarray(x, device="cpu").device == "cpu"
+    same(xp.asarray(x, device="cpu"), np.ones(2, "float32"))
+    assert xp.ones(2).device == "cpu"
+    there = "ptensor<float32, device='stick128'>"
+    y = xp.full((), 1.0, dtype=np.float32, device="stick128")
+    text = message(DeviceMismatchError, lambda: xp.full_like(xp.ones(3), y))
+    assert text == (
+        f"full_like: operand 0 is ptensor<3xfloat64, device='cpu'> and operand 1 is {there}; an "
+        "operation runs where its operands live: bring one to the other's device, "
+        "x.to_device('cpu')"
+    )
+
+
+NAMES = ", ".join(ALL)
+
+REFUSED: list[tuple[str, type[Exception], Callable[[], object], str]] = [
+    ("ragged", ArrayValueError, lambda: xp.asarray([[1], [1, 2]]),
+     "asarray: rows of different lengths, or elements that are no numbers; give nested sequences "
+     "of numbers, of equal lengths"),
+    ("text", ArrayTypeError, lambda: xp.asarray("a"),
+     "asarray: str gives elements of <U1; give numbers, nested sequences of numbers, or what has "
+     "them in memory"),
+    ("none", ArrayTypeError, lambda: xp.asarray([None]),
+     "asarray: list gives elements of object; give numbers, nested sequences of numbers, or what "
+     "has them in memory"),
+    ("huge", ArrayTypeError, lambda: xp.asarray(2**70),
+     "asarray: int gives elements of object; give numbers, nested sequences of numbers, or what "
+     "has them in memory"),
+    ("times", ArrayTypeError, lambda: xp.asarray(np.array(["a"])),
+     f"asarray: str32 is no dtype of arrays; these are {NAMES}"),
+    ("out of range", ArrayValueError, lambda: xp.asarray([300], dtype=np.int8),
+     "asarray: Python integer 300 out of bounds for int8; give another dtype"),
+    ("no copy of a list", ArrayValueError, lambda: xp.asarray([1], copy=False),
+     "asarray: copy=False, and list has no memory that an array can be a view of; give copy=None"),
+    ("no copy to another type", ArrayValueError,
+     lambda: xp.asarray(np.arange(3), dtype=np.float32, copy=False),
+     "asarray: copy=False, and elements of int64 with strides (8,) take a copy to be float32; give "
+     "copy=None"),
+    ("no copy of an array", ArrayValueError,
+     lambda: xp.asarray(xp.ones(2), dtype=np.float32, copy=False),
+     "asarray: x is ptensor<2xfloat64, device='cpu'>, and takes a copy to be of float32 on 'cpu', "
+     "which copy=False forbids; give copy=None"),
+    ("complex", ArrayTypeError, lambda: xp.full(2, 1j, dtype=np.float64),
+     "full: 1j is complex, which no float64 can hold; give a complex dtype"),
+    ("value out of range", ArrayTypeError, lambda: xp.full(2, 300, dtype=np.int8),
+     "full: 300 is no int8, which goes from -128 to 127; give another dtype"),
+    ("no value", ArrayTypeError, lambda: xp.full(2, "a", dtype=np.int8),  # type: ignore[arg-type]
+     "full: the value is str; give a number or an array of this namespace"),
+    ("negative", ArrayValueError, lambda: xp.zeros((2, -1)),
+     "zeros: the shape is (2, -1); give extents of 0 or more"),
+    ("large", ArrayValueError, lambda: xp.ones((2**40, 2**40)),
+     "ones: the shape (1099511627776, 1099511627776) takes 9671406556917033397649408 bytes; "
+     "140737488355328 is the most"),
+    ("shape", ArrayTypeError, lambda: xp.empty(2.5),  # type: ignore[arg-type]
+     "empty: shape is 2.5, float; give an integer"),
+    ("dtype", ArrayTypeError, lambda: xp.zeros(2, dtype="M8[s]"),
+     f"zeros: datetime64[s] is no dtype of arrays; these are {NAMES}"),
+    ("no dtype", ArrayTypeError, lambda: xp.zeros(2, dtype="real"),
+     f"zeros: 'real' is no dtype of arrays; these are {NAMES}"),
+    ("step", ArrayValueError, lambda: xp.arange(1, 2, 0),
+     "arange: the step is 0; give one that leads from start to stop"),
+    ("endless", ArrayValueError, lambda: xp.arange(0, float("inf")),
+     "arange: from 0 to inf in steps of 1 are no finite number of elements; give finite numbers"),
+    ("complex range", ArrayTypeError, lambda: xp.arange(1j),  # type: ignore[arg-type]
+     "arange: 1j is complex; give a real number"),
+    ("bool range", ArrayTypeError, lambda: xp.arange(2, dtype=np.bool_),
+     "arange: the elements are bool; it makes " + ", ".join(ALL[1:])),
+    ("real linspace", ArrayTypeError, lambda: xp.linspace(0, 1j, 3, dtype=np.float32),
+     "linspace: from 0.0 to 1j are complex numbers, which no float32 can hold; give a complex "
+     "dtype, or real numbers"),
+    ("vector", ArrayValueError, lambda: xp.tril(xp.ones(3)),
+     "tril: x has shape (3,); give matrices, two axes or more"),
+    ("indexing", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), indexing="yx"),
+     "meshgrid: indexing is 'yx'; give 'xy' or 'ij'"),
+    ("matrix", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), xp.ones((2, 2))),
+     "meshgrid: array 1 has shape (2, 2); give arrays of one axis"),
+    ("no array", ArrayTypeError, lambda: xp.tril([[1]]),  # type: ignore[arg-type]
+     "tril: x is list; give an array of this namespace: xp.asarray(...)"),
+    ("no dlpack", ArrayTypeError, lambda: xp.from_dlpack([1]),
+     "from_dlpack: list has no `__dlpack__`; xp.asarray takes what has elements"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "call", "text"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
+def test_bad_arguments(error: type[Exception], call: Callable[[], object], text: str) -> None:
+    assert message(error, call) == text
+
+
+def test_unknown_devices_are_refused_with_the_list() -> None:
+    text = message(ArrayValueError, lambda: xp.zeros(2, device="gpu"))
+    assert text.startswith("zeros: there is no device 'gpu'; these are cpu, ")
