@@ -38,11 +38,12 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
     Raises:
         DefinitionError: something in the function is outside of the subset.
     """
-    inputs: dict[Tensor, Operand] = {}
-    builder = IRBuilder()
-    reader = Reader(function.source, builder)
-    returned = reader.run([_argument(each, inputs) for each in arguments])
-    statement = builder.get()
+    inputs, reader, returned = _read_once(function, arguments, ())
+    if reader.changed:
+        changed = [t for t, operand in inputs.items()
+                   if any(operand.buffer is each for each in reader.changed)]  # fmt: skip
+        inputs, reader, returned = _read_once(function, arguments, changed)
+    statement = reader.builder.get()
     outputs = [each.operand.buffer for each in returned]
     missing = [b.name for b in reader.outputs if all(b is not each for each in outputs)]
     if missing:
@@ -59,15 +60,41 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
     return made if made is not None else _opaque(function.source.name, statement, outputs, inputs)
 
 
-def _argument(value: Any, inputs: dict[Tensor, Operand]) -> Any:
-    if isinstance(value, list | tuple):
-        return tuple(_argument(each, inputs) for each in value)
-    if not isinstance(value, Tensor):
-        return int(value.value) if isinstance(value, Const) and value.dtype == "int64" else value
-    if value not in inputs:
-        buffer = Buffer(value.name, value.shape, value.dtype, "")
-        inputs[value] = Operand(buffer, is_input=True)
-    return Array(inputs[value])
+def _read_once(
+    function: Any, arguments: Sequence[Any], changed: Sequence[Tensor]
+) -> tuple[dict[Tensor, Operand], Reader, list[Array]]:
+    """The inputs of a function, what read it, and what it returns.
+
+    Inputs that are `changed` are copied first: the arrays of a caller stay as they are.
+    """
+    inputs: dict[Tensor, Operand] = {}
+    copies: dict[Tensor, Operand] = {}
+    reader = Reader(function.source, IRBuilder())
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return tuple(map(argument, value))
+        if not isinstance(value, Tensor):
+            is_index = isinstance(value, Const) and value.dtype == "int64"
+            return int(value.value) if is_index else value
+        if value not in inputs:
+            buffer = Buffer(value.name, value.shape, value.dtype, "")
+            inputs[value] = Operand(buffer, is_input=True)
+            if any(value == each for each in changed):
+                copies[value] = _copied(inputs[value], reader.builder)
+        return Array(copies.get(value, inputs[value]))
+
+    returned = reader.run([argument(each) for each in arguments])
+    return inputs, reader, returned
+
+
+def _copied(given: Operand, builder: IRBuilder) -> Operand:
+    memory: Operand = builder.allocate(str(given.dtype), given.shape, given.name).operand
+    variables = tuple(Var(f"i{k}") for k in range(len(given.shape)))
+    element = BufferLoad(given.buffer, variables)
+    builder.emit(over_elements(
+        variables, given.buffer.shape, BufferStore(memory.buffer, element, variables)))
+    return memory
 
 
 def _plain(

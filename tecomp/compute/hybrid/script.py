@@ -47,10 +47,20 @@ class HybridFunction:
 
         Raises:
             DefinitionError: something in it is outside of the subset; says which line.
+            TypeMismatchError: there are neither tensors nor arrays, and Python does not run it.
         """
         if any(map(_is_symbolic, args)):
             return defined(self, args)
-        return self._python()(*args)
+        try:
+            return self._python()(*args)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if any(map(_is_array, args)):
+                raise
+            given = ", ".join(map(repr, args))
+            raise TypeMismatchError(
+                f"te.hybrid {self.function.__name__}: called with ({given}) it runs as Python, "
+                f"which says: {error}; give tensors to define tensors, or arrays"
+            ) from error
 
     def _python(self) -> Callable[..., Any]:
         """The function as Python runs it, which knows the names of hybrid functions."""
@@ -67,8 +77,9 @@ def script(pyfunc: Callable[..., Any]) -> HybridFunction:
     Its text is read when it is called with tensors, `te.var` sizes or `te.const` numbers: loops
     (`range`, `parallel`, `vectorize`, `unroll`, `bind`; `const_range` is written out), `if`,
     assignments to elements of `output_tensor(shape, dtype)` and `allocate(shape, dtype, scope)`,
-    local variables, arithmetic, and mathematical functions. It returns its output tensors. Called
-    with NumPy arrays, Python runs it; only then it looks at `assert`.
+    local variables, arithmetic, and mathematical functions. It returns its output tensors. An input
+    that it stores to is copied first. Called with NumPy arrays, Python runs it; only then it looks
+    at `assert`.
 
     A function whose loops store each element of one tensor once gives a `te.compute`, whose axes
     are its loops. All others give a `te.extern`: it has no loops that a schedule could change.
@@ -100,6 +111,12 @@ def _is_symbolic(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_is_symbolic, value))
     return isinstance(value, Tensor | Expr)
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_is_array, value))
+    return isinstance(value, np.ndarray)
 
 
 def _source(function: FunctionType) -> Source:

@@ -27,13 +27,17 @@ class Reader:
 
     Attributes:
         outputs: the tensors that it makes.
+        changed: the inputs that it stores to.
     """
 
-    def __init__(self, source: Source, builder: IRBuilder, *, is_called: bool = False) -> None:
+    def __init__(
+        self, source: Source, builder: IRBuilder, caller: Reader | None = None
+    ) -> None:
         self.source = source
         self.builder = builder
         self.outputs: list[Buffer] = []
-        self._is_called = is_called
+        self.changed: list[Buffer] = [] if caller is None else caller.changed
+        self._is_called = caller is not None
         self._scopes: list[dict[str, Any]] = [dict(source.known)]
         self._often = _assigned_often(source.tree)
 
@@ -96,7 +100,7 @@ class Reader:
             if not isinstance(place, Array) or len(place.indices) != len(place.operand.shape):
                 self.source.refuse(target, "is no element of a tensor")
             if place.operand.is_input:
-                self.source.refuse(target, "is an element of an input; store to an output_tensor")
+                self.changed.append(place.operand.buffer)
             self.builder.emit(place.operand.store(place.indices, self.number(value)))
             return
         if not isinstance(target, ast.Name):
@@ -199,7 +203,7 @@ class Reader:
 
     def call(self, function: Any, arguments: Sequence[Any]) -> Any:
         """What another hybrid function returns, whose statements are emitted here."""
-        found = Reader(function.source, self.builder, is_called=True).run(arguments)
+        found = Reader(function.source, self.builder, self).run(arguments)
         return found[0] if len(found) == 1 else tuple(found)
 
     @contextmanager

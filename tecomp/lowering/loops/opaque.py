@@ -58,6 +58,10 @@ def opaque(program: Program, definition: Definition) -> Stmt | None:
         for own, (real, copy) in zip(op.buffers, plain, strict=True)
     }
     sizes: dict[Var, Expr] = dict(program.sizes)
+    places |= {
+        node.buffer.data: _sized(node.buffer, sizes)
+        for node in walk(op.statement) if isinstance(node, Allocate)
+    }
     made = _moved(substitute(op.statement, sizes), places)
     count = len(op.inputs)
     before = [_copied(real, copy) for real, copy in plain[:count] if copy is not None]
@@ -117,6 +121,8 @@ def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
             case BufferStore(buffer, value, indices):
                 real = places.get(buffer.data, buffer)
                 return BufferStore(real, value, tuple(map(_index, indices)))
+            case Allocate(buffer, body):
+                return Allocate(places[buffer.data], body)
             case For():
                 return replace(node, min=_index(node.min), extent=_index(node.extent))
             case ArrayArgument():
@@ -126,6 +132,12 @@ def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
         return None
 
     return bottom_up(statement, rule)
+
+
+def _sized(buffer: Buffer, sizes: Mapping[Var, Expr]) -> Buffer:
+    """Memory of the statements, whose extents may be sizes of the call."""
+    shape = (n if isinstance(n, int) else _index(substitute(n, sizes)) for n in buffer.shape)
+    return replace(buffer, shape=tuple(shape))
 
 
 def _copied(source: Buffer, target: Buffer) -> Stmt:
