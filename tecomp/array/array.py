@@ -18,6 +18,7 @@ from tecomp.ptensor.operations.elementwise import (
     ElementwiseBinaryTest,
     ElementwiseUnaryOp,
 )
+from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.promotion import of_scalar
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
@@ -189,6 +190,7 @@ class Array:
     __truediv__, __rtruediv__, __itruediv__ = _binary(ElementwiseBinaryOp("divide"))
     __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(ElementwiseBinaryOp("floor_divide"))
     __mod__, __rmod__, __imod__ = _binary(ElementwiseBinaryOp("remainder"))
+    __matmul__, __rmatmul__, __imatmul__ = _binary(MatMul())
     __pow__, __rpow__, __ipow__ = _binary(ElementwiseBinaryOp("pow"))
     __and__, __rand__, __iand__ = _binary(ElementwiseBinaryOp("bitwise_and"))
     __or__, __ror__, __ior__ = _binary(ElementwiseBinaryOp("bitwise_or"))

@@ -55,6 +55,27 @@ def meet(dtypes: Sequence[str]) -> str:
     return result
 
 
+def need_dtype(
+    dtype: str, taken: Sequence[str], where: str, what: str = "the elements are"
+) -> None:
+    """Refuse elements that an operation does not take.
+
+    Args:
+        dtype: the type of the elements.
+        taken: the types that it takes.
+        where: the operation, for messages.
+        what: how messages begin.
+
+    Raises:
+        ArrayTypeError: it is none of them.
+    """
+    if dtype not in taken:
+        raise ArrayTypeError(
+            f"{where}: {what} {dtype}, and it takes {', '.join(taken)}; convert them, "
+            "xp.astype(x, dtype)"
+        )
+
+
 def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> str:
     """The type that a number of Python takes beside an array.
 

@@ -51,6 +51,19 @@ def element_at(value: Value, index: Sequence[te.Expr | int]) -> Element:
     return value(*index)
 
 
+def real(value: Element) -> te.Expr:
+    """An element that is known to be real."""
+    assert not isinstance(value, Complex)
+    return value
+
+
+def broadcast_at(value: Value, index: Sequence[te.Expr]) -> Element:
+    """The element of a value at an index of a shape that it broadcasts to."""
+    shape = shape_of(value)
+    own = index[len(index) - len(shape) :]
+    return element_at(value, [0 if n == 1 else i for n, i in zip(shape, own, strict=True)])
+
+
 def shape_of(value: Value) -> tuple[te.Expr | int, ...]:
     """The extents of a value."""
     return value.re.shape if isinstance(value, ComplexTensor) else value.shape

@@ -1,0 +1,74 @@
+"""Where elements are, and how many there are."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+from tecomp.array.array import Array, made, node_of
+from tecomp.array.node import record
+from tecomp.ptensor.axes import Axes, axes_of, axis_of
+from tecomp.ptensor.operations.reduction import CountNonzero
+from tecomp.ptensor.operations.searching import FindIndex
+
+
+def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
+    """The index of the first greatest element along an axis; NaN is greater than all others.
+
+    Args:
+        x: the array, of real numbers.
+        axis: along which, with an element at least; None to look at all elements as one row.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        Indices, int64.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there is no element.
+
+    >>> import tecomp.array as xp
+    >>> argmax(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
+    Array([1, 2], dtype=int64)
+    """
+    return _found("argmax", x, axis, keepdims)
+
+
+def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
+    """The index of the first least element along an axis, as `argmax`; NaN is less than all others.
+
+    >>> import tecomp.array as xp
+    >>> argmin(xp.asarray([[1, 5, 3], [4, 2, 6]]))
+    Array(0, dtype=int64)
+    """
+    return _found("argmin", x, axis, keepdims)
+
+
+def _found(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> Array:
+    node = node_of(x, kind)
+    along = None if axis is None else axis_of(axis, node.type.rank, kind)
+    return made(record(FindIndex(kind, along, bool(keepdims)), node))
+
+
+def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """How many elements along axes are not 0.
+
+    Args:
+        x: the array.
+        axis: one axis or several; all of them if None.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        Counts, int64.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
+    >>> import tecomp.array as xp
+    >>> count_nonzero(xp.asarray([[1, 0, 3], [0, 0, 6]]), axis=1)
+    Array([2, 1], dtype=int64)
+    """
+    node = node_of(x, "count_nonzero")
+    axes = axes_of(axis, node.type.rank, "count_nonzero")
+    return made(record(CountNonzero(axes, bool(keepdims)), node))

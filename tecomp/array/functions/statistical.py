@@ -1,0 +1,220 @@
+"""Sums, products, extremes and moments, and running sums and products."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+from tecomp.array.arguments import dtype_name
+from tecomp.array.array import Array, made, node_of
+from tecomp.array.node import record
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.axes import Axes, axes_of, axis_of
+from tecomp.ptensor.operations.reduction import Cumulative, Reduce
+
+
+def sum(
+    x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
+) -> Array:
+    """The sum of all elements along axes; 0 of none.
+
+    Args:
+        x: the array, of numbers.
+        axis: one axis or several; all of them if None.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The sums.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
+    >>> import tecomp.array as xp
+    >>> x = xp.asarray([[1, 2, 3], [4, 5, 6]])
+    >>> sum(x), sum(x, axis=0)
+    (Array(21, dtype=int64), Array([5, 7, 9], dtype=int64))
+    """
+    return _reduced("sum", x, axis, keepdims, dtype=dtype)
+
+
+def prod(
+    x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
+) -> Array:
+    """The product of all elements along axes, as `sum`; 1 of none.
+
+    >>> import tecomp.array as xp
+    >>> prod(xp.asarray([1.5, 2.0, 4.0]))
+    Array(12., dtype=float64)
+    """
+    return _reduced("prod", x, axis, keepdims, dtype=dtype)
+
+
+def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The greatest element along axes; NaN if one is NaN.
+
+    Args:
+        x: the array, of real numbers.
+        axis: one axis or several, with an element at least; all of them if None.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The greatest elements.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there is no element along one, or it is named twice.
+
+    >>> import tecomp.array as xp
+    >>> max(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
+    Array([5, 6], dtype=int64)
+    """
+    return _reduced("max", x, axis, keepdims)
+
+
+def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The least element along axes, as `max`; NaN if one is NaN.
+
+    >>> import tecomp.array as xp
+    >>> min(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
+    Array([1, 2], dtype=int64)
+    """
+    return _reduced("min", x, axis, keepdims)
+
+
+def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The mean of all elements along axes; NaN of none.
+
+    Args:
+        x: the array, of floating-point numbers, real or complex.
+        axis: one axis or several; all of them if None.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The means.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
+    >>> import tecomp.array as xp
+    >>> mean(xp.asarray([1.0, 2.0, 6.0]))
+    Array(3., dtype=float64)
+    """
+    return _reduced("mean", x, axis, keepdims)
+
+
+def var(
+    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
+    """The variance of all elements along axes: the mean square of what they are off the mean.
+
+    Args:
+        x: the array, of floating-point numbers, real or complex.
+        axis: one axis or several; all of them if None.
+        correction: what is taken off the count of elements; 1 for that of a sample.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The variances, real; NaN of as many elements as `correction`, or fewer.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
+    >>> import tecomp.array as xp
+    >>> var(xp.asarray([1.0, 2.0, 6.0]), correction=1)
+    Array(7., dtype=float64)
+    """
+    return _reduced("var", x, axis, keepdims, correction=correction)
+
+
+def std(
+    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
+    """The standard deviation of all elements along axes: the root of `var`.
+
+    >>> import tecomp.array as xp
+    >>> std(xp.asarray([1.0, 1.0, 5.0, 5.0]))
+    Array(2., dtype=float64)
+    """
+    return _reduced("std", x, axis, keepdims, correction=correction)
+
+
+def _reduced(
+    kind: str, x: object, axis: Axes, keepdims: bool, *, correction: float = 0, dtype: Any = None
+) -> Array:
+    node = node_of(x, kind)
+    if not isinstance(correction, int | float):
+        raise ArrayTypeError(f"{kind}: correction is {correction!r}; give a number of Python")
+    axes = axes_of(axis, node.type.rank, kind)
+    wanted = None if dtype is None else dtype_name(dtype, kind)
+    return made(record(Reduce(kind, axes, bool(keepdims), correction, wanted), node))
+
+
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: SupportsIndex | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """The sum of all elements up to each along an axis.
+
+    Args:
+        x: the array, of numbers.
+        axis: along which; None if there is one only.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        include_initial: whether the result begins with that of no element.
+
+    Returns:
+        The sums, in the shape of `x`, or with one element more along the axis.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there are several axes, and none is given; or there are none.
+
+    >>> import tecomp.array as xp
+    >>> cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int64)
+    """
+    return _running("sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: SupportsIndex | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """The product of all elements up to each along an axis, as `cumulative_sum`.
+
+    >>> import tecomp.array as xp
+    >>> cumulative_prod(xp.asarray([1, 2, 3]))
+    Array([1, 2, 6], dtype=int64)
+    """
+    return _running("prod", x, axis, dtype, include_initial)
+
+
+def _running(
+    kind: str, x: object, axis: SupportsIndex | None, dtype: Any, include_initial: bool
+) -> Array:
+    where = f"cumulative_{kind}"
+    node = node_of(x, where)
+    rank = node.type.rank
+    if axis is None and rank != 1:
+        raise ArrayValueError(
+            f"{where}: x has shape {node.type.shape}, {rank} axes; say along which: axis=0"
+            if rank else f"{where}: x has no axes; give it one: xp.reshape(x, (1,))"
+        )
+    along = 0 if axis is None else axis_of(axis, rank, where)
+    wanted = None if dtype is None else dtype_name(dtype, where)
+    return made(record(Cumulative(kind, along, bool(include_initial), wanted), node))

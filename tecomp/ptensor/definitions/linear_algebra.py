@@ -1,0 +1,184 @@
+"""Products of matrices, vectors and tensors: real ones by the library's definitions.
+
+A complex product is four real ones, so that each of them runs as fast as there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tecomp import te
+from tecomp.ptensor.definitions.define import define
+from tecomp.ptensor.definitions.reduction import Rows, as_dtype, cast_to, narrowed, summed_in
+from tecomp.ptensor.operations.linear_algebra import (
+    Cross,
+    Diagonal,
+    MatMul,
+    MatrixTranspose,
+    Outer,
+    TensorDot,
+    Trace,
+    VecDot,
+    diagonal_length,
+)
+from tecomp.ptensor.promotion import PART
+from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes
+from tecomp.ptensor.values import (
+    Complex,
+    ComplexTensor,
+    Element,
+    Value,
+    broadcast_at,
+    element_at,
+    mapped,
+    real,
+    value_of,
+)
+from tecomp.schedules.tiling.types import wide_type
+from tecomp.topi import tensordot
+from tecomp.topi.contraction import multiplied
+
+Operands = Sequence[Value]
+Types = Sequence[PTensorType]
+
+
+def _converted(operands: Operands, types: Types, dtype: str) -> list[Value]:
+    return [as_dtype(x, given, dtype) for x, given in zip(operands, types, strict=True)]
+
+
+def _by_parts(x: Value, y: Value, product: Callable[[te.Tensor, te.Tensor], te.Tensor]) -> Value:
+    """A bilinear product, of both parts of complex numbers."""
+    if not isinstance(x, ComplexTensor) or not isinstance(y, ComplexTensor):
+        assert isinstance(x, te.Tensor)
+        assert isinstance(y, te.Tensor)
+        return product(x, y)
+    both, neither = product(x.re, y.re), product(x.im, y.im)
+    one, other = product(x.re, y.im), product(x.im, y.re)
+    return value_of(
+        both.shape,  # type: ignore[arg-type]
+        lambda *i: Complex(both(*i) - neither(*i), one(*i) + other(*i)), "product",
+    )
+
+
+@define.register
+def _(op: MatMul, operands: Operands, types: Types, result: PTensorType) -> Value:
+    x, y = _converted(operands, types, result.dtype)
+    return _by_parts(x, y, _matmul)
+
+
+def _matmul(x: te.Tensor, y: te.Tensor) -> te.Tensor:
+    """The product of matrices; with a vector, each row or column is added up alone."""
+    if x.ndim > 1 and y.ndim > 1:
+        return multiplied(x, y, False, False, str(x.dtype), "matmul", "matmul")
+    outer = x.shape[:-2] if x.ndim > 1 else y.shape[:-2]
+    shape = (*outer, *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ()))
+    k = te.reduce_axis((0, x.shape[-1]), name="k")
+    wide = wide_type(str(x.dtype))
+
+    def at(*i: te.Expr) -> te.Expr:
+        first = x(*i, k) if x.ndim > 1 else x(k)
+        second = y(*i[:-1], k, i[-1]) if y.ndim > 1 else y(k)
+        return te.sum(te.cast(first, wide) * te.cast(second, wide), axis=k)
+
+    total: te.Tensor = te.compute(shape, at, name="matmul")
+    return cast_to(total, str(x.dtype), "matmul")
+
+
+@define.register
+def _(op: TensorDot, operands: Operands, types: Types, result: PTensorType) -> Value:
+    x, y = _converted(operands, types, result.dtype)
+    axes = op.places(types[0], types[1])
+    return _by_parts(x, y, lambda a, b: tensordot(a, b, axes))
+
+
+@define.register
+def _(op: VecDot, operands: Operands, types: Types, result: PTensorType) -> Value:
+    x, y = _converted(operands, types, result.dtype)
+    shape = broadcast_shapes([given.shape for given in types], op.name)
+    rows = Rows(shape, (len(shape) + op.axis,), keepdims=False)
+    wide = wide_type(PART.get(result.dtype, result.dtype))
+
+    def total(of: Callable[[Complex], te.Expr]) -> te.Tensor:
+        def at(*i: te.Expr) -> te.Expr:
+            a, b = (_widened(broadcast_at(factor, i), wide) for factor in (x, y))
+            if isinstance(a, Complex) and isinstance(b, Complex):
+                return of(Complex(a.re, -a.im) * b)
+            return real(a) * real(b)
+
+        return rows.total(at, wide, op.name)
+
+    if isinstance(x, te.Tensor):
+        return narrowed(total(lambda z: z.re), result, op.name)
+    pair = ComplexTensor(total(lambda z: z.re), total(lambda z: z.im))
+    return narrowed(pair, result, op.name)
+
+
+def _widened(value: Element, dtype: str) -> Element:
+    if isinstance(value, Complex):
+        return Complex(te.cast(value.re, dtype), te.cast(value.im, dtype))
+    return te.cast(value, dtype)
+
+
+def times(x: Element, y: Element) -> Element:
+    """The product of two elements, both complex or both real."""
+    if isinstance(x, Complex) and isinstance(y, Complex):
+        return x * y
+    return real(x) * real(y)
+
+
+@define.register
+def _(op: Outer, operands: Operands, types: Types, result: PTensorType) -> Value:
+    x, y = _converted(operands, types, result.dtype)
+
+    def at(i: te.Expr, j: te.Expr) -> Element:
+        return times(element_at(x, [i]), element_at(y, [j]))
+
+    return value_of(result.shape, at, op.name)
+
+
+@define.register
+def _(op: MatrixTranspose, operands: Operands, types: Types, result: PTensorType) -> Value:
+    (x,) = operands
+    return value_of(result.shape, lambda *i: element_at(x, (*i[:-2], i[-1], i[-2])), op.name)
+
+
+def _diagonal(x: Value, shape: Shape, offset: int) -> Value:
+    down, right = max(-offset, 0), max(offset, 0)
+    return value_of(
+        shape, lambda *i: element_at(x, (*i[:-1], i[-1] + down, i[-1] + right)), "diagonal"
+    )
+
+
+@define.register
+def _(op: Diagonal, operands: Operands, types: Types, result: PTensorType) -> Value:
+    return _diagonal(operands[0], result.shape, op.offset)
+
+
+@define.register
+def _(op: Trace, operands: Operands, types: Types, result: PTensorType) -> Value:
+    (x,), (given,) = operands, types
+    length = diagonal_length(given.shape, op.offset)
+    shape = (*given.shape[:-2], length)
+    parts = _diagonal(as_dtype(x, given, result.dtype), shape, op.offset)
+    rows = Rows(shape, (len(shape) - 1,), keepdims=False)
+    wide = summed_in(PART.get(result.dtype, result.dtype), result.device)
+    total = mapped(parts, lambda part: rows.total(lambda *i: part(*i), wide, op.name))
+    return narrowed(total, result, op.name)
+
+
+@define.register
+def _(op: Cross, operands: Operands, types: Types, result: PTensorType) -> Value:
+    x, y = _converted(operands, types, result.dtype)
+
+    def at(*i: te.Expr) -> Element:
+        ahead, behind = (
+            [te.indexmod(k + n, 3) if j == op.axis else k for j, k in enumerate(i, -len(i))]
+            for n in (1, 2)
+        )
+        first = times(broadcast_at(x, ahead), broadcast_at(y, behind))
+        second = times(broadcast_at(x, behind), broadcast_at(y, ahead))
+        if isinstance(first, Complex) and isinstance(second, Complex):
+            return first - second
+        return real(first) - real(second)
+
+    return value_of(result.shape, at, op.name)

@@ -1,0 +1,237 @@
+"""Reductions: sums, products, extremes, moments and truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tecomp import te
+from tecomp.ptensor.axes import axes_of, without
+from tecomp.ptensor.definitions.define import define
+from tecomp.ptensor.elements import converted
+from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
+from tecomp.ptensor.promotion import PART
+from tecomp.ptensor.types import PTensorType, Shape
+from tecomp.ptensor.values import (
+    Complex,
+    ComplexTensor,
+    Element,
+    Value,
+    element_at,
+    mapped,
+    real,
+    value_of,
+)
+
+
+def summed_in(dtype: str, device: str | None) -> str:
+    """The type in which values are added up: wider than their own, for floats.
+
+    In float64 a sum of float32 is right to the last bit. Other machines than processors have no
+    such type.
+
+    >>> summed_in("float32", "cpu"), summed_in("float16", None), summed_in("int64", None)
+    ('float64', 'float32', 'int64')
+    """
+    if dtype in ("float16", "bfloat16"):
+        return "float32"
+    return "float64" if dtype == "float32" and device in (None, "cpu") else dtype
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is combined: the elements along some axes of a shape.
+
+    Attributes:
+        shape: the shape.
+        axes: these axes.
+        keepdims: whether they stay in the result, with extent 1.
+    """
+
+    shape: Shape
+    axes: tuple[int, ...]
+    keepdims: bool
+
+    @property
+    def count(self) -> int:
+        """How many elements make one of the result."""
+        return prod([self.shape[k] for k in self.axes])
+
+    @property
+    def result(self) -> Shape:
+        """The shape of the result."""
+        return without(self.shape, self.axes, self.keepdims)
+
+    def place(self, index: Sequence[Any]) -> list[Any]:
+        """Where in the result an element is counted."""
+        kept = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
+        return [0 if k in self.axes else index[k] for k in kept]
+
+    def combined(self, element: Callable[..., Element], reducer: Any, name: str) -> Value:
+        """The elements that a function says, combined by a reducer; itself along no axes."""
+        runs = {k: te.reduce_axis((0, self.shape[k]), name=f"k{k}") for k in self.axes}
+
+        def at(*index: te.Expr) -> Element:
+            value = element(*self._elements(index, runs))
+            if not runs:
+                return value
+            axis = list(runs.values())
+            if isinstance(value, Complex):
+                return Complex(*reducer((value.re, value.im), axis=axis))
+            found: te.Expr = reducer(value, axis=axis)
+            return found
+
+        return value_of(self.result, at, name)
+
+    def _elements(self, index: Sequence[te.Expr], runs: dict[int, Any]) -> Iterator[Any]:
+        own = iter(index)
+        for k in range(len(self.shape)):
+            kept = next(own) if self.keepdims or k not in runs else None
+            yield runs.get(k, kept)
+
+    def total(self, element: Callable[..., Element], wide: str, name: str) -> te.Tensor:
+        """The sums of real elements, in a type."""
+
+        def at(*index: te.Expr) -> te.Expr:
+            return te.cast(real(element(*index)), wide)
+
+        return _tensor(self.combined(at, te.sum, name))
+
+
+def _tensor(value: Value) -> te.Tensor:
+    assert isinstance(value, te.Tensor)
+    return value
+
+
+@define.register
+def _(
+    op: Reduce, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
+    wide = summed_in(PART.get(result.dtype, result.dtype), result.device)
+    if op.kind in ("max", "min"):
+        reducer = te.max if op.kind == "max" else te.min
+        return rows.combined(lambda *i: element_at(x, i), reducer, op.kind)
+    if op.kind == "prod":
+        return narrowed(_product(as_dtype(x, given, result.dtype), rows, wide), result, "prod")
+    if op.kind == "sum":
+        return narrowed(_sum(as_dtype(x, given, result.dtype), rows, wide, "total"), result, "sum")
+    mean = _mean(x, rows, wide)
+    if op.kind == "mean":
+        return narrowed(mean, result, "mean")
+    return narrowed(_spread(op, x, rows, wide), result, op.kind)
+
+
+def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
+    """A value in another type."""
+    if given.dtype == dtype:
+        return x
+    return value_of(
+        given.shape, lambda *i: converted(element_at(x, i), given.dtype, dtype), "converted"
+    )
+
+
+def narrowed(value: Value, result: PTensorType, name: str) -> Value:
+    """What was computed in a wider type, in that of the result."""
+    dtype = PART.get(result.dtype, result.dtype)
+    return mapped(value, lambda part: cast_to(part, dtype, name))
+
+
+def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
+    """A tensor in another type."""
+    if part.dtype == dtype:
+        return part
+    made: te.Tensor = te.compute(part.shape, lambda *i: te.cast(part(*i), dtype), name=name)
+    return made
+
+
+def _sum(x: Value, rows: Rows, wide: str, name: str) -> Value:
+    return mapped(x, lambda part: rows.total(lambda *i: part(*i), wide, name))
+
+
+def _product(x: Value, rows: Rows, wide: str) -> Value:
+    if isinstance(x, te.Tensor):
+        return rows.combined(lambda *i: te.cast(x(*i), wide), te.prod, "product")
+
+    def element(*index: te.Expr) -> Complex:
+        return Complex(te.cast(x.re(*index), wide), te.cast(x.im(*index), wide))
+
+    return rows.combined(element, PRODUCT, "product")
+
+
+def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
+    product = Complex(*x) * Complex(*y)
+    return product.re, product.im
+
+
+PRODUCT = te.comm_reducer(
+    _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product")
+"""Products of complex numbers."""
+
+
+def _mean(x: Value, rows: Rows, wide: str) -> Value:
+    count = te.const(float(rows.count), wide)
+
+    def mean(total: te.Tensor) -> te.Tensor:
+        made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
+        return made
+
+    return mapped(_sum(x, rows, wide, "total"), mean)
+
+
+def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
+    """The variance, or its root: squares of what is left without the mean, added up.
+
+    Nothing is known of as many elements as are taken off the count.
+    """
+    centre = _mean(x, rows, wide)
+    count = rows.count - op.correction
+    divisor = te.const(float(count), wide) if count > 0 else te.const(float("nan"), wide)
+
+    def square(part: te.Tensor, mean: te.Tensor, index: Sequence[Any]) -> te.Expr:
+        away = te.cast(part(*index), wide) - mean(*rows.place(index))
+        made: te.Expr = away * away
+        return made
+
+    def element(*index: te.Expr) -> te.Expr:
+        if isinstance(x, ComplexTensor):
+            assert isinstance(centre, ComplexTensor)
+            return square(x.re, centre.re, index) + square(x.im, centre.im, index)
+        return square(x, _tensor(centre), index)
+
+    total = rows.total(element, wide, "squares")
+
+    def at(*index: te.Expr) -> te.Expr:
+        variance = total(*index) / divisor
+        return te.sqrt(variance) if op.kind == "std" else variance
+
+    return value_of(rows.result, at, op.kind)
+
+
+def is_true(value: Element) -> te.Expr:
+    """Whether an element counts as true: all but 0 do."""
+    if isinstance(value, Complex):
+        return te.any(value.re != 0, value.im != 0)
+    return value if value.dtype.is_bool else value != 0
+
+
+@define.register
+def _(
+    op: TruthTest, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
+    reducer = te.max if op.kind == "any" else te.min
+    return rows.combined(lambda *i: is_true(element_at(x, i)), reducer, op.kind)
+
+
+@define.register
+def _(
+    op: CountNonzero, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.name), op.keepdims)
+    return rows.total(lambda *i: is_true(element_at(x, i)), result.dtype, "count")

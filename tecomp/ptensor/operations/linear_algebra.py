@@ -1,0 +1,247 @@
+"""Products of matrices, vectors and tensors, and parts of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.axes import axis_of
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.reduction import accumulated
+from tecomp.ptensor.promotion import NUMERIC, meet, need_dtype
+from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
+
+
+def _met(operands: Sequence[PTensorType], where: str) -> str:
+    """The type that two operands are multiplied in."""
+    check_together(operands, where)
+    for operand in operands:
+        need_dtype(operand.dtype, NUMERIC, where)
+    return meet([operand.dtype for operand in operands])
+
+
+def need_matrices(x: PTensorType, where: str) -> None:
+    """Refuse what has fewer axes than two.
+
+    Raises:
+        ArrayValueError: `x` has.
+    """
+    if x.rank < 2:
+        raise ArrayValueError(
+            f"{where}: x has shape {x.shape}; give matrices, of two axes or more"
+        )
+
+
+def _need_equal(first: PTensorType, axis: int, second: PTensorType, other: int, where: str) -> None:
+    if first.shape[axis] != second.shape[other]:
+        raise ArrayValueError(
+            f"{where}: the shapes are {first.shape} and {second.shape}, which are to be added up "
+            f"along {first.shape[axis]} and {second.shape[other]} elements; make these equal"
+        )
+
+
+def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> None:
+    """Refuse an axis that both operands have not, counted from the last."""
+    rank = min(x.rank, y.rank)
+    if not -rank <= axis < 0:
+        raise ArrayValueError(
+            f"{where}: axis is {axis} for shapes {x.shape} and {y.shape}; it is counted from the "
+            f"last of both, so give a number from {-rank} to -1"
+        )
+
+
+@dataclass(frozen=True)
+class MatMul(Operation):
+    """The product of matrices; leading axes are broadcast, and a vector is a row or a column.
+
+    >>> x, y = PTensorType((7, 1, 4, 5), "float32"), PTensorType((3, 5, 6), "float32")
+    >>> print(MatMul().infer(x, y))
+    ptensor<7x3x4x6xfloat32>
+    """
+
+    name = "matmul"
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """Rows of the first, columns of the second."""
+        x, y = operands
+        dtype = _met(operands, self.name)
+        if not x.shape or not y.shape:
+            raise ArrayValueError(
+                f"matmul: the shapes are {x.shape} and {y.shape}; give matrices or vectors, and "
+                "multiply by a number with *"
+            )
+        _need_equal(x, x.rank - 1, y, max(y.rank - 2, 0), self.name)
+        outer = broadcast_shapes([x.shape[:-2], y.shape[:-2]], self.name)
+        rows, columns = x.shape[-2:-1], y.shape[-1:] if y.rank > 1 else ()
+        return x.like((*outer, *rows, *columns), dtype)
+
+
+@dataclass(frozen=True)
+class MatrixTranspose(Operation):
+    """The last two axes exchanged."""
+
+    name = "matrix_transpose"
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The shape with the last two extents exchanged."""
+        (x,) = operands
+        need_matrices(x, self.name)
+        *outer, rows, columns = x.shape
+        return x.like((*outer, columns, rows))
+
+
+@dataclass(frozen=True)
+class VecDot(Operation):
+    """Products added up along an axis of both operands; of complex numbers, the first conjugated.
+
+    Attributes:
+        axis: counted from the last, so negative; other axes are broadcast.
+    """
+
+    name = "vecdot"
+    axis: int = -1
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The broadcast shape, without the axis."""
+        x, y = operands
+        dtype = _met(operands, self.name)
+        _need_shared_axis(self.axis, x, y, self.name)
+        _need_equal(x, self.axis, y, self.axis, self.name)
+        shape = broadcast_shapes([x.shape, y.shape], self.name)
+        axis = len(shape) + self.axis
+        return x.like((*shape[:axis], *shape[axis + 1 :]), dtype)
+
+
+@dataclass(frozen=True)
+class TensorDot(Operation):
+    """Products added up along several axes of both operands.
+
+    Attributes:
+        axes: those of the first operand, and those of the second that belong to them.
+    """
+
+    name = "tensor_dot"
+    axes: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return "tensordot"
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """All other axes of the first operand, and of the second."""
+        x, y = operands
+        dtype = _met(operands, self.where)
+        first, second = self.places(x, y)
+        for k, j in zip(first, second, strict=True):
+            _need_equal(x, k, y, j, self.where)
+        kept = [n for k, n in enumerate(x.shape) if k not in first]
+        return x.like((*kept, *(n for k, n in enumerate(y.shape) if k not in second)), dtype)
+
+    def places(self, x: PTensorType, y: PTensorType) -> tuple[Sequence[int], Sequence[int]]:
+        """The axes of each operand, counted from the first."""
+        if len(self.axes[0]) != len(self.axes[1]):
+            raise ArrayValueError(
+                f"tensordot: axes is {self.axes}; give as many axes of the one array as of the "
+                "other, (axes of x1, axes of x2)"
+            )
+        pair = [
+            [axis_of(k, given.rank, self.where, f"an axis of {of}") for k in own]
+            for own, given, of in zip(self.axes, (x, y), ("x1", "x2"), strict=True)
+        ]
+        if any(len(set(own)) < len(own) for own in pair):
+            raise ArrayValueError(
+                f"tensordot: axes is {self.axes}, which has one twice; give each once"
+            )
+        return pair[0], pair[1]
+
+
+@dataclass(frozen=True)
+class Outer(Operation):
+    """Each element of a vector multiplied by each of another."""
+
+    name = "outer"
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """A matrix."""
+        x, y = operands
+        dtype = _met(operands, self.name)
+        if x.rank != 1 or y.rank != 1:
+            raise ArrayValueError(
+                f"outer: the shapes are {x.shape} and {y.shape}; give two vectors, of one axis"
+            )
+        return x.like((*x.shape, *y.shape), dtype)
+
+
+@dataclass(frozen=True)
+class Diagonal(Operation):
+    """The elements of matrices on a diagonal.
+
+    Attributes:
+        offset: how far it is above the main one.
+    """
+
+    name = "diagonal"
+    offset: int = 0
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """One axis in the place of the last two."""
+        (x,) = operands
+        need_matrices(x, self.name)
+        return x.like((*x.shape[:-2], diagonal_length(x.shape, self.offset)))
+
+
+def diagonal_length(shape: Shape, offset: int) -> int:
+    """The elements of a diagonal.
+
+    >>> diagonal_length((3, 5), 1), diagonal_length((3, 5), -2), diagonal_length((3, 5), 9)
+    (3, 1, 0)
+    """
+    rows, columns = shape[-2:]
+    return max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+
+
+@dataclass(frozen=True)
+class Trace(Operation):
+    """The sums of the elements of matrices on a diagonal.
+
+    Attributes:
+        offset: how far it is above the main one.
+        dtype: of the result.
+    """
+
+    name = "trace"
+    offset: int = 0
+    dtype: str | None = None
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The shape without the last two axes."""
+        (x,) = operands
+        need_matrices(x, self.name)
+        return x.like(x.shape[:-2], accumulated(x.dtype, self.dtype, self.name))
+
+
+@dataclass(frozen=True)
+class Cross(Operation):
+    """The cross product of vectors of three elements.
+
+    Attributes:
+        axis: along which they lie, counted from the last, so negative; other axes are broadcast.
+    """
+
+    name = "cross"
+    axis: int = -1
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The broadcast shape."""
+        x, y = operands
+        dtype = _met(operands, self.name)
+        _need_shared_axis(self.axis, x, y, self.name)
+        for each in operands:
+            if each.shape[self.axis] != 3:
+                raise ArrayValueError(
+                    f"cross: the shapes are {x.shape} and {y.shape}, and axis {self.axis} of one "
+                    f"has {each.shape[self.axis]} elements; vectors have three there"
+                )
+        return x.like(broadcast_shapes([x.shape, y.shape], self.name), dtype)

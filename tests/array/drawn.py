@@ -1,0 +1,48 @@
+"""Numbers of every element type, and arrays of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.array import Array, made
+from tecomp.array.node import leaf
+from tecomp.ptensor.types import PTensorType
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+FLOATS = ["float16", "float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
+NUMBERS = [*INTEGERS, *FLOATS, *COMPLEX]
+ALL = ["bool", *NUMBERS]
+
+Data = np.ndarray[Any, Any]
+
+
+def array(data: Any, device: str = "cpu", team: int | None = None) -> Array:
+    data = np.asarray(data)
+    return made(leaf(data, PTensorType(data.shape, data.dtype.name, device, team)))
+
+
+def draw(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Data:
+    """Small numbers, 0 among them, the same for each seed."""
+    rng, kind = np.random.default_rng([seed, *shape]), np.dtype(dtype).kind
+    if kind == "b":
+        return rng.random(shape) > 0.5
+    if kind in "iu":
+        return rng.integers(0 if kind == "u" else -4, 5, shape).astype(dtype)
+    data = rng.integers(-8, 9, shape) / 4 + rng.standard_normal(shape) / 8
+    if kind == "c":
+        data = data + 1j * rng.integers(-4, 5, shape)
+    return np.where(rng.random(shape) < 0.2, 0, data).astype(dtype)
+
+
+def check(got: Array, wanted: Any) -> None:
+    """The same elements, of the same type: of floats as near as sums of their type can be."""
+    wanted = np.asarray(wanted)
+    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+    if wanted.dtype.kind not in "fc":
+        np.testing.assert_array_equal(np.asarray(got), wanted)
+        return
+    near = 32 * np.finfo(wanted.dtype).eps
+    np.testing.assert_allclose(np.asarray(got), wanted, rtol=near, atol=near)

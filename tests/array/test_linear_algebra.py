@@ -1,0 +1,139 @@
+"""Products of matrices, vectors and tensors, beside NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.array.functions import linear_algebra
+from tecomp.errors import (
+    ArrayIndexError,
+    ArrayTypeError,
+    ArrayValueError,
+    DeviceMismatchError,
+    TeamMismatchError,
+)
+from tests.array.drawn import NUMBERS, array, check, draw
+
+SHAPES = [
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)),
+    ((2, 1, 2, 3), (5, 3, 4)), ((3,), (5, 3, 2)), ((5, 2, 3), (3,)),
+    ((2, 0), (0, 3)), ((0, 3), (3, 2)), ((0,), (0,)), ((0, 2, 3), (3, 2)),
+]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_products_of_all_types(dtype: str) -> None:
+    x, y = draw((5, 3), dtype), draw((3, 4), dtype)
+    check(linear_algebra.matmul(array(x), array(y)), x @ y)
+    check(array(x[0]) @ array(y), x[0] @ y)
+    check(linear_algebra.vecdot(array(x), array(x[0])), np.vecdot(x, x[0]))
+    got = linear_algebra.tensordot(array(x), array(y), axes=((1,), (-2,)))
+    check(got, np.tensordot(x, y, axes=((1,), (0,))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize(("first", "second"), SHAPES)
+def test_products_of_all_shapes(dtype: str, first: Any, second: Any) -> None:
+    x, y = draw(first, dtype), draw(second, dtype, 1)
+    check(linear_algebra.matmul(array(x), array(y)), x @ y)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("int8", "uint8"), ("int32", "float32"), ("float32", "complex128"), ("complex64", "int8")])
+def test_types_meet(first: str, second: str) -> None:
+    x, y = draw((4, 3), first), draw((3,), second)
+    check(linear_algebra.matmul(array(x), array(y)), x @ y)
+    check(linear_algebra.vecdot(array(x), array(y)), np.vecdot(x, y))
+    check(linear_algebra.tensordot(array(x), array(y), axes=1), np.tensordot(x, y, axes=1))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize(
+    ("first", "second", "axis"),
+    [((3,), (3,), -1), ((4, 3), (4, 1), -2), ((2, 1, 3), (5, 3), -1), ((2, 0), (2, 0), -1),
+     ((0, 3), (3,), -1)])
+def test_products_of_vectors(dtype: str, first: Any, second: Any, axis: int) -> None:
+    x, y = draw(first, dtype), draw(second, dtype, 1)
+    wanted = np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1))
+    check(linear_algebra.vecdot(array(x), array(y), axis=axis), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize(
+    ("first", "second", "axes"),
+    [((3, 4), (3, 4), 2), ((3, 4), (5,), 0), ((2, 3, 4), (4, 3, 5), ((1, 2), (1, 0))), ((), (), 0),
+     ((2, 0), (0, 3), 1), ((2, 3, 4), (4, 3), ((-1,), (0,)))])
+def test_products_of_tensors(dtype: str, first: Any, second: Any, axes: Any) -> None:
+    x, y = draw(first, dtype), draw(second, dtype, 1)
+    check(linear_algebra.tensordot(array(x), array(y), axes=axes), np.tensordot(x, y, axes=axes))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(2, 3), (4, 2, 3), (0, 3)])
+def test_transposes(dtype: str, shape: Any) -> None:
+    x = draw(shape, dtype)
+    check(linear_algebra.matrix_transpose(array(x)), np.matrix_transpose(x))
+
+
+def test_operators() -> None:
+    x, y = draw((4, 3), "float32"), draw((3, 3), "float32")
+    a = same = array(x)
+    a @= array(y)
+    check(a, x @ y)
+    assert a is same
+    with pytest.raises(ArrayTypeError) as refused:
+        a @= array(y[:, 0].copy())
+    assert refused.value.message == (
+        "matmul: the result in place is ptensor<4xfloat32, device='cpu'>, and the array is "
+        "ptensor<4x3xfloat32, device='cpu'>; write x = x + y instead of x += y"
+    )
+
+
+def test_refusals() -> None:
+    x, y = array(np.zeros((2, 3), "float32")), array(np.zeros((4, 5), "float32"))
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: x @ y, ArrayValueError,
+         "matmul: the shapes are (2, 3) and (4, 5), which are to be added up along 3 and 4 "
+         "elements; make these equal"),
+        (lambda: linear_algebra.matmul(x, array(2.0)), ArrayValueError,
+         "matmul: the shapes are (2, 3) and (); give matrices or vectors, and multiply by a "
+         "number with *"),
+        (lambda: 2 @ x, ArrayValueError,
+         "matmul: the shapes are () and (2, 3); give matrices or vectors, and multiply by a "
+         "number with *"),
+        (lambda: linear_algebra.vecdot(x, x, axis=1), ArrayValueError,
+         "vecdot: axis is 1 for shapes (2, 3) and (2, 3); it is counted from the last of both, so "
+         "give a number from -2 to -1"),
+        (lambda: linear_algebra.tensordot(x, y, axes=3), ArrayValueError,
+         "tensordot: axes is 3, and the arrays have 2 and 2 axes; give a number from 0 to 2"),
+        (lambda: linear_algebra.tensordot(x, y, axes=((0, 1), (0,))), ArrayValueError,
+         "tensordot: axes is ((0, 1), (0,)); give as many axes of the one array as of the other, "
+         "(axes of x1, axes of x2)"),
+        (lambda: linear_algebra.tensordot(x, y, axes=((2,), (0,))), ArrayIndexError,
+         "tensordot: an axis of x1 is 2 of 2 axes; there are from -2 to 1"),
+        (lambda: linear_algebra.tensordot(x, x, axes=((0, -2), (0, 1))), ArrayValueError,
+         "tensordot: axes is ((0, -2), (0, 1)), which has one twice; give each once"),
+        (lambda: linear_algebra.matrix_transpose(array(np.zeros(3))), ArrayValueError,
+         "matrix_transpose: x has shape (3,); give matrices, of two axes or more"),
+    ]
+    for call, kind, message in refused_calls:
+        with pytest.raises(kind) as refused:
+            call()
+        assert getattr(refused.value, "message", "") == message
+
+
+@pytest.mark.parametrize("function", [
+    linear_algebra.matmul, linear_algebra.vecdot,
+    lambda x, y: linear_algebra.tensordot(x, y, axes=1),
+])
+def test_operands_live_in_one_place(function: Any) -> None:
+    x = np.zeros(3, "float32")
+    with pytest.raises(DeviceMismatchError):
+        function(array(x), array(x, device="stick128"))
+    with pytest.raises(TeamMismatchError):
+        function(array(x, team=1), array(x, team=2))

@@ -1,0 +1,196 @@
+"""Sums, products, extremes, moments, truth and running sums, beside NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.array.functions import searching, statistical, utility
+from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
+from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw
+
+REAL = [*INTEGERS, *FLOATS]
+SHAPE = (2, 3, 4)
+AXES = [None, 0, -1, (0, 2), (), (1,)]
+TAKEN = {
+    "sum": NUMBERS, "prod": NUMBERS, "max": REAL, "min": REAL, "mean": [*FLOATS, *COMPLEX],
+    "var": [*FLOATS, *COMPLEX], "std": [*FLOATS, *COMPLEX], "all": ALL, "any": ALL,
+    "count_nonzero": ALL,
+}
+MODULES = (statistical, utility, searching)
+
+
+def function(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = next(
+        getattr(module, name) for module in MODULES if hasattr(module, name))
+    return found
+
+
+def cases() -> list[Any]:
+    """Every function and element type; axes take turns, so that each function has each."""
+    turns = cycle([(axis, keeps) for keeps in (False, True) for axis in AXES])
+    return [
+        pytest.param(name, dtype, *next(turns), id=f"{name}-{dtype}")
+        for name, dtypes in TAKEN.items() for dtype in dtypes
+    ]
+
+
+@pytest.mark.parametrize(("name", "dtype", "axis", "keepdims"), cases())
+def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
+    x = draw(SHAPE, dtype)
+    got = function(name)(array(x), axis=axis, keepdims=keepdims)
+    check(got, getattr(np, name)(x, axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (1, 5)])
+@np.errstate(invalid="ignore", divide="ignore")
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
+def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...]) -> None:
+    x = draw(shape, "float32")
+    if x.size == 0 and name in ("max", "min"):
+        axis = shape.index(0)
+        with pytest.raises(ArrayValueError) as refused:
+            function(name)(array(x))
+        assert refused.value.message == (
+            f"{name}: x has shape {shape}, and no element along axis {axis}; give it one at least"
+        )
+        x = x.reshape(0, 4)
+        check(function(name)(array(x), axis=1), np.zeros(0, "float32"))
+        return
+    check(function(name)(array(x)), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("correction", [1, 0.5])
+def test_variance_of_a_sample(dtype: str, correction: float) -> None:
+    x = draw(SHAPE, dtype)
+    got = statistical.var(array(x), axis=1, correction=correction)
+    check(got, np.var(x, axis=1, ddof=correction))
+    spread = statistical.std(array(x[:1]), axis=0, correction=1)
+    assert np.isnan(np.asarray(spread)).all()
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_what_is_no_number(name: str) -> None:
+    x = np.array([[1, np.nan, 3], [np.inf, 2, -np.inf], [-0.0, 0.0, 1]], "float32")
+    check(function(name)(array(x), axis=1), getattr(np, name)(x, axis=1))
+    check(function(name)(array(x)), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize(
+    ("given", "wanted"), [("int8", "int16"), ("float32", "float64"), ("uint8", "complex64")])
+def test_results_of_another_type(name: str, given: str, wanted: str) -> None:
+    x = draw(SHAPE, given)
+    got = function(name)(array(x), axis=(0, 1), dtype=np.dtype(wanted))
+    check(got, getattr(np, name)(x, axis=(0, 1), dtype=wanted))
+
+
+def test_sums_of_narrow_integers_do_not_overflow() -> None:
+    x = np.full((3, 100), 127, "int8")
+    check(statistical.sum(array(x)), np.int64(38100))
+    check(statistical.prod(array(np.full(6, 127, "int8"))), np.int64(127) ** 6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    x = (rng.random((300, 1000)) + 1).astype(dtype)
+    exact = np.sum(x.astype(np.longdouble))
+    for name, wanted in (("sum", exact), ("mean", exact / x.size)):
+        if name == "sum" and dtype == "float16":
+            continue  # the sum is greater than the greatest
+        got = float(function(name)(array(x)))
+        assert abs(got - float(wanted)) <= 4 * float(np.spacing(np.dtype(dtype).type(wanted)))
+
+
+def test_variance_of_numbers_far_from_zero() -> None:
+    x = (np.random.default_rng(7).standard_normal(1000) + 1e4).astype("float32")
+    wanted = np.var(x.astype("float64"))
+    np.testing.assert_allclose(float(statistical.var(array(x))), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_running(name: str, dtype: str) -> None:
+    x, turn = draw((3, 4), dtype), NUMBERS.index(dtype)
+    axis, initial = turn % 2, turn % 3 == 0
+    got = function(name)(array(x), axis=axis, include_initial=initial)
+    check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
+    got = function(name)(array(x[0]), include_initial=not initial)
+    check(got, getattr(np, name)(x[0], include_initial=not initial))
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (2, 3, 40)])
+@pytest.mark.parametrize("initial", [False, True])
+def test_running_over_rows_of_all_lengths(
+    name: str, shape: tuple[int, ...], initial: bool
+) -> None:
+    x = draw(shape, "float64")
+    for axis in range(x.ndim):
+        got = function(name)(array(x), axis=axis, include_initial=initial)
+        check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_indices_of_extremes(name: str, dtype: str) -> None:
+    x, turn = draw((4, 5), dtype), REAL.index(dtype)
+    axis = [None, 0, 1, -2][turn % 4]
+    check(
+        function(name)(array(x), axis=axis, keepdims=turn % 2 == 0),
+        getattr(np, name)(x, axis=axis, keepdims=turn % 2 == 0),
+    )
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_first_of_several_extremes_is_found(name: str) -> None:
+    rows = np.array([[1, 3, 3, 0, 0], [2, np.nan, np.inf, np.nan, -np.inf]])
+    check(function(name)(array(rows), axis=1), getattr(np, name)(rows, axis=1))
+    check(function(name)(array(rows)), getattr(np, name)(rows))
+    check(function(name)(array(np.float32(2))), np.int64(0))
+    with pytest.raises(ArrayValueError) as refused:
+        function(name)(array(np.zeros((2, 0))), axis=1)
+    assert refused.value.message == (
+        f"{name}: x has shape (2, 0), and no element along axis 1; give it one at least"
+    )
+
+
+def test_refusals() -> None:
+    x: Any = array(np.zeros((2, 3), "bool"))
+    zeros: Any = np.zeros(3)
+    no_number: Any = "1"
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: statistical.sum(x), ArrayTypeError,
+         "sum: the elements are bool, and it takes int8, int16, int32, int64, uint8, uint16, "
+         "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert "
+         "them, xp.astype(x, dtype)"),
+        (lambda: utility.all(x, axis=2), ArrayIndexError,
+         "all: axis is 2 of 2 axes; there are from -2 to 1"),
+        (lambda: utility.any(x, axis=(0, -2)), ArrayValueError,
+         "any: axis is (0, -2) of 2 axes, which has one twice; give each once"),
+        (lambda: utility.any(x, axis=no_number), ArrayTypeError,
+         "any: axis is '1'; give an integer, the number of an axis"),
+        (lambda: utility.any(zeros), ArrayTypeError,
+         "any: x is ndarray; give an array of this namespace: xp.asarray(...)"),
+        (lambda: statistical.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
+         "var: correction is '1'; give a number of Python"),
+        (lambda: statistical.sum(array(np.zeros(3, "complex64")), dtype=np.float32),
+         ArrayTypeError,
+         "sum: the elements are complex64, which no float32 can hold; leave dtype out, or take a "
+         "part of them first: real(x), imag(x)"),
+        (lambda: statistical.cumulative_sum(array(np.zeros((2, 3)))), ArrayValueError,
+         "cumulative_sum: x has shape (2, 3), 2 axes; say along which: axis=0"),
+        (lambda: statistical.cumulative_prod(array(2.0)), ArrayValueError,
+         "cumulative_prod: x has no axes; give it one: xp.reshape(x, (1,))"),
+    ]
+    for call, kind, message in refused_calls:
+        with pytest.raises(kind) as refused:
+            call()
+        assert getattr(refused.value, "message", "") == message
