@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from tecomp import ScheduleError, Target, accesses, te
 from tecomp.schedules.conv2d import convolution_at_root
+from tecomp.schedules.cumsum import groups_at_root
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.products.loops import product_at_root
 from tecomp.schedules.programs.groups import Group, groups_of, program_of
@@ -29,6 +30,7 @@ from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
 from tecomp.schedules.structure.reductions import Reduction, is_of_reductions, reduction_of
+from tecomp.schedules.structure.scans import grouped_scan_of
 from tecomp.schedules.structure.stages import (
     by_loops,
     is_pointwise,
@@ -200,6 +202,8 @@ def _is_search(d: Reduction) -> bool:
 
 
 def _rows(group: Group, target: Target) -> Walk:
+    if (scan := grouped_scan_of(group.output)) is not None and scan.sums in group.rows:
+        return lambda s: groups_at_root(s, scan, target)
     if is_scan(group.rows[0]):
         return lambda s: walk_transposed(s, group.output, group.rows[0], target)
     walk = values_at_root if group.is_value else rows_at_root

@@ -22,8 +22,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tecomp import Target, accesses, te
+from tecomp.schedules.structure.scans import GroupedScan, grouped_scan_of, scanned
 from tecomp.schedules.structure.sizes import Size, product, round_up
-from tecomp.schedules.structure.stages import is_own, is_scan, scanned
+from tecomp.schedules.structure.stages import is_own, is_scan
 from tecomp.schedules.tiling.steps import walk_steps
 from tecomp.schedules.tiling.streams import stream_large
 from tecomp.schedules.tiling.tiles import (
@@ -246,11 +247,14 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """A schedule for the result of `define`."""
     target = Target.of(target)
     s = te.create_schedule(output)
+    if (groups := grouped_scan_of(output)) is not None:
+        groups_at_root(s, groups, target)
+        return s
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
     if scans:
-        # The result alone, one that is transposed, or one inside of groups and one before them.
-        walks = (walk_steps,) if scans[0] is output else (_walk_rows, _walk_groups)
-        walks[len(scans) - 1](s, output, target)
+        # The result alone, or one that is transposed.
+        walk_scan = walk_steps if scans[0] is output else _walk_rows
+        walk_scan(s, output, target)
         return s
     axis = _axis_of(output)
     is_last = axis == len(output.shape) - 1
@@ -298,16 +302,21 @@ def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
     return found
 
 
-def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """A row at a time: its groups transposed, summed a vector after the other, transposed back."""
-    before, sums = output.op.input_tensors
-    columns, totals = scanned(sums), scanned(before)
-    for x in (*sums.op.input_tensors, *before.op.input_tensors, totals):
+def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
+    """A row at a time: its groups transposed, summed a vector after the other, transposed back.
+
+    Args:
+        s: the schedule.
+        d: the scan.
+        target: for its vectors.
+    """
+    output, sums, before, columns = d.output, d.sums, d.before, d.columns
+    for x in (*sums.op.input_tensors, *before.op.input_tensors, d.totals):
         s[x].compute_inline()
-    stage, lanes = s[output], min(core_of(target).lanes(sums.dtype), _SIDE)
+    stage, lanes = s[output], min(core_of(target).lanes(sums.dtype), d.size)
     *rows, last = output.op.axis
     whole, last = stage.split(last, nparts=1)
-    group, own = stage.split(last, factor=_SIDE)
+    group, own = stage.split(last, factor=d.size)
     transpose_squares(stage, group, own, lanes)
     row = stage.fuse(*rows, whole)
     stage.parallel(row)
@@ -325,12 +334,12 @@ def _walk_groups(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     s[columns].reorder(*columns.op.axis[1:-1], step, lane)
     s[columns].unroll(step)
     s[columns].vectorize(lane)
-    (padded,) = columns.op.input_tensors
-    if is_own(s, padded, columns):
-        s[padded].compute_at(stage, row)
-        last = padded.op.axis[-1]
-        _, lane = s[padded].split(last, factor=lanes_of(padded, last, target))
-        s[padded].vectorize(lane)
+    for padded in columns.op.input_tensors:
+        if is_own(s, padded, columns):
+            s[padded].compute_at(stage, row)
+            last = padded.op.axis[-1]
+            _, lane = s[padded].split(last, factor=lanes_of(padded, last, target))
+            s[padded].vectorize(lane)
     s[before].compute_at(stage, row)
     _, step = s[before].split(before.op.axis[0], factor=_STEPS)
     s[before].unroll(step)
@@ -352,7 +361,8 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     _, step = s[sums].split(sums.op.axis[0], factor=_STEPS)
     s[sums].unroll(step)
     s[sums].vectorize(row)
-    transpose_where_used(s, scanned(sums), output, block, lanes)
+    if (columns := scanned(sums)) is not None:
+        transpose_where_used(s, columns, output, block, lanes)
 
 
 def _strip(output: te.Tensor, axis: int, target: Target) -> int:

@@ -9,6 +9,7 @@ from math import prod
 from tecomp import Access, Target, accesses, te
 from tecomp.schedules.structure.convolutions import convolution_of
 from tecomp.schedules.structure.products import product_of
+from tecomp.schedules.structure.scans import grouped_scan_of
 from tecomp.schedules.structure.sizes import Size, is_one, same_shape
 from tecomp.schedules.structure.stages import is_pointwise, is_same, is_scan
 from tecomp.schedules.structure.windows import windows_of
@@ -76,6 +77,10 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
     inlined = _inlined(p)
     found: dict[te.Tensor, Group] = {}
     taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
+    for group in _scans_in_groups(p):
+        found[group.output] = group
+        taken |= {group.output, *group.rows}
+        inlined -= {group.output, *group.rows}
     for members_of in (_rows, _values):
         for group in _row_by_row(p, taken, inlined, target, members_of):
             found[group.output] = group
@@ -246,6 +251,21 @@ def _is_absorbed(p: Program, x: te.Tensor) -> bool:
 def is_of_scan(p: Program, x: te.Tensor) -> bool:
     """Whether it is the start of a scan or one of its steps."""
     return any(accesses(y).is_scan for y in p.readers[x])
+
+
+def _scans_in_groups(p: Program) -> Iterator[Group]:
+    """Scans inside of groups of rows, with the formula that adds what comes before each group."""
+    for x in p.stages:
+        d = grouped_scan_of(x)
+        if d is None:
+            continue
+        own = {d.columns, d.sums, d.totals, d.before, x}
+        own |= {y for z in (d.sums, d.before) for y in z.op.input_tensors if y in p.readers}
+        own |= {y for y in d.columns.op.input_tensors if y in p.readers and is_pointwise(y)
+                and p.readers[y] == [d.columns] and y not in p.results}
+        made = own - {x}
+        if not made & p.results and all(set(p.readers[y]) <= own for y in made):
+            yield Group(x, (x,), tuple(y for y in p.stages if y in made and not is_of_scan(p, y)))
 
 
 def _transposed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tecomp import Access, ScheduleError, accesses, te
+from tecomp import Access, Accesses, ScheduleError, accesses, te
 from tecomp.schedules.structure.stages import steps_to_reduction
 
 
@@ -60,6 +60,9 @@ def reduction_of(
     adjacent = _trailing(main.axes, lambda axis, _: any(axis is run for run in runs))
     if adjacent:
         return Reduction(total, output, between, runs, adjacent, 0)
+    if (run := _run_anywhere(main, found)) is not None:
+        others = [axis for axis in found.reduce_axis if axis is not run]
+        return Reduction(total, output, between, (*others, run), 1, 0)
     columns = _trailing(
         main.axes, lambda axis, back: back <= len(found.axis) and axis is found.axis[-back]
     )
@@ -86,6 +89,14 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
 def _axes_of(read: Access) -> int:
     """How many axes move it."""
     return len({axis for index in read.index for axis in index.axes})
+
+
+def _run_anywhere(main: Access, found: Accesses) -> te.IterVar | None:
+    """The axis of the reduction along rows that begin anywhere, but do not overlap step by step."""
+    if not main.index or main.index[-1].axis is not None or main.index[-1].is_window:
+        return None
+    steps = [run for run in found.reduce_axis if main.index[-1].coefficient(run) == 1]
+    return steps[0] if len(steps) == 1 else None
 
 
 def _trailing(

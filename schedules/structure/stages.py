@@ -162,9 +162,3 @@ def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
 def is_scan(x: te.Tensor) -> bool:
     """Whether its rows follow from one another."""
     return accesses(x).is_scan
-
-
-def scanned(x: te.Tensor) -> te.Tensor:
-    """What the steps of a scan read beside their state, where that is computed."""
-    *_, step = x.op.input_tensors
-    return next(read.tensor for read in accesses(step).reads if is_computed(read.tensor))

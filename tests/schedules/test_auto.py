@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.schedules import auto, conv2d, matmul, reduce, softmax, transpose
+from tecomp.schedules import argreduce, auto, conv2d, matmul, reduce, softmax, transpose
 
 CPU = replace(tecomp.Target.load("cpu"), core=tecomp.Core(4, 32, 16, (32768, 1 << 20)))
 
@@ -356,6 +357,22 @@ def test_pairs_along_rows_are_reduced_side_by_side_or_by_lanes(shape: tuple[int,
 
     assert ("order=0" if shape[1] > 64 else "unroll(k_inner)") in str(auto(B, CPU).trace)
     np.testing.assert_array_equal(computed(B, [A], a), a.argmax(1))
+
+
+@pytest.mark.parametrize("n", [1000, 5000, 100000])
+def test_rows_that_begin_anywhere_are_walked_along(n: int) -> None:
+    """The greatest of each block of one row, the last of which begins earlier to be whole."""
+    A = te.placeholder((n,), name="A")
+    B = argreduce.define(A)
+    a = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    found = np.zeros((), np.int64)
+
+    tecomp.build(B, [A, B])(a, found)
+
+    assert found == a.argmax()
+    reads = re.findall(r"A\[ramp\((.*), (\d+), \d+\)\]", str(tecomp.lower(auto(B, "cpu"), [A, B])))
+    assert reads
+    assert {step for _, step in reads} == {"1"}
 
 
 def test_filters_that_lie_apart_are_laid_out_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.schedules import cumsum
+from tecomp.schedules import auto, cumsum
 from tecomp.schedules.structure.stages import is_scan
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
@@ -173,3 +173,40 @@ def test_wrong_axes_are_refused() -> None:
         cumsum.define(te.placeholder((4, 5), name="A"), 2)
 
     assert str(error.value) == "cumsum.define: axis=2 of 2 axes; give a number from -2 to 1"
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [((1000,), {}), ((64, 10000), {}), ((4, 4096), {"exclusive": True}),
+     ((3, 5, 600), {"out_dtype": "float64"}), ((2, 300), {"out_dtype": "float16"})],
+)
+def test_without_a_schedule_groups_of_rows_are_found(
+    shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    A = te.placeholder(shape, name="A")
+    B = cumsum.define(A, -1, **options)
+
+    loops = tecomp.lower(auto(B, "cpu"), [A, B])
+
+    assert str(loops) == str(tecomp.lower(cumsum.schedule(B, "cpu"), [A, B]))
+
+
+@pytest.mark.parametrize("also", ["sums", "formula", "groups"])
+def test_what_others_read_of_the_groups_is_kept(also: str) -> None:
+    """Groups whose parts are results or are read elsewhere, are no groups of this kind."""
+    A = te.placeholder((5, 1000), name="A")
+    B = cumsum.define(A)
+    sums = next(x for x in B.op.input_tensors if x.shape[0] == 16)
+    C = te.compute(B.shape, lambda i, j: B[i, j] + A[i, j], name="C")
+    results = {"sums": [sums, B], "formula": [C], "groups": [B, C]}[also]
+    a = values(5, 1000)
+    found = [np.full([int(str(n)) for n in x.shape], 7, np.float32) for x in results]
+
+    tecomp.build(results, [A, *results])(a, *found)
+
+    padded = np.zeros((5, 1024), np.float32)
+    padded[:, :1000] = a
+    inside = padded.reshape(5, 64, 16).cumsum(2).transpose(2, 0, 1)
+    expected = {sums: inside, B: a.cumsum(1), C: a.cumsum(1) + a}
+    for x, own in zip(results, found, strict=True):
+        np.testing.assert_array_equal(own, expected[x])
