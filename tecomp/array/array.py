@@ -10,7 +10,8 @@ import numpy as np
 from tecomp.array.cuts import FEWEST, cut
 from tecomp.array.evaluate import data_of
 from tecomp.array.indexing import assigned, selected
-from tecomp.array.node import Buffer, Node, leaf, record
+from tecomp.array.node import Buffer, Node, record
+from tecomp.array.scalars import Scalar, beside
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import (
@@ -19,25 +20,22 @@ from tecomp.ptensor.operations.elementwise import (
     ElementwiseUnaryOp,
 )
 from tecomp.ptensor.operations.linear_algebra import MatMul
-from tecomp.ptensor.promotion import of_scalar
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
-
-Scalar = bool | int | float | complex
-"""The numbers of Python that stand beside arrays, in the type of these."""
-
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
 
 def _binary(op: Operation) -> Methods:
+    where = op.where
+
     def forward(self: Array, other: object) -> Any:
         if isinstance(other, Array):
             return _made(record(op, self._node, other._node))
-        node = _beside(self._node.type, other, op.where)
+        node = beside(self._node.type, other, where)
         return NotImplemented if node is None else _made(record(op, self._node, node))
 
     def reflected(self: Array, other: object) -> Any:
-        node = _beside(self._node.type, other, op.where)
+        node = beside(self._node.type, other, where)
         return NotImplemented if node is None else _made(record(op, node, self._node))
 
     def inplace(self: Array, other: object) -> Any:
@@ -47,7 +45,7 @@ def _binary(op: Operation) -> Methods:
         new, old = result._node.type, self._node.type
         if new.shape != old.shape or new.dtype != old.dtype:
             raise ArrayTypeError(
-                f"{op.where}: the result in place is {new}, and the array is {old}; write "
+                f"{where}: the result in place is {new}, and the array is {old}; write "
                 "x = x + y instead of x += y"
             )
         self._node = result._node
@@ -153,7 +151,7 @@ class Array:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(value, Array):
-            value = _beside(self._node.type, value, "x[...] = value")
+            value = beside(self._node.type, value, "x[...] = value")
             if value is None:
                 raise ArrayTypeError(
                     "x[...] = value: give an array of this namespace, or a number of Python"
@@ -235,6 +233,39 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
     )
 
 
+def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+    """An operation on two arrays, one of which may be a number of Python.
+
+    Raises:
+        ArrayTypeError: one is neither, or both are numbers.
+    """
+    where = op.where
+    if isinstance(x1, Array):
+        first = x1._node
+        second = node_beside(first.type, x2, where, "x2")
+    else:
+        second = node_of(x2, where, "x2")
+        first = node_beside(second.type, x1, where, "x1")
+    return _made(record(op, first, second))
+
+
+def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node:
+    """The node of an array, or of a number of Python beside one of some type.
+
+    Raises:
+        ArrayTypeError: it is neither.
+    """
+    if isinstance(value, Array):
+        return value._node
+    node = beside(type, value, where)
+    if node is not None:
+        return node
+    raise ArrayTypeError(
+        f"{where}: {what} is {value.__class__.__name__}; give an array of this namespace, "
+        "xp.asarray(...), or a number"
+    )
+
+
 def _plain(key: Any) -> Any:
     """An index whose arrays are nodes."""
     if isinstance(key, Array):
@@ -242,14 +273,3 @@ def _plain(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple([_plain(part) for part in key])
     return key
-
-
-def _beside(type: PTensorType, value: object, where: str) -> Node | None:
-    """A number of Python as an array beside another; None if it is something else."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, Scalar):
-        return None
-    dtype = of_scalar(value, type.dtype, where)
-    data = np.array(value, numpy_dtype(dtype))
-    return leaf(data, PTensorType((), dtype, type.device, type.team))

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tecomp import te
+from tecomp.ptensor.formulas import complex, real
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
 from tecomp.ptensor.promotion import COMPLEX, PART, meet
 from tecomp.ptensor.values import Complex, Element
-
-_UNARY: Mapping[str, Callable[..., Any]] = {
-    "exp": te.exp, "log": te.log, "sqrt": te.sqrt, "sin": te.sin, "cos": te.cos, "tanh": te.tanh,
-    "negative": lambda x: -x, "square": lambda x: x * x, "positive": lambda x: x, "abs": te.abs,
-}
-_BINARY: Mapping[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y,
-    "subtract": lambda x, y: x - y,
-    "multiply": lambda x, y: x * y,
-    "divide": lambda x, y: x / y,
-    "maximum": te.max,
-    "minimum": te.min,
-    "less": lambda x, y: x < y,
-    "greater": lambda x, y: x > y,
-    "equal": lambda x, y: x == y,
-}
 
 
 def converted(value: Element, source: str, target: str) -> Element:
@@ -38,7 +23,8 @@ def converted(value: Element, source: str, target: str) -> Element:
             return Complex(te.cast(value.re, part), te.cast(value.im, part))
         return Complex(te.cast(value, part), te.const(0.0, part))
     if isinstance(value, Complex):
-        raise AssertionError("complex numbers are converted to complex numbers only")
+        assert target == "bool", "complex numbers have no order"
+        return te.any(te.cast(value.re, target), te.cast(value.im, target))
     return te.cast(value, target)
 
 
@@ -56,10 +42,18 @@ def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -
         return _where(operands, dtypes)
     assert isinstance(op, Elementwise)
     dtype = op.computed_in(dtypes)
-    values = [converted(v, d, dtype) for v, d in zip(operands, dtypes, strict=True)]
-    functions = _UNARY if len(values) == 1 else _BINARY
-    result: Element = functions[op.kind](*values)
-    return result
+    values: list[Any] = [converted(v, d, dtype) for v, d in zip(operands, dtypes, strict=True)]
+    if dtype not in COMPLEX:
+        return (real.UNARY if op.arity == 1 else real.BINARY)[op.kind](*values)
+    if op.kind in complex.NARROW:
+        return _of_complex(op, values)
+    # The parts in float64 have room for squares, and for the digits that differences lose.
+    wide = [converted(v, dtype, "complex128") for v in values]
+    return converted(_of_complex(op, wide), "complex128", dtype)
+
+
+def _of_complex(op: Elementwise, values: Sequence[Any]) -> Element:
+    return (complex.UNARY if op.arity == 1 else complex.BINARY)[op.kind](*values)
 
 
 def _where(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:

@@ -173,6 +173,16 @@ class ElementwiseBinaryTest(_Test):
     arity = 2
 
 
+FUNCTIONS: Mapping[str, Elementwise] = {
+    kind: group(kind)
+    for group in (
+        ElementwiseUnaryOp, ElementwiseUnaryTest, ElementwiseBinaryOp, ElementwiseBinaryTest
+    )
+    for kind in group.functions
+}
+"""The elementwise functions of the standard, by name."""
+
+
 @dataclass(frozen=True)
 class Cast(Operation):
     """The elements in another type.
@@ -189,7 +199,7 @@ class Cast(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The same shape."""
         (x,) = operands
-        if x.dtype in COMPLEX and self.dtype not in COMPLEX:
+        if x.dtype in COMPLEX and self.dtype not in (*COMPLEX, *BOOLEAN):
             raise ArrayTypeError(
                 f"cast: the elements are {x.dtype}, which no {self.dtype} can hold; take a part of "
                 "them first: real(x), imag(x), abs(x)"

@@ -1,0 +1,292 @@
+"""Functions of the elements of two arrays, each result made of what is at its place.
+
+Each takes arrays of the element types that the standard names, and raises ArrayTypeError for
+others; one of both may be a number of Python, which takes the type of the array. Shapes
+broadcast, and ArrayValueError is raised if they do not.
+"""
+
+from __future__ import annotations
+
+from tecomp.array.array import Array, combined
+from tecomp.array.scalars import Scalar
+from tecomp.ptensor.operations.elementwise import FUNCTIONS
+
+
+def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The sum of two elements.
+
+    >>> import tecomp.array as xp
+    >>> xp.add(xp.asarray([1, 2]), xp.asarray([10, 20]))
+    Array([11, 22], dtype=int64)
+    """
+    return combined(FUNCTIONS["add"], x1, x2)
+
+
+def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The angle of the point (x2, x1), in [-pi, pi].
+
+    >>> import tecomp.array as xp
+    >>> xp.atan2(xp.asarray([1.0, -1.0]), xp.asarray([1.0, -1.0]))
+    Array([ 0.78539816, -2.35619449], dtype=float64)
+    """
+    return combined(FUNCTIONS["atan2"], x1, x2)
+
+
+def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The bits that two elements both have.
+
+    >>> import tecomp.array as xp
+    >>> xp.bitwise_and(xp.asarray([6, 5]), xp.asarray([3, 4]))
+    Array([2, 4], dtype=int64)
+    """
+    return combined(FUNCTIONS["bitwise_and"], x1, x2)
+
+
+def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The bits of the first element moved up by the second; none are left at its width.
+
+    >>> import tecomp.array as xp
+    >>> xp.bitwise_left_shift(xp.asarray([1, 3]), xp.asarray([4, 1]))
+    Array([16,  6], dtype=int64)
+    """
+    return combined(FUNCTIONS["bitwise_left_shift"], x1, x2)
+
+
+def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The bits that one of two elements has.
+
+    >>> import tecomp.array as xp
+    >>> xp.bitwise_or(xp.asarray([6, 5]), xp.asarray([3, 4]))
+    Array([7, 5], dtype=int64)
+    """
+    return combined(FUNCTIONS["bitwise_or"], x1, x2)
+
+
+def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The bits of the first element moved down by the second; its sign goes on.
+
+    >>> import tecomp.array as xp
+    >>> xp.bitwise_right_shift(xp.asarray([16, -3]), xp.asarray([2, 1]))
+    Array([ 4, -2], dtype=int64)
+    """
+    return combined(FUNCTIONS["bitwise_right_shift"], x1, x2)
+
+
+def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The bits that just one of two elements has.
+
+    >>> import tecomp.array as xp
+    >>> xp.bitwise_xor(xp.asarray([6, 5]), xp.asarray([3, 4]))
+    Array([5, 1], dtype=int64)
+    """
+    return combined(FUNCTIONS["bitwise_xor"], x1, x2)
+
+
+def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The first element with the sign of the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.copysign(xp.asarray([1.0, 2.0]), xp.asarray([-0.0, 3.0]))
+    Array([-1.,  2.], dtype=float64)
+    """
+    return combined(FUNCTIONS["copysign"], x1, x2)
+
+
+def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The quotient of two elements.
+
+    >>> import tecomp.array as xp
+    >>> xp.divide(xp.asarray([1.0, 2.0]), xp.asarray([4.0, 0.5]))
+    Array([0.25, 4.  ], dtype=float64)
+    """
+    return combined(FUNCTIONS["divide"], x1, x2)
+
+
+def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether two elements are equal.
+
+    >>> import tecomp.array as xp
+    >>> xp.equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
+    Array([ True, False], dtype=bool)
+    """
+    return combined(FUNCTIONS["equal"], x1, x2)
+
+
+def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The greatest integer not above the quotient, in its type; 0 of integers by 0.
+
+    >>> import tecomp.array as xp
+    >>> xp.floor_divide(xp.asarray([7, -7]), xp.asarray([2, 2]))
+    Array([ 3, -4], dtype=int64)
+    """
+    return combined(FUNCTIONS["floor_divide"], x1, x2)
+
+
+def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether the first element is greater than the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.greater(xp.asarray([1, 2]), xp.asarray([0, 3]))
+    Array([ True, False], dtype=bool)
+    """
+    return combined(FUNCTIONS["greater"], x1, x2)
+
+
+def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether the first element is not less than the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.greater_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
+    Array([ True, False], dtype=bool)
+    """
+    return combined(FUNCTIONS["greater_equal"], x1, x2)
+
+
+def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """`sqrt(x1 * x1 + x2 * x2)` without overflow in between.
+
+    >>> import tecomp.array as xp
+    >>> xp.hypot(xp.asarray([3.0, 5.0]), xp.asarray([4.0, 12.0]))
+    Array([ 5., 13.], dtype=float64)
+    """
+    return combined(FUNCTIONS["hypot"], x1, x2)
+
+
+def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether the first element is less than the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.less(xp.asarray([1, 2]), xp.asarray([0, 3]))
+    Array([False,  True], dtype=bool)
+    """
+    return combined(FUNCTIONS["less"], x1, x2)
+
+
+def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether the first element is not greater than the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.less_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
+    Array([ True,  True], dtype=bool)
+    """
+    return combined(FUNCTIONS["less_equal"], x1, x2)
+
+
+def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """`log(exp(x1) + exp(x2))` without overflow in between.
+
+    >>> import tecomp.array as xp
+    >>> xp.logaddexp(xp.asarray([0.0, 1000.0]), xp.asarray([0.0, 1000.0]))
+    Array([6.93147181e-01, 1.00069315e+03], dtype=float64)
+    """
+    return combined(FUNCTIONS["logaddexp"], x1, x2)
+
+
+def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether two elements are both True.
+
+    >>> import tecomp.array as xp
+    >>> xp.logical_and(xp.asarray([True, True]), xp.asarray([True, False]))
+    Array([ True, False], dtype=bool)
+    """
+    return combined(FUNCTIONS["logical_and"], x1, x2)
+
+
+def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether one of two elements is True.
+
+    >>> import tecomp.array as xp
+    >>> xp.logical_or(xp.asarray([True, False]), xp.asarray([False, False]))
+    Array([ True, False], dtype=bool)
+    """
+    return combined(FUNCTIONS["logical_or"], x1, x2)
+
+
+def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether just one of two elements is True.
+
+    >>> import tecomp.array as xp
+    >>> xp.logical_xor(xp.asarray([True, True]), xp.asarray([True, False]))
+    Array([False,  True], dtype=bool)
+    """
+    return combined(FUNCTIONS["logical_xor"], x1, x2)
+
+
+def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The greater of two elements; NaN if one is.
+
+    >>> import tecomp.array as xp
+    >>> xp.maximum(xp.asarray([1, 2]), xp.asarray([0, 3]))
+    Array([1, 3], dtype=int64)
+    """
+    return combined(FUNCTIONS["maximum"], x1, x2)
+
+
+def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The lesser of two elements; NaN if one is.
+
+    >>> import tecomp.array as xp
+    >>> xp.minimum(xp.asarray([1, 2]), xp.asarray([0, 3]))
+    Array([0, 2], dtype=int64)
+    """
+    return combined(FUNCTIONS["minimum"], x1, x2)
+
+
+def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The product of two elements.
+
+    >>> import tecomp.array as xp
+    >>> xp.multiply(xp.asarray([1, 2]), xp.asarray([10, 20]))
+    Array([10, 40], dtype=int64)
+    """
+    return combined(FUNCTIONS["multiply"], x1, x2)
+
+
+def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The number beside the first element on the side of the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.nextafter(xp.asarray([1.0, 1.0]), xp.asarray([2.0, 1.0]))
+    Array([1., 1.], dtype=float64)
+    """
+    return combined(FUNCTIONS["nextafter"], x1, x2)
+
+
+def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Whether two elements are different.
+
+    >>> import tecomp.array as xp
+    >>> xp.not_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
+    Array([False,  True], dtype=bool)
+    """
+    return combined(FUNCTIONS["not_equal"], x1, x2)
+
+
+def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The first element to the power of the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.pow(xp.asarray([2, 3]), xp.asarray([10, 2]))
+    Array([1024,    9], dtype=int64)
+    """
+    return combined(FUNCTIONS["pow"], x1, x2)
+
+
+def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The remainder of `floor_divide`, with the sign of the second element; 0 of integers by 0.
+
+    >>> import tecomp.array as xp
+    >>> xp.remainder(xp.asarray([7, -7]), xp.asarray([2, 2]))
+    Array([1, 1], dtype=int64)
+    """
+    return combined(FUNCTIONS["remainder"], x1, x2)
+
+
+def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """The first element less the second.
+
+    >>> import tecomp.array as xp
+    >>> xp.subtract(xp.asarray([1, 2]), xp.asarray([10, 20]))
+    Array([ -9, -18], dtype=int64)
+    """
+    return combined(FUNCTIONS["subtract"], x1, x2)

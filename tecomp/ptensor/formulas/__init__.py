@@ -1,0 +1,1 @@
+"""What functions of elements compute, as expressions of numbers and of pairs of them."""

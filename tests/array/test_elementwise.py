@@ -1,0 +1,163 @@
+"""Functions of elements, for each type that they take, are those of NumPy."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tests.strategies.elements import Data, distances, elements
+
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+)
+ORACLES = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atanh": np.arctanh, "atan2": np.arctan2, "bitwise_invert": np.invert,
+    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "pow": np.power,
+}
+# Sums of two numbers that may cancel, the greater of which is of this size then.
+SUMS = {"logaddexp": 1.0}
+
+
+def oracle(kind: str, *data: Data) -> Data:
+    function = ORACLES.get(kind) or getattr(np, kind)
+    with np.errstate(all="ignore"):
+        if kind == "floor_divide" and data[0].dtype.kind == "f":
+            return floor_divide(*data)
+        return np.asarray(function(*data))
+
+
+def floor_divide(x: Data, y: Data) -> Data:
+    """NumPy's, but where an operand is infinite, which the standard decides otherwise."""
+    return np.where(np.isfinite(x) & np.isfinite(y), np.floor_divide(x, y), x / y)
+
+
+def operands(kind: str, dtype: str) -> list[Data]:
+    data = [elements(dtype, seed=k) for k in range(FUNCTIONS[kind].arity)]
+    if kind == "pow" and dtype.startswith("int"):
+        # NumPy has no negative powers of integers.
+        data[1] = np.where(data[1] < 0, ~data[1], data[1])
+    return data
+
+
+@pytest.mark.parametrize("kind", sorted(FUNCTIONS))
+def test_elements_are_those_of_numpy(kind: str) -> None:
+    op = FUNCTIONS[kind]
+    for dtype in DTYPES:
+        if dtype not in op.functions[kind]:
+            continue
+        data = operands(kind, dtype)
+        result = np.asarray(getattr(xp, kind)(*map(xp.asarray, data)))
+        wanted = oracle(kind, *data)
+        assert result.dtype == wanted.dtype, dtype
+        if result.dtype.kind != "f":
+            np.testing.assert_array_equal(result, wanted, err_msg=dtype)
+            continue
+        apart = distances(result, wanted, SUMS.get(kind, 0.0))
+        worst = int(np.argmax(apart))
+        assert apart[worst] <= 2.0, (dtype, [x[worst] for x in data])
+        # Which of two zeros is the greater is open.
+        zeros = (wanted == 0) & (kind not in ("maximum", "minimum"))
+        np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(wanted[zeros]), dtype)
+
+
+@pytest.mark.parametrize("kind", sorted(FUNCTIONS))
+def test_other_elements_are_refused_with_those_that_are_taken(kind: str) -> None:
+    op = FUNCTIONS[kind]
+    taken = op.functions[kind]
+    for dtype in (*DTYPES, "complex64", "complex128"):
+        if dtype in taken:
+            continue
+        data = [xp.asarray(np.ones(2, dtype))] * op.arity
+        with pytest.raises(ArrayTypeError) as caught:
+            getattr(xp, kind)(*data)
+        assert caught.value.args[0] == (
+            f"{kind}: the elements are {' and '.join([dtype] * op.arity)}, and it takes "
+            f"{', '.join(taken)}; convert them, xp.astype(x, dtype)"
+        )
+
+
+@pytest.mark.parametrize("kind", sorted(FUNCTIONS))
+def test_signatures_are_those_of_the_standard(kind: str) -> None:
+    parameters = inspect.signature(getattr(xp, kind)).parameters.values()
+    names = ["x"] if FUNCTIONS[kind].arity == 1 else ["x1", "x2"]
+    assert [p.name for p in parameters] == names
+    assert all(p.kind is p.POSITIONAL_ONLY for p in parameters)
+
+
+def test_negative_powers_of_integers_are_rounded_towards_zero() -> None:
+    x = np.repeat(np.arange(-3, 4, dtype="int32"), 4)
+    y = np.tile(np.array([-1, -2, -5, -(2**31)], "int32"), 7)
+    wanted = np.where(abs(x) == 1, np.where(y % 2 == 0, 1, x), 0)
+    np.testing.assert_array_equal(np.asarray(xp.pow(xp.asarray(x), xp.asarray(y))), wanted)
+
+
+@pytest.mark.parametrize("shapes", [((), ()), ((0,), (1,)), ((3, 1), (4,)), ((2, 0, 3), (1, 1))])
+def test_shapes_broadcast(shapes: Any) -> None:
+    x, y = (np.ones(shape, "float32") for shape in shapes)
+    result = xp.add(xp.asarray(x), xp.asarray(y))
+    np.testing.assert_array_equal(np.asarray(result), x + y)
+    assert result.shape == (x + y).shape
+
+
+def test_shapes_that_do_not_broadcast_are_refused() -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        xp.add(xp.asarray(np.ones((2, 3))), xp.asarray(np.ones((2, 4))))
+    assert caught.value.args[0] == (
+        "add: shapes (2, 3) and (2, 4) do not broadcast: axis -1 has extents 3 and 4; make them "
+        "equal, or one of them 1"
+    )
+
+
+@pytest.mark.parametrize(("dtype", "number"), [
+    ("float32", 2), ("float32", 2.5), ("float32", True), ("int8", 3), ("complex64", 2.5),
+    ("float64", 1e300), ("float32", 1e300), ("float16", -70000), ("bool", True), ("float32", 0.1),
+    ("float32", float("nan")), ("float32", float("-inf")), ("float32", 2 - 1j), ("int16", 2.5),
+])
+def test_numbers_stand_on_either_side(dtype: str, number: complex) -> None:
+    x = np.arange(3).astype(dtype)
+    with np.errstate(over="ignore"):
+        wanted = x == number, number != x
+    results = xp.equal(xp.asarray(x), number), xp.not_equal(number, xp.asarray(x))
+    for result, data in zip(results, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(result), data)
+
+
+def test_what_is_neither_array_nor_number_is_refused() -> None:
+    x = xp.asarray(np.ones(2))
+    cases: list[tuple[Any, str]] = [
+        ((x, "2"), "add: x2 is str; give an array of this namespace, xp.asarray(...), or a number"),
+        ((None, x), "add: x1 is NoneType; give an array of this namespace, xp.asarray(...), or a "
+         "number"),
+        ((1, 2), "add: x2 is int; give an array of this namespace: xp.asarray(...)"),
+    ]
+    for given, message in cases:
+        with pytest.raises(ArrayTypeError) as caught:
+            xp.add(*given)
+        assert caught.value.args[0] == message
+    with pytest.raises(ArrayTypeError) as caught:
+        xp.exp([1.0])  # type: ignore[arg-type]
+    assert caught.value.args[0] == (
+        "exp: x is list; give an array of this namespace: xp.asarray(...)"
+    )
+
+
+def test_numbers_that_a_type_has_not_are_refused() -> None:
+    with pytest.raises(ArrayTypeError) as caught:
+        xp.add(xp.asarray(np.ones(2, "int8")), 200)
+    assert caught.value.args[0] == (
+        "add: 200 is no int8, which goes from -128 to 127; convert the array with astype, or give "
+        "an array of the type that you want"
+    )
+    with pytest.raises(ArrayTypeError) as caught:
+        xp.add(xp.asarray(np.ones(2)), 2**1024)
+    assert caught.value.args[0] == (
+        "add: an int of 1025 bits is no float64; give float('inf'), or a number that a float holds"
+    )
