@@ -1,6 +1,7 @@
 """Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
 
 from tecomp.array.array import Array as Array
+from tecomp.array.explain import explain as explain
 from tecomp.array.functions.creation import arange as arange
 from tecomp.array.functions.creation import asarray as asarray
 from tecomp.array.functions.creation import empty as empty
@@ -101,3 +102,5 @@ from tecomp.array.functions.statistical import sum as sum
 from tecomp.array.functions.statistical import var as var
 from tecomp.array.functions.utility import all as all
 from tecomp.array.functions.utility import any as any
+from tecomp.array.jit import jit as jit
+from tecomp.array.lazy import eval as eval

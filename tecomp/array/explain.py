@@ -51,6 +51,11 @@ def explain(*arrays: Array) -> Explanation:
 
     Raises:
         ArrayTypeError: something is no array.
+
+    >>> import tecomp.array as xp
+    >>> x = xp.arange(6, dtype="float32")
+    >>> explain(x * x).function.body[-1].op
+    ElementwiseBinaryOp(kind='multiply')
     """
     work = pending([node_of(array, "explain") for array in arrays])
     function = function_of(work)

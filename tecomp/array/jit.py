@@ -8,7 +8,7 @@ from functools import update_wrapper
 from typing import Any
 
 from tecomp.array.array import Array, made
-from tecomp.array.evaluate import compute
+from tecomp.array.evaluate import compute, evaluate
 from tecomp.array.graph import Pending, pending
 from tecomp.array.node import Node, tracing
 from tecomp.errors import ArrayTypeError
@@ -56,6 +56,11 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         ArrayTypeError: the function asks for the value of an element, which is not there while it
             is recorded, or an argument has no hash.
+
+    >>> import tecomp.array as xp
+    >>> step = jit(lambda x, y: x * y + 1)
+    >>> step(xp.arange(3, dtype="float32"), xp.ones(3, dtype="float32"))
+    Array([1., 2., 3.], dtype=float32)
     """
     known: dict[Any, _Recorded] = {}
 
@@ -101,6 +106,7 @@ def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tu
 
 
 def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
+    evaluate(arguments)
     leaves = [arguments[p] if isinstance(p, int) else p for p in recorded.places]
     nodes = [Node(node.type, None, (), None, 0, 0) for node in recorded.work.nodes]
     if recorded.work.outputs:

@@ -92,13 +92,18 @@ def _apply(line: str) -> Apply:
         )
     inside = _split(match["inside"])
     operands = [part[1:] for part in inside if part[0] == "%"]
-    given = dict(part.split("=", 1) for part in inside if part[0] != "%")
-    attributes: dict[str, Any] = {name: _literal(value) for name, value in given.items()}
+    texts = dict(part.split("=", 1) for part in inside if part[0] != "%")
+    attributes: dict[str, Any] = {name: _literal(value) for name, value in texts.items()}
     if match["kind"] is not None:
         attributes["kind"] = match["kind"]
     types = tuple(parse_type(part) for part in _split(match["types"]))
+    result = parse_type(match["type"])
+    for place in ("device", "team"):
+        if isinstance(given := attributes.get(place), Argument):
+            # The name is the caller's, what it stands for is in the type.
+            attributes[place] = Argument(given.name, getattr(result, place))
     op = _operation(match["name"], attributes, line)
-    return Apply(match["result"], op, tuple(operands), types, parse_type(match["type"]))
+    return Apply(match["result"], op, tuple(operands), types, result)
 
 
 def _operation(name: str, attributes: dict[str, Any], line: str) -> Operation:

@@ -43,6 +43,11 @@ def test_all_results_come_from_one_call() -> None:
     np.testing.assert_array_equal(np.asarray(one) + np.asarray(other), np.full(5, 14.0))
 
 
+def test_arguments_may_be_pending() -> None:
+    x = array(np.ones(4)) + 1
+    np.testing.assert_array_equal(np.asarray(jit(lambda y: y * y)(x)), np.full(4, 4.0))
+
+
 def test_the_value_of_an_element_is_not_there_while_a_function_is_recorded() -> None:
     fast = jit(lambda x: x + 1 if x[0] > 0 else x)
     with pytest.raises(ArrayTypeError) as caught:

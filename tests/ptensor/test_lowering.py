@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from tecomp.errors import ArrayValueError
@@ -9,6 +11,8 @@ from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered import DeviceRegion, Let, Literal, Lowered, Name, body_lines
 from tecomp.ptensor.lowering.regions import verify_lowered
+from tecomp.ptensor.operation import Argument
+from tecomp.ptensor.operations.creation import Arange
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
@@ -96,3 +100,67 @@ def test_what_is_not_there_is_not_read() -> None:
 def test_what_was_printed_lowers_alike() -> None:
     function = chain("stick128", 2)
     assert lower_ptensor(parse(str(function))) == lower_ptensor(function)
+
+
+PLACES = {
+    (None, None): """\
+%start = $1
+%stop = $compute_stop_index(%1, %2, %3)
+%step = $3
+%gshape = $compute_global_shape(%1, %2, %3)
+%ltensor = linalg.init_tensor(%gshape)
+%rtensor = linalg.generic($compute_arange, %lslice, %lshape, %ltensor)
+%res = %rtensor, %device, %dist, None""",
+    (None, 1): """\
+%start = $1
+%stop = $compute_stop_index(%1, %2, %3)
+%step = $3
+%gshape = $compute_global_shape(%1, %2, %3)
+%gid = dist.init_dtensor(%gshape)
+%lshape = dist.local_shape(%gid)
+%lslice = dist.local_slice(%gid)
+%ltensor = linalg.init_tensor(%lshape)
+%rtensor = linalg.generic($compute_arange, %lslice, %lshape, %ltensor)
+%res = %rtensor, %device, %dist, %gid""",
+    ("gpu", None): """\
+%start = $1
+%stop = $compute_stop_index(%1, %2, %3)
+%step = $3
+%gshape = $compute_global_shape(%1, %2, %3)
+%gslice = slice($start, $stop, $step)
+intel_sycl.device_region(%device) {
+  %ltensor = linalg.init_tensor(%gshape)
+  %rtensor = linalg.generic($compute_arange, %gslice, %gshape, %ltensor)
+}
+%res = %rtensor, %device, %dist, None""",
+    ("gpu", 1): """\
+%start = $1
+%stop = $compute_stop_index(%1, %2, %3)
+%step = $3
+%gshape = $compute_global_shape(%1, %2, %3)
+%gid = dist.init_dtensor(%gshape)
+%lshape = dist.local_shape(%gid)
+%lslice = dist.local_slice(%gid)
+intel_sycl.device_region(%device) {
+  %ltensor = linalg.init_tensor(%lshape)
+  %rtensor = linalg.generic($compute_arange, %lslice, %lshape, %ltensor)
+}
+%res = %rtensor, %device, %dist, %gid""",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_ranges_of_the_document(place: tuple[str | None, int | None]) -> None:
+    """Where nothing is divided, the local shape and slice are those of the whole tensor."""
+    device, team = place
+    first, last, step = (cast(Any, Argument(name)) for name in "123")
+    op = Arange(first, last, step, "int64", Argument("device", device), Argument("dist", team))
+    result = PTensorType((None,), "int64", device, team)  # type: ignore[arg-type]
+    apply = Apply("res", op, (), (), result)
+    assert str(apply).startswith(
+        "%res = ptensor.arange(start=%1, stop=%2, step=%3, dtype='int64', device=%device, team=%dist)"
+    )
+    parameters = [Parameter(name, "int64") for name in ("1", "2", "3", "dist")]
+    function = Function("f", (*parameters, Parameter("device", "str")), (apply,), ("res",))
+    assert "\n".join(body_lines(lower_ptensor(function).body)) == PLACES[place]
+    assert parse(str(function)) == function

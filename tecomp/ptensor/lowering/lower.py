@@ -163,7 +163,8 @@ def _generic(lowering: _Lowering, function: str, gshape: Name, whole: Expression
     else:
         shape = lowering.let("lshape", gshape, printed=False)
         part = lowering.let("lslice", whole, printed=False)
-    local = lowering.compute("ltensor", Call("linalg.init_tensor", (shape,)))
+    room = shape if lowering.is_distributed else gshape
+    local = lowering.compute("ltensor", Call("linalg.init_tensor", (room,)))
     result = lowering.compute("rtensor", Generic(function, (part, shape, local)))
     lowering.give(result, gid)
 
