@@ -8,8 +8,8 @@ own: those that the library has for its kind, or plain ones along memory for wha
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from tecomp.schedules.reduce import across_rows, reduce_at_root
 from tecomp.schedules.rows import rows_at_root, values_at_root
 from tecomp.schedules.scratchpads.division import Cut, Cuts
 from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placement_of
+from tecomp.schedules.structure.chains import NO_STRIDES, Strides
 from tecomp.schedules.structure.convolutions import Convolution, convolution_of
 from tecomp.schedules.structure.factors import factors_to_keep
 from tecomp.schedules.structure.products import Product, product_of
@@ -50,11 +51,27 @@ _SEARCHED_ALONG = 64
 """Elements of a row from which on combining the lanes of a vector takes less than transposing."""
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What loops are made for.
+
+    Attributes:
+        target: the machine.
+        apart: the results of all groups.
+        strides: of tensors of which a caller passes arrays with gaps.
+    """
+
+    target: Target
+    apart: frozenset[te.Tensor]
+    strides: Strides
+
+
 def auto(
     outputs: te.Tensor | Sequence[te.Tensor],
     target: str | Path | Target,
     layouts: Layouts = NO_LAYOUTS,
     division: Cuts = MappingProxyType({}),
+    strides: Strides = NO_STRIDES,
 ) -> te.Schedule:
     """A schedule for a program that nobody scheduled.
 
@@ -68,6 +85,8 @@ def auto(
             their usual order.
         division: how results are shared out to cores, and in how many blocks these compute them,
             for those that are not to be cut as is best; followed exactly.
+        strides: of tensors of which the caller passes arrays with gaps: for each axis how many
+            elements further the next one is, a number, or an expression if only a call says it.
 
     Raises:
         ScheduleError: there is no output, or one is no tensor; or what is to be cut has no loops of
@@ -103,13 +122,13 @@ def auto(
             f"auto: {next(iter(division)).name} is to be divided, and target {target.name} has no "
             "scratchpads: its threads share loops out as they run; leave the division out"
         )
-    s = s if target.core is None else _in_caches(s, target)
+    s = s if target.core is None else _in_caches(s, target, strides)
     for x, layout in layouts.items():
         s[x].transform_layout(layout, loops="logical")
     return s
 
 
-def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
+def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
     """The schedule with loops for a processor."""
     _merge_reductions(s)
     for stage in s.stages:
@@ -120,9 +139,9 @@ def _in_caches(s: te.Schedule, target: Target) -> te.Schedule:
         groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
-    apart = frozenset(group.output for group in groups)
+    place = _Place(target, frozenset(group.output for group in groups), strides)
     for group in groups:
-        s = _scheduled(s, group, target, apart)
+        s = _scheduled(s, group, place)
     return s
 
 
@@ -145,29 +164,27 @@ def _share_terms(s: te.Schedule, group: Group) -> bool:
     return bool(found)
 
 
-def _scheduled(
-    s: te.Schedule, group: Group, target: Target, apart: Container[te.Tensor]
-) -> te.Schedule:
+def _scheduled(s: te.Schedule, group: Group, place: _Place) -> te.Schedule:
     """The schedule with the loops of a group, of the first kind that it is."""
     for x in group.chain[1:-1]:
         s[x].compute_inline()
-    found: te.Schedule | None = first_taken(s, _walks(group, target, apart))
+    found: te.Schedule | None = first_taken(s, _walks(group, place))
     if found is not None:
         return found
     for x in group.rows:
-        s = _scheduled(s, Group(x, (x,)), target, apart)
+        s = _scheduled(s, Group(x, (x,)), place)
     if not group.rows:
         return s
-    return _scheduled(s, Group(group.output, group.chain), target, apart)
+    return _scheduled(s, Group(group.output, group.chain), place)
 
 
-def _walks(group: Group, target: Target, apart: Container[te.Tensor]) -> list[Walk]:
-    """What schedules a group, the best first; the results of all groups are `apart`."""
-    output, chain = group.output, group.chain
+def _walks(group: Group, place: _Place) -> list[Walk]:
+    """What schedules a group, the best first."""
+    output, chain, target = group.output, group.chain, place.target
     if group.rows:
         return [_rows(group, target)]
     if not chain[-1].op.reduce_axis:
-        return _elements(output, target, apart)
+        return _elements(output, place)
     reduction = reduction_of(output, chain)
     plain = partial(_any, chain, target)
     along: Walk | None = None if reduction is None else partial(_reduction, reduction, target)
@@ -210,12 +227,12 @@ def _rows(group: Group, target: Target) -> Walk:
     return lambda s: walk(s, group.output, group.rows, target)
 
 
-def _elements(output: te.Tensor, target: Target, apart: Container[te.Tensor]) -> list[Walk]:
+def _elements(output: te.Tensor, place: _Place) -> list[Walk]:
     """Loops for a scan, or for a formula of elements."""
     if is_scan(output) and output.shape:
-        return [lambda s: walk_steps(s, output, target, apart)]
+        return [lambda s: walk_steps(s, output, place.target, place.apart)]
     if is_pointwise(output) and output.shape:
-        return [lambda s: formula_at_root(s, output, target, apart)]
+        return [lambda s: formula_at_root(s, output, place.target, place.apart, place.strides)]
     return []
 
 

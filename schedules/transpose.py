@@ -11,7 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from tecomp import Target, moves, te
-from tecomp.schedules.structure.chains import Moved, inline_chain, reads_of_chain, run_length
+from tecomp.schedules.structure.chains import (
+    NO_STRIDES,
+    Moved,
+    Strides,
+    inline_chain,
+    reads_of_chain,
+    run_length,
+)
 from tecomp.schedules.structure.stages import is_result
 from tecomp.schedules.tiling.streams import stream, stream_large
 from tecomp.schedules.tiling.tiles import core_of, width_of
@@ -61,15 +68,17 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
     (1, None)
     """
     read = _transposed(output, apart)
-    return None if read is None else read.dims[-1]
+    return None if read is None else read.along
 
 
-def _transposed(output: te.Tensor, apart: Container[te.Tensor] | None) -> Moved | None:
+def _transposed(
+    output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides = NO_STRIDES
+) -> Moved | None:
     """The first read that moves with the last axis, and is contiguous along another."""
     last = len(output.shape) - 1
     return next(
-        (read for read in reads_of_chain(output, apart)
-         if last in read.used and read.dims[-1] not in (None, last)),
+        (read for read in reads_of_chain(output, apart, strides)
+         if last in read.used and read.along not in (None, last)),
         None,
     )
 
@@ -84,28 +93,33 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 
 def formula_at_root(
-    s: te.Schedule, output: te.Tensor, target: Target, apart: Container[te.Tensor] | None = None
+    s: te.Schedule, output: te.Tensor, target: Target,
+    apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES,
 ) -> None:
     """Schedule a formula of elements in the order of memory, of its result or of both sides.
 
-    Formulas that it reads are computed where they are used, but for those `apart`.
+    Formulas that it reads are computed where they are used, but for those `apart`. `strides` are
+    those of what has gaps in memory.
     """
-    read = _transposed(output, apart)
+    read = _transposed(output, apart, strides)
     if read is not None:
         core = core_of(target)
-        axes, dims = _taken_together(s[output], _dims(output, read), _neighbours(output, apart))
+        joined = _neighbours(output, apart, strides)
+        axes, dims = _taken_together(s[output], _dims(output, read), joined)
         widths = te.const(0, read.tensor.dtype).dtype.bytes, width_of(output)
         walk = moves.moves_of(dims, widths, core.vector_bytes)
         moves.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
-        stream(s, output, target, run_length(output, apart), apart)
-        if is_result(s, output):
+        stream(s, output, target, run_length(output, apart, strides), apart)
+        if is_result(s, output) and output not in strides:
             stream_large(s, output, target)
 
 
 def _dims(output: te.Tensor, read: Moved) -> list[moves.Dim]:
     """How far a step along each axis of the result goes, in what is read and in the result."""
-    sources = dict(zip(read.dims, _steps(read.tensor.shape), strict=True))
+    steps = _steps(read.tensor.shape) if read.strides is None else [
+        n if isinstance(n, int) else moves.FAR for n in read.strides]
+    sources = dict(zip(read.dims, steps, strict=True))
     results = zip(map(_count, output.shape), _steps(output.shape), strict=True)
     return [
         moves.Dim(count, sources.get(axis, 0), step) for axis, (count, step) in enumerate(results)
@@ -125,11 +139,15 @@ def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
     return found[::-1]
 
 
-def _neighbours(output: te.Tensor, apart: Container[te.Tensor] | None) -> list[bool]:
+def _neighbours(
+    output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides
+) -> list[bool]:
     """For each axis but the last whether it and the next are one axis of all that is read."""
+    reads = reads_of_chain(output, apart, strides)
+    is_dense = output not in strides and all(read.strides is None for read in reads)
     return [
-        all(_are_one(read, k, int(extent)) for read in reads_of_chain(output, apart))
-        if isinstance(extent, int) else False
+        all(_are_one(read, k, int(extent)) for read in reads)
+        if is_dense and isinstance(extent, int) else False
         for k, extent in enumerate(output.shape[1:])
     ]
 

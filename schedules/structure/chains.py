@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
 
 from tecomp import Access, Affine, accesses, te
-from tecomp.schedules.structure.sizes import same_shape
+from tecomp.schedules.structure.sizes import Size, is_one, same_shape
 from tecomp.schedules.structure.stages import is_pointwise, is_same
+
+Strides: TypeAlias = "Mapping[te.Tensor, Sequence[Size]]"
+"""For tensors of which a caller passes arrays with strides: those, in elements."""
+NO_STRIDES: Strides = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -18,11 +24,21 @@ class Moved:
         tensor: what is read.
         dims: for each of its dimensions the axis of the result that it is; None for another index.
         used: all axes that move it.
+        strides: of the dimensions, in elements; None where memory has no gaps.
     """
 
     tensor: te.Tensor
     dims: tuple[int | None, ...]
     used: frozenset[int]
+    strides: tuple[Size, ...] | None = None
+
+    @property
+    def along(self) -> int | None:
+        """The axis of the result that its memory runs along; None if there is none, or several."""
+        if self.strides is None:
+            return self.dims[-1] if self.dims else None
+        dims = [dim for dim, step in zip(self.dims, self.strides, strict=True) if is_one(step)]
+        return dims[0] if len(dims) == 1 else None
 
 
 def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
@@ -39,14 +55,18 @@ def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
     return bool(is_pointwise(x) and same_shape(x.shape, output.shape))
 
 
-def run_length(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
+def run_length(
+    output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
+) -> int:
     """How many of the last axes can be walked through as one.
 
     Along those, each place that is read either moves on with the result or stays where it is. What
     is computed `apart` is in memory.
     """
-    reads = reads_of_chain(output, apart)
+    reads = reads_of_chain(output, apart, strides)
     rank = len(output.shape)
+    if output in strides:
+        return 1
 
     def moving(back: int) -> list[bool] | None:
         """Whether each read moves on along an axis; None if one moves in another way."""
@@ -60,7 +80,7 @@ def run_length(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> 
 
 
 def reads_of_chain(
-    output: te.Tensor, apart: Container[te.Tensor] | None = None
+    output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> list[Moved]:
     """What `output` reads, also through stages that are computed where they are used.
 
@@ -68,6 +88,7 @@ def reads_of_chain(
         output: the result of the chain.
         apart: formulas that are not computed where they are used, as all others are; None where
             those of another shape, or that are read elsewhere, are not.
+        strides: of what has gaps in memory.
 
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> B = te.compute((6, 5, 4), lambda i, j, k: A[k, j, i], name="B")
@@ -93,10 +114,25 @@ def reads_of_chain(
                     seen.add(key)
                     todo.append((read.tensor, dict(zip(read.tensor.op.axis, index, strict=True))))
                 continue
-            dims = tuple(None if each.axis is None else place.get(each.axis) for each in index)
-            used = {place[axis] for each in index for axis in each.axes if axis in place}
-            found.append(Moved(read.tensor, dims, frozenset(used)))
+            found.append(_moved(read.tensor, index, place, strides.get(read.tensor)))
     return found
+
+
+def _moved(
+    x: te.Tensor, index: Sequence[Affine], place: Mapping[te.IterVar, int],
+    strides: Sequence[Size] | None,
+) -> Moved:
+    """A read of `x` at an index; a dimension with a stride of 0 is not moved by anything."""
+    still = [isinstance(step, int) and step == 0 for step in strides or ()] or [False] * len(index)
+    dims = tuple(
+        None if each.axis is None or is_still else place.get(each.axis)
+        for each, is_still in zip(index, still, strict=True)
+    )
+    used = {
+        place[axis] for each, is_still in zip(index, still, strict=True) if not is_still
+        for axis in each.axes if axis in place
+    }
+    return Moved(x, dims, frozenset(used), None if strides is None else tuple(strides))
 
 
 def _is_here(
@@ -135,4 +171,6 @@ def _moves(read: Moved, axis: int, back: int) -> bool | None:
     """Whether a read moves on as an axis of the result does; None if it moves in another way."""
     if axis not in read.used:
         return False
+    if read.strides is not None and back > 1:
+        return None
     return True if len(read.dims) >= back and read.dims[-back] == axis else None

@@ -227,9 +227,13 @@ def build(
     >>> b
     array([1., 3., 5., 7.], dtype=float32)
     """
-    machine = Target.of(target)
+    machine, strides = Target.of(target), strides_of(binds, args, "build")
     if isinstance(schedule, Tensor | list | tuple) and is_program(schedule):
-        schedule = scheduled(schedule, machine)
+        known = {
+            arg: each for arg, each in zip(args, strides, strict=False)
+            if isinstance(arg, Tensor) and each is not None
+        }
+        schedule = scheduled(schedule, machine, strides=known)
     check_kind(
         schedule, Schedule, "build: the schedule", "make one with te.create_schedule", LowerError
     )
@@ -237,7 +241,7 @@ def build(
     for flag in (check_bounds, fast_math, fp_contract):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
-    strided = dict(binds or {}) if strides_of(binds, args, "build") else {}
+    strided = dict(binds or {}) if strides else {}
     asked = Build(copy(with_arguments(schedule, args)), args, name, machine, options, strided)
     check_grid(schedule.state, machine)
     made, lowered = make(asked)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.tensor import Tensor
+from tecomp.ir.language.stmt import Extent
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
@@ -31,7 +32,8 @@ def scheduled(
     outputs: Tensor | Sequence[Tensor], target: Target,
     layouts: Mapping[Tensor, Layout | IndexMap] = MappingProxyType({}),
     division: Mapping[Tensor, Any] = MappingProxyType({}),
+    strides: Mapping[Tensor, Sequence[Extent]] = MappingProxyType({}),
 ) -> Schedule:
-    """The schedule for results without one, tensors that lie in some layouts, and a division."""
-    made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division)
+    """The schedule for results without one, layouts and strides of tensors, and a division."""
+    made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division, strides)
     return made

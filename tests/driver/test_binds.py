@@ -12,7 +12,12 @@ import pytest
 import tecomp
 from tecomp import te, tir
 from tecomp.codegen.calls.kernel import Kernel
+from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError, LowerError
+from tecomp.ir.language.expr import Binary, BinOp, BufferLoad
+from tecomp.ir.language.stmt import BufferStore
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.schedules.auto import auto
 
 n, s = te.var("n"), te.var("s")
 A = te.placeholder((n,), name="A")
@@ -327,6 +332,45 @@ def test_reading_together_needs_elements_side_by_side() -> None:
 
         np.testing.assert_array_equal(
             out, (p.astype(np.int32) * q).reshape(16, 4).sum(1))
+
+
+def indices(kernel: ScheduledKernel) -> set[BinOp]:
+    """The operations that the indices of a kernel's vectors are made with."""
+    accesses = (
+        node for node in walk(kernel.func.body) if isinstance(node, BufferStore | BufferLoad))
+    return {
+        part.op for node in accesses for part in walk(node.indices[-1])
+        if isinstance(part, Binary) and part.dtype.lanes > 1
+    }
+
+
+def test_rows_with_gaps_are_walked_through_one_by_one() -> None:
+    m = te.var("m")
+    P, Q = te.placeholder((m, n), name="P"), te.placeholder((m, n), name="Q")
+    R = te.compute((m, n), lambda i, j: P[i, j] + Q[i, j], name="R")
+    rows, column, row = [te.var("p"), 1], [1, 0], [0, 1]
+    for binds in (
+        {P: strided(P, *rows)}, {R: strided(R, *rows)}, {P: strided(P, *column)},
+        {P: strided(P, *row), Q: strided(Q, *column)}, {Q: strided(Q, te.var("q"), te.var("t"))},
+    ):
+        assert indices(tecomp.build(R, [P, Q, R], binds=binds)) == set()
+    # As a schedule does that knows of no gaps.
+    blind = tecomp.build(auto(R, "cpu"), [P, Q, R], binds={P: strided(P, *rows)})
+    assert BinOp.FLOORDIV in indices(blind)
+    # What is one number, is one number for all rows.
+    one = tecomp.build(R, [P, Q, R], binds={P: strided(P, 0, 0)})
+    assert str(one.func.body).startswith("if n > 0:\n    for i_j_fused_outer in parallel(")
+
+
+def test_squares_are_transposed_where_an_argument_lies_across() -> None:
+    P, Q = te.placeholder((64, 64), name="P"), te.placeholder((64, 64), name="Q")
+    R = te.compute((64, 64), lambda i, j: P[i, j] + Q[i, j], name="R")
+    kernel = tecomp.build(R, [P, Q, R], binds={P: strided(P, 1, te.var("p"))})
+
+    assert "gather" not in kernel.source("llvm")
+    p, q, r = f32(64, 70)[:, :64].T, f32(64, 64), np.empty((64, 64), np.float32)
+    kernel(p, q, r)
+    np.testing.assert_array_equal(r, p + q)
 
 
 def test_lower_refuses_as_build_does() -> None:
