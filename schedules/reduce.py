@@ -44,6 +44,7 @@ def define(
     keepdims: bool = False,
     out_dtype: str | None = None,
     name: str | None = None,
+    tag: str = "",
 ) -> te.Tensor:
     """`A` reduced over some axes, as NumPy's function of the same name does.
 
@@ -54,6 +55,7 @@ def define(
         keepdims: whether reduced axes stay, with extent 1.
         out_dtype: type of the result; that of A if None. Narrow floats are added up in float32.
         name: of the result; that of `op` if None.
+        tag: of the operations.
 
     Raises:
         ValueError: an axis is named twice, or A has none of that number.
@@ -78,8 +80,8 @@ def define(
         return _REDUCERS[op](te.cast(value, wide), axis=list(runs.values()))
 
     if wide == dtype and op != "mean":
-        return te.compute(shape, total, name=name)
-    inner = te.compute(shape, total, name=f"{name}_wide")
+        return te.compute(shape, total, name=name, tag=tag)
+    inner = te.compute(shape, total, name=f"{name}_wide", tag=tag)
 
     def finish(*axes: te.Expr) -> te.Expr:
         value: te.Expr = inner(*axes)
@@ -87,7 +89,7 @@ def define(
             value = value / te.cast(product([A.shape[k] for k in reduced]), wide)
         return te.cast(value, dtype)
 
-    return te.compute(shape, finish, name=name)
+    return te.compute(shape, finish, name=name, tag=tag)
 
 
 def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from types import CodeType, FrameType
@@ -210,7 +211,10 @@ class MissingError(TecompError, AttributeError):
         'te.gradient: write it'
         """
         if name not in instead:
-            return AttributeError(f"module {module!r} has no attribute {name!r}")
+            near = () if name.startswith("_") else get_close_matches(
+                name, getattr(sys.modules.get(module), "__all__", ()), n=1)
+            hint = f"; did you mean {called}.{near[0]}?" if near else ""
+            return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
         return MissingError(f"{called}.{name}: {instead[name]}")
 
 

@@ -16,6 +16,14 @@ _ELEMENTS = (
     "elements are computed by functions of te, and of C by te.call_pure_extern; call others on "
     "tensors, by te.call_packed or te.call_extern in a te.extern or an intrinsic"
 )
+_TRACE = (
+    "kernels print nothing; make what is to be seen an output, or run tecomp.evaluate of "
+    "tecomp.lower step by step"
+)
+_FIXED_POINT = (
+    "topi.fixed_point_multiply multiplies tensors by a number; in a formula widen by .astype, "
+    "multiply and shift"
+)
 _TUNERS = "nothing is tuned by runs; tecomp.build and tecomp.compile schedule tensors by a model"
 _PLACES = "a kernel runs where it is called; target= of tecomp.build names the machine"
 _PASSES = "tecomp.lower(..., stop_after=) gives the function after any pass, and none is replaced"
@@ -26,6 +34,8 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         "create_prim_func": _LOOPS,
         "create_relax_prim_func": _LOOPS,
         "extern_primfunc": _STATEMENTS,
+        "trace": _TRACE,
+        "q_multiply_shift": _FIXED_POINT,
         "SpecializedCondition": "sizes may be numbers; build a kernel for those that are frequent",
     },
     "tecomp.compute.hybrid": {
@@ -39,6 +49,8 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         **dict.fromkeys(("stmt_functor", "transform", "analysis"), _PASSES),
         **dict.fromkeys(("call_intrin", "call_pure_intrin", "call_llvm_intrin",
                          "call_llvm_pure_intrin"), _ELEMENTS),
+        "trace": _TRACE,
+        **dict.fromkeys(("q_multiply_shift", "q_multiply_shift_per_axis"), _FIXED_POINT),
         "vscale": "vectors have lengths that are known; split by a number",
     },
     "tecomp": {

@@ -221,10 +221,14 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Arithmetic) and value.is_whole
 
 
-def value_of(value: Value) -> Expr:
+def value_of(value: Value, where: str = "") -> Expr:
     """`value` as an expression: a node, a number, or what stands for a node.
+
+    Args:
+        value: as users give it.
+        where: what messages begin with.
 
     Raises:
         TypeMismatchError: it is none of these.
     """
-    return value.as_expr() if isinstance(value, Arithmetic) else as_expr(value)
+    return value.as_expr() if isinstance(value, Arithmetic) else as_expr(value, where=where)

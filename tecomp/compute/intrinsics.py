@@ -14,25 +14,26 @@ from tecomp.ir.language.intrinsics import dot_type
 
 
 def _call(name: str, x: Value) -> Expr:
-    node = value_of(x)
+    node = value_of(x, f"te.{name}: ")
     _require_float(name, node)
     return Call(name, (node,), node.dtype)
 
 
 def _call2(name: str, x: Value, y: Value) -> Expr:
-    a, b = match_types(value_of(x), value_of(y), f"te.{name}")
+    where = f"te.{name}"
+    a, b = match_types(value_of(x, f"{where}: "), value_of(y, f"{where}: "), where)
     _require_float(name, a)
     return Call(name, (a, b), a.dtype)
 
 
 def _round(name: str, x: Value) -> Expr:
     """A rounding function: an integer or a truth value is itself already."""
-    node = value_of(x)
+    node = value_of(x, f"te.{name}: ")
     return node if not node.dtype.is_float else _call(name, node)
 
 
 def _test(name: str, x: Value, *, of_integers: bool) -> Expr:
-    node = value_of(x)
+    node = value_of(x, f"te.{name}: ")
     truth = BOOL.with_lanes(node.dtype.lanes)
     if not node.dtype.is_float:
         return const(of_integers, truth)

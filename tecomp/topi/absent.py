@@ -9,18 +9,26 @@ from tecomp import MissingError
 
 _SCHEDULES = "one function schedules for all targets: tecomp.schedules.auto, or topi.generic"
 _PACKED = "pack channels with topi.layout_transform, or by transform_layout in a schedule"
+_HELPERS = (
+    "these serve TVM's operators; shape has ints for extents that are known, and te and tir have "
+    "what computes others"
+)
 _FORMULAS = "write it as te.computes, or call a function on tensors by te.call_packed"
 
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "tecomp.topi": {
         **dict.fromkeys(("x86", "cuda", "gpu", "arm_cpu", "mali", "rocm", "hexagon"), _SCHEDULES),
         **dict.fromkeys(("vision", "stft"), _FORMULAS),
+        **dict.fromkeys(("utils", "get_const_tuple"), _HELPERS),
     },
     "tecomp.topi.nn": {
         **dict.fromkeys(("conv2d_NCHWc", "conv2d_NCHWc_int8", "depthwise_conv2d_NCHWc",
                          "group_conv2d_NCHWc_int8"), _PACKED),
         **dict.fromkeys(("deformable_conv2d_nchw", "bitserial_conv2d_nchw", "bitserial_dense",
                          "correlation_nchw", "simulated_quantize"), _FORMULAS),
+        **dict.fromkeys(("utils", "get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple3d"),
+                        "padding= of topi's operators takes a number, one for each axis, one for "
+                        "each end, or 'SAME'"),
         "lstm": "write its steps with te.scan",
     },
 })

@@ -11,7 +11,7 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.topi import sizes, tag
-from tecomp.topi.given import Operand, shape_of, tensor_of
+from tecomp.topi.given import Operand, operand_of, shape_of, tensor_of
 from tecomp.topi.sizes import Size, element, place
 
 
@@ -45,6 +45,7 @@ def _of_two(
     lhs: Operand, rhs: Operand, function: Callable[[Any, Any], te.Expr], name: str
 ) -> Any:
     where = f"topi.{name}"
+    lhs, rhs = operand_of(lhs, where, "lhs"), operand_of(rhs, where, "rhs")
     if not isinstance(lhs, te.Tensor) and not isinstance(rhs, te.Tensor):
         return function(lhs, rhs)
     shapes = [x.shape if isinstance(x, te.Tensor) else () for x in (lhs, rhs)]

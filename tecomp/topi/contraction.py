@@ -217,7 +217,12 @@ def _read(
         once = sorted(letter for letter in letters if letters.count(letter) == 1)
         return terms, [*spare, *once]
     before, dots, after = output.partition("...")
-    result = [*before, *(spare if dots else []), *after]
+    if spare and not dots:
+        raise DefinitionError(
+            f"{where}: the result of {subscripts!r} has no `...`, which stands for axes of "
+            "operands; write it in the result too, or letters for what is added up"
+        )
+    result = [*before, *spare, *after]
     unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
     if unknown or len(set(result)) < len(result):
         raise DefinitionError(

@@ -185,7 +185,7 @@ def shape_of(shape: object) -> tuple[Size, ...]:
     return (single,)
 
 
-def constant_of(value: Operand, dtype: str) -> te.Expr:
+def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
     """A number, which the type has to hold, or an expression converted to it.
 
     Raises:
@@ -193,4 +193,33 @@ def constant_of(value: Operand, dtype: str) -> te.Expr:
     """
     if isinstance(value, te.Expr | te.Tensor):
         return te.cast(value, dtype)
-    return te.const(value, dtype)
+    try:
+        return te.const(value, dtype)
+    except TypeMismatchError as error:
+        raise TypeMismatchError(f"{where}: {what}: {error.message}") from None
+
+
+def operand_of(value: Any, where: str, what: str) -> Operand:
+    """`value`, if it is a tensor, an expression or a number.
+
+    Raises:
+        TypeMismatchError: it is none of these.
+    """
+    if isinstance(value, str) or value is None or isinstance(value, list | tuple | dict):
+        raise TypeMismatchError(
+            f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, an expression "
+            "or a number"
+        )
+    operand: Operand = value
+    return operand
+
+
+def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
+    """An extent, of which not too little is known.
+
+    Raises:
+        DefinitionError: it is less than `least`.
+    """
+    if isinstance(value, int) and value < least:
+        raise DefinitionError(f"{where}: {what} is {value}; it is at least {least}")
+    return value

@@ -7,7 +7,7 @@ from typing import overload
 
 from tecomp import te
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, check_integer, integer_of, tensor_of
+from tecomp.topi.given import Operand, check_integer, constant_of, integer_of, tensor_of
 
 
 def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
@@ -223,15 +223,10 @@ def clip(x: te.Tensor, a_min: Operand, a_max: Operand) -> te.Tensor:
     >>> clip(te.placeholder((4,), "uint8", name="A"), 16, 235).dtype
     'uint8'
     """
-
-    def of(value: te.Expr) -> te.Expr:
-        return te.clip(value, _bound(a_min, value.dtype), _bound(a_max, value.dtype))
-
-    return each(x, of, "clip")
-
-
-def _bound(bound: Operand, dtype: str) -> Operand:
-    return te.cast(bound, dtype) if isinstance(bound, te.Expr | te.Tensor) else bound
+    x = tensor_of(x, "topi.clip", "x")
+    low, high = (constant_of(bound, x.dtype, "topi.clip", what)
+                 for bound, what in ((a_min, "a_min"), (a_max, "a_max")))  # fmt: skip
+    return each(x, lambda value: te.clip(value, low, high), "clip")
 
 
 @overload

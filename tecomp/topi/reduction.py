@@ -92,7 +92,8 @@ def reduced(
         return te.compute(
             data.shape, lambda *i: te.cast(data(*i), dtype), name=f"T_{name}", tag=tag.ELEMWISE)
     result: te.Tensor = reduce.define(
-        data, axes, op, keepdims=bool(keepdims), out_dtype=dtype, name=f"T_{name}")
+        data, axes, op, keepdims=bool(keepdims), out_dtype=dtype, name=f"T_{name}",
+        tag=tag.COMM_REDUCE)
     return result
 
 

@@ -166,7 +166,7 @@ def sparse_to_dense(
             stored = out.store(tuple(place for place, _ in at), value)
             return te.if_stmt(te.all(*(inside for _, inside in at)), stored)
 
-        default = constant_of(default_value, values.dtype)
+        default = constant_of(default_value, values.dtype, where, "default_value")
         return te.stmt_seq(
             _loops(shape, lambda *i: out.store(i, default)), _loops(places.shape[:1], put))
 

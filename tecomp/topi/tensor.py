@@ -8,7 +8,15 @@ from functools import reduce
 from tecomp import te
 from tecomp.topi import tag
 from tecomp.topi.broadcast import add
-from tecomp.topi.given import Operand, constant_of, integer_of, shape_of, tensor_of, tensors_of
+from tecomp.topi.given import (
+    Operand,
+    constant_of,
+    extent_of,
+    integer_of,
+    shape_of,
+    tensor_of,
+    tensors_of,
+)
 from tecomp.topi.sizes import Size
 
 
@@ -21,8 +29,12 @@ def full(shape: Size | Sequence[Size], dtype: str, fill_value: Operand) -> te.Te
     >>> full((4, 8), "int8", 3).dtype
     'int8'
     """
-    value = constant_of(fill_value, dtype)
-    return te.compute(shape_of(shape), lambda *_: value, name="T_full", tag=tag.ELEMWISE)
+    return _filled(shape_of(shape), dtype, fill_value, "topi.full")
+
+
+def _filled(shape: tuple[Size, ...], dtype: str, fill_value: Operand, where: str) -> te.Tensor:
+    value = constant_of(fill_value, dtype, where, "fill_value")
+    return te.compute(shape, lambda *_: value, name="T_full", tag=tag.ELEMWISE)
 
 
 def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
@@ -32,7 +44,7 @@ def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
     (4, 8)
     """
     x = tensor_of(x, "topi.full_like", "x")
-    return full(x.shape, x.dtype, fill_value)
+    return _filled(x.shape, x.dtype, fill_value, "topi.full_like")
 
 
 def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> te.Tensor:
@@ -48,8 +60,10 @@ def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> t
     (3, 5)
     """
     shift = integer_of(k, "topi.eye", "k")
+    rows = extent_of(n, "topi.eye", "n")
+    columns = rows if m is None else extent_of(m, "topi.eye", "m")
     return te.compute(
-        (n, n if m is None else m), lambda i, j: te.cast(j - i == shift, dtype), name="T_eye",
+        (rows, columns), lambda i, j: te.cast(j - i == shift, dtype), name="T_eye",
         tag=tag.INJECTIVE,
     )
 

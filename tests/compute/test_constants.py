@@ -126,7 +126,8 @@ def test_messages() -> None:
     assert message_of(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=wrong)) == (
         "layout: pad_value='zero' is no number; give a number or None"
     )
-    assert message_of(lambda: te.const(2, "bool")) == "2 is no bool"
+    assert message_of(lambda: te.const(2, "bool")) == (
+        "2 is no bool; give a number that it has, or another type")
     literal = (
         "te.compute C: the literal 1e+39 becomes float32, which cannot hold it; write "
         'te.const(1e+39, "float64")'

@@ -193,11 +193,17 @@ def test_conditions_are_refused(name: str) -> None:
         ),
         (
             lambda: te.clip(element("int8"), 0, 2.5),
-            "2.5 is no int8",
+            "2.5 is no int8; give a number that it has, or another type",
         ),
         (
             lambda: te.exp("x"),  # type: ignore[arg-type]
-            "expected an expression or a number, got 'x' (str)",
+            "te.exp: expected an expression or a number, got 'x' (str); give an element of a tensor, a "
+            "variable or a number",
+        ),
+        (
+            lambda: te.power(element("float32"), None),  # type: ignore[arg-type]
+            "te.pow: expected an expression or a number, got None (NoneType); give an element of a "
+            "tensor, a variable or a number",
         ),
         (
             lambda: te.atan2(element("float16"), element("bfloat16", "B")),

@@ -167,7 +167,8 @@ def test_a_literal_has_the_value_of_its_type() -> None:
         (lambda: Var("a", DType("float16")) + Var("b", DType("bfloat16")),
          "`+` of float16 and bfloat16 has no type; convert one with .astype(...)"),
         (lambda: as_expr(typing.cast(Any, "1")),
-         "expected an expression or a number, got '1' (str)"),
+         "expected an expression or a number, got '1' (str); give an element of a tensor, a variable or "
+         "a number"),
         (lambda: Var("a", DType("uint32")) > -1,
          "`>` of uint32 and the literal -1: both become uint32, which cannot hold it; convert the "
          "other one to a type that can, with .astype(...)"),
@@ -178,7 +179,7 @@ def test_a_literal_has_the_value_of_its_type() -> None:
          "`*` of float32 and the literal 1e+39: both become float32, which cannot hold it; convert "
          "the other one to a type that can, with .astype(...)"),
         (lambda: const(300, "int8"), "300 does not fit into int8, which holds -128 to 127"),
-        (lambda: const(1.5, "int8"), "1.5 is no int8"),
+        (lambda: const(1.5, "int8"), "1.5 is no int8; give a number that it has, or another type"),
         (lambda: const(typing.cast(Any, None), "int8"),
          "None is no number; a literal of int8 is made from one"),
         (lambda: const(typing.cast(Any, "1"), "float32"),

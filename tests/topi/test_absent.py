@@ -24,7 +24,19 @@ def test_what_is_called_absent_is(module: str) -> None:
 @pytest.mark.parametrize("module", [topi, topi.nn])
 def test_names_that_nobody_has(module: object) -> None:
     with pytest.raises(AttributeError) as error:
-        module.identiti  # type: ignore[attr-defined]  # noqa: B018
+        module.xyz  # type: ignore[attr-defined]  # noqa: B018
 
     name = module.__name__  # type: ignore[attr-defined]
-    assert str(error.value) == f"module '{name}' has no attribute 'identiti'"
+    assert str(error.value) == f"module '{name}' has no attribute 'xyz'"
+
+
+@pytest.mark.parametrize(("module", "name", "near"), [
+    (topi, "identiti", "topi.identity"), (topi, "conctenate", "topi.concatenate"),
+    (topi.nn, "conv2d_nhcw", "topi.nn.conv2d_nhwc"), (topi.nn, "softmaxx", "topi.nn.softmax"),
+])
+def test_names_that_are_misspelt(module: object, name: str, near: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(module, name)
+
+    full = module.__name__  # type: ignore[attr-defined]
+    assert str(error.value) == f"module '{full}' has no attribute '{name}'; did you mean {near}?"

@@ -215,3 +215,14 @@ def test_refusals() -> None:
     assert refused(lambda: topi.logical_and(A, A)) == (
         "te.all takes a condition, not float32; compare it with != 0"
     )
+
+
+def test_operands_that_are_none() -> None:
+    A = te.placeholder((3,), name="A")
+    wrong: Any
+    for wrong, text in (("x", "'x' (str)"), (None, "None (NoneType)"), ([1, 2], "[1, 2] (list)")):
+        with pytest.raises(tecomp.TypeMismatchError) as error:
+            topi.add(A, wrong)
+        assert error.value.message == (
+            f"topi.add: rhs is {text}; give a tensor, an expression or a number"
+        )

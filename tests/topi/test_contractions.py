@@ -134,6 +134,11 @@ def test_refusals() -> None:
         "topi.tensordot: axes is ((0, 1), (1,)); give as many axes of the one tensor as of the "
         "other, (axes of a, axes of b)"
     )
+    assert refused(lambda: topi.einsum("...j->j", A)) == (
+        "topi.einsum: the result of '...j->j' has no `...`, which stands for axes of operands; "
+        "write it in the result too, or letters for what is added up"
+    )
+    assert topi.einsum("...ij->ij", A).shape == A.shape
     assert refused(lambda: topi.einsum("ij,jk->ik", A, B)) == (
         "topi.einsum: j has extent 6, and 5 in B, shape (5, 6); make them equal"
     )

@@ -282,6 +282,12 @@ def test_refusals() -> None:
     assert refused(lambda: topi.adv_index(F, [i, i])) == (
         "topi.adv_index: there are 2 indices, and F has 1 axes; give one for each at most"
     )
+    assert refused(lambda: topi.one_hot(i, 1, 0, -4, -1, "int8")) == (
+        "topi.one_hot: depth is -4; it is at least 0"
+    )
+    assert refused(lambda: topi.unravel_index(i, (3, 0))) == (
+        "topi.unravel_index: shape[1] is 0; it is at least 1"
+    )
     assert refused(lambda: topi.one_hot(i, 1, 0, 5, 3, "int8")) == (
         "topi.one_hot: axis is 3, and the tensor has 2 axes; give a number from -2 to 1"
     )

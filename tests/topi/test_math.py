@@ -183,7 +183,10 @@ def test_refusals() -> None:
         "topi.exp: x is 1.0 (float); give a tensor, made by te.placeholder or computed from one"
     )
     assert refused(lambda: topi.clip(B, 0, 256)) == (
-        "256 does not fit into uint8, which holds 0 to 255"
+        "topi.clip: a_max: 256 does not fit into uint8, which holds 0 to 255"
+    )
+    assert refused(lambda: topi.clip(A, -0.5, 3)) == (
+        "topi.clip: a_min: -0.5 is no int32; give a number that it has, or another type"
     )
     assert refused(lambda: topi.cast(A, "real")).startswith("`real` is no element type; the types")
     assert refused(lambda: topi.fixed_point_multiply(A, 0.5, 1)) == (  # type: ignore[arg-type]

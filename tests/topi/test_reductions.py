@@ -275,3 +275,11 @@ def test_refusals() -> None:
     assert refused(lambda: topi.sum(A, 1.0)) == (  # type: ignore[arg-type]
         "topi.sum: axis is 1.0 (float); write an integer"
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "argmax", "argmin"])
+def test_reductions_are_tagged(name: str, dtype: str) -> None:
+    made: Any = getattr(topi, name)(te.placeholder((3, 4), dtype, name="A"), 1)
+
+    assert made.op.tag == ("comm_reduce_idx" if name.startswith("arg") else "comm_reduce")

@@ -50,7 +50,18 @@ def test_diagonals(n: int, m: int | None, k: int) -> None:
 def test_refusals() -> None:
     with pytest.raises(tecomp.TypeMismatchError) as caught:
         topi.full((3,), "uint8", 256)
-    assert caught.value.message == "256 does not fit into uint8, which holds 0 to 255"
+    assert caught.value.message == (
+        "topi.full: fill_value: 256 does not fit into uint8, which holds 0 to 255"
+    )
+    with pytest.raises(tecomp.TypeMismatchError) as caught:
+        topi.full_like(te.placeholder((3,), "int32", name="A"), 2.5)
+    assert caught.value.message == (
+        "topi.full_like: fill_value: 2.5 is no int32; give a number that it has, or another type"
+    )
+    for extents, what in (((-1,), "n is -1"), ((2, -3), "m is -3")):
+        with pytest.raises(tecomp.DefinitionError) as short:
+            topi.eye(*extents)
+        assert short.value.message == f"topi.eye: {what}; it is at least 0"
     with pytest.raises(tecomp.DefinitionError) as empty:
         topi.elemwise_sum([])
     assert empty.value.message == "topi.elemwise_sum: xs is empty; give one tensor at least"

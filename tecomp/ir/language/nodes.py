@@ -393,7 +393,9 @@ class Broadcast(Expr):
 COMPARABLE = (Expr, bool, int, float, np.generic, np.ndarray)
 
 
-def as_expr(value: Like | np.ndarray[Any, Any], dtype: DType | None = None) -> Expr:
+def as_expr(
+    value: Like | np.ndarray[Any, Any], dtype: DType | None = None, where: str = ""
+) -> Expr:
     """`value` as a node.
 
     A Python int becomes int32 (int64 or uint64 where it does not fit), a float float32, a bool
@@ -417,14 +419,15 @@ def as_expr(value: Like | np.ndarray[Any, Any], dtype: DType | None = None) -> E
         if value.ndim == 0:
             return as_expr(value[()], dtype)
         raise TypeMismatchError(
-            f"expected an expression or a number, got an array of shape {value.shape}; make it an "
-            f'input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]'
+            f"{where}expected an expression or a number, got an array of shape {value.shape}; make "
+            f'it an input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]'
         )
     # An object that stands for a variable, such as a tensor of no axes, says so itself.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
     raise TypeMismatchError(
-        f"expected an expression or a number, got {value!r} ({type(value).__name__})"
+        f"{where}expected an expression or a number, got {value!r} ({type(value).__name__}); give "
+        "an element of a tensor, a variable or a number"
     )
 
 

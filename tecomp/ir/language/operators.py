@@ -145,7 +145,9 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
         if dtype.is_float:
             raise TypeMismatchError(f"{value} does not fit into {dtype}")
         if dtype.is_bool or not _is_whole(value):
-            raise TypeMismatchError(f"{value} is no {dtype}")
+            raise TypeMismatchError(
+                f"{value} is no {dtype}; give a number that it has, or another type"
+            )
         low, high = integer_range(dtype)
         raise TypeMismatchError(f"{value} does not fit into {dtype}, which holds {low} to {high}")
     if dtype.is_float:

@@ -44,7 +44,8 @@ def pad(
     before, after = _counts(data, pad_before, pad_after, where)
     # The default is a float, and a fine integer.
     is_whole = isinstance(pad_value, float) and pad_value.is_integer() and not data.dtype.is_float
-    value = constant_of(int(pad_value) if is_whole else pad_value, data.dtype)
+    number = int(pad_value) if is_whole else pad_value
+    value = constant_of(number, data.dtype, where, "pad_value")
     return padded(data, before, after, value, name, attrs)
 
 

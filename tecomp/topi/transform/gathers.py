@@ -14,6 +14,7 @@ from tecomp.topi.given import (
     check_integer,
     check_rank,
     constant_of,
+    extent_of,
     integer_of,
     one_of,
     shape_of,
@@ -235,7 +236,9 @@ def one_hot(
     indices = tensor_of(indices, where, "indices")
     check_integer(indices, where, "indices")
     along = axis_of(axis, indices.ndim + 1, where)
-    on, off = (constant_of(x, dtype) for x in (on_value, off_value))
+    on, off = (constant_of(x, dtype, where, what)
+               for x, what in ((on_value, "on_value"), (off_value, "off_value")))  # fmt: skip
+    depth = extent_of(depth, where, "depth")
 
     def value(*i: te.Expr) -> te.Expr:
         index = indices(*i[:along], *i[along + 1 :])
@@ -374,7 +377,8 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.T
         raise DefinitionError(
             f"{where_}: shape has {count} entries; give it a number of them that is known"
         )
-    extents = [shape(k) if isinstance(shape, te.Tensor) else shape_of(shape)[k]
+    extents = [shape(k) if isinstance(shape, te.Tensor) else
+               extent_of(shape_of(shape)[k], where_, f"shape[{k}]", least=1)
                for k in range(count)]
 
     def value(k: te.Expr, *i: te.Expr) -> te.Expr:

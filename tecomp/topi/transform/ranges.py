@@ -36,7 +36,9 @@ def arange(
     kind = "float64" if has_fraction and "float" not in dtype else wide_type(dtype)
 
     def value(i: te.Expr) -> te.Expr:
-        return te.cast(constant_of(first, kind) + te.cast(i, kind) * constant_of(step, kind), dtype)
+        low, by = (constant_of(x, kind, "topi.arange", what)
+                   for x, what in ((first, "start"), (step, "step")))  # fmt: skip
+        return te.cast(low + te.cast(i, kind) * by, dtype)
 
     return te.compute((count,), value, name="T_arange", tag=tag.INJECTIVE)
 
