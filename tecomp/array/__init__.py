@@ -1,7 +1,27 @@
 """Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
 
 from tecomp.array.array import Array as Array
+from tecomp.array.constants import e as e
+from tecomp.array.constants import inf as inf
+from tecomp.array.constants import nan as nan
+from tecomp.array.constants import newaxis as newaxis
+from tecomp.array.constants import pi as pi
+from tecomp.array.dtypes import bool as bool
+from tecomp.array.dtypes import complex64 as complex64
+from tecomp.array.dtypes import complex128 as complex128
+from tecomp.array.dtypes import float32 as float32
+from tecomp.array.dtypes import float64 as float64
+from tecomp.array.dtypes import int8 as int8
+from tecomp.array.dtypes import int16 as int16
+from tecomp.array.dtypes import int32 as int32
+from tecomp.array.dtypes import int64 as int64
+from tecomp.array.dtypes import uint8 as uint8
+from tecomp.array.dtypes import uint16 as uint16
+from tecomp.array.dtypes import uint32 as uint32
+from tecomp.array.dtypes import uint64 as uint64
 from tecomp.array.explain import explain as explain
+from tecomp.array.functions.choices import clip as clip
+from tecomp.array.functions.choices import where as where
 from tecomp.array.functions.creation import arange as arange
 from tecomp.array.functions.creation import asarray as asarray
 from tecomp.array.functions.creation import empty as empty
@@ -18,6 +38,12 @@ from tecomp.array.functions.creation import tril as tril
 from tecomp.array.functions.creation import triu as triu
 from tecomp.array.functions.creation import zeros as zeros
 from tecomp.array.functions.creation import zeros_like as zeros_like
+from tecomp.array.functions.data_types import astype as astype
+from tecomp.array.functions.data_types import can_cast as can_cast
+from tecomp.array.functions.data_types import finfo as finfo
+from tecomp.array.functions.data_types import iinfo as iinfo
+from tecomp.array.functions.data_types import isdtype as isdtype
+from tecomp.array.functions.data_types import result_type as result_type
 from tecomp.array.functions.elementwise_binary import add as add
 from tecomp.array.functions.elementwise_binary import atan2 as atan2
 from tecomp.array.functions.elementwise_binary import bitwise_and as bitwise_and

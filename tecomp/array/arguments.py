@@ -33,8 +33,11 @@ def dtype_name(dtype: Any, where: str) -> str:
     >>> dtype_name(np.float32, "zeros")
     'float32'
     """
+    if isinstance(dtype, str) and dtype in ALL:
+        return str(dtype)
     try:
-        name: str = np.dtype(dtype).name
+        # NumPy takes None for float64.
+        name = "None" if dtype is None else np.dtype(dtype).name
     except TypeError:
         name = repr(dtype)
     if name in ALL:

@@ -1,0 +1,108 @@
+"""`where` and `clip`: elements chosen by conditions and bounds."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
+from tests.strategies.elements import Data, elements
+
+REAL = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *REAL, "complex64", "complex128"])
+def test_elements_are_chosen(dtype: str) -> None:
+    test, x, y = elements("bool", 100), elements(dtype, 100), elements(dtype, 100, 1)
+    result = xp.where(xp.asarray(test), xp.asarray(x), xp.asarray(y))
+    assert result.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(np.asarray(result), np.where(test, x, y))
+
+
+@pytest.mark.parametrize(("x", "y", "wanted"), [
+    (1.5, np.array([1, 2], "float32"), "float32"), (np.array([1, 2], "int8"), 3, "int8"), (1, 2, "int64"),
+    (1, 2.5, "float64"), (True, False, "bool"), (1j, 2, "complex128"), (1j, True, "complex128"),
+    (np.array([1, 2], "int8"), np.array([3, 4], "uint8"), "int16"), (1j, np.array([1, 2], "float32"), "complex64"),
+])
+def test_numbers_take_the_type_of_the_array(x: Any, y: Any, wanted: str) -> None:
+    test = np.array([[True, False], [False, True]])
+    given = [xp.asarray(part) if isinstance(part, np.ndarray) else part for part in (x, y)]
+    result = xp.where(xp.asarray(test), *given)
+    assert result.dtype == np.dtype(wanted)
+    np.testing.assert_array_equal(np.asarray(result), np.where(test, x, y))
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_elements_are_brought_between_bounds(dtype: str) -> None:
+    x, low, high = (elements(dtype, 200, seed) for seed in range(3))
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    for some in itertools.product((False, True), repeat=2):
+        bounds = [b if given else None for b, given in zip((low, high), some, strict=True)]
+        given = [None if b is None else xp.asarray(b) for b in bounds]
+        result = xp.clip(xp.asarray(x), *given)
+        assert result.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(np.asarray(result), _clipped(x, *bounds))
+
+
+def _clipped(x: Data, low: Data | None, high: Data | None) -> Data:
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def test_bounds_are_numbers_and_broadcast() -> None:
+    x = np.array([[-1.5, 0.5], [2.5, np.nan]])
+    result = xp.clip(xp.asarray(x), min=0, max=xp.asarray([1.0, 2.0]))
+    np.testing.assert_array_equal(np.asarray(result), [[0, 0.5], [1, np.nan]])
+    assert xp.clip(xp.asarray(1.5), max=xp.zeros((2, 1))).shape == (2, 1)
+    same = xp.asarray(x)
+    np.testing.assert_array_equal(np.asarray(xp.clip(same)), x)
+    assert xp.clip(same) is not same
+
+
+def test_bounds_beyond_a_type_bound_nothing() -> None:
+    x = np.array([0, 100, 255], "uint8")
+    np.testing.assert_array_equal(np.asarray(xp.clip(xp.asarray(x), -5, 300)), x)
+    bounds = xp.asarray([-5, -5, 1000]), xp.asarray([50, 2000, 2000])
+    result = xp.clip(xp.asarray(x), *bounds)
+    assert result.dtype == np.uint8
+    np.testing.assert_array_equal(np.asarray(result), [0, 100, 255])
+    wide = xp.clip(xp.asarray([2**63, 5], dtype=xp.uint64), xp.asarray([-1, 7]))
+    assert [int(wide[0]), int(wide[1])] == [2**63, 7]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: xp.clip(xp.asarray([1]), 0.5), ArrayTypeError,
+     "clip: min is float64, and the elements are int64; give an integer, or convert the elements, "
+     "xp.astype(x, dtype)"),
+    (lambda: xp.clip(xp.asarray([1.5]), max=xp.asarray([1])), ArrayTypeError,
+     "clip: max is int64, and the elements are float64; give a real number, or convert the "
+     "elements, xp.astype(x, dtype)"),
+    (lambda: xp.clip(xp.asarray([1j])), ArrayTypeError,
+     "clip: the elements are complex128, and it takes int8, int16, int32, int64, uint8, uint16, "
+     "uint32, uint64, float16, bfloat16, float32, float64; convert them, xp.astype(x, dtype)"),
+    (lambda: xp.clip(xp.asarray([1], dtype=xp.int8), 200), ArrayTypeError,
+     "clip: 200 is no int8, which goes from -128 to 127; convert the array with astype, or give "
+     "an array of the type that you want"),
+    (lambda: xp.clip(xp.zeros(2), xp.zeros(3)), ArrayValueError,
+     "clip: shapes (2,) and (3,) do not broadcast: axis -1 has extents 2 and 3; make them equal, "
+     "or one of them 1"),
+    (lambda: xp.where(xp.asarray([1]), 1, 2), ArrayTypeError,
+     "where: the condition is int64; it takes bool: compare it, x != 0"),
+    (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[arg-type]
+     "where: x1 is str; give an array of this namespace, xp.asarray(...), or a number"),
+    (lambda: xp.clip(xp.zeros(2), xp.zeros(2, device="stick128")), DeviceMismatchError,
+     "clip: operand 0 is ptensor<2xfloat64, device='cpu'> and operand 1 is ptensor<2xfloat64, "
+     "device='stick128'>; an operation runs where its operands live: bring one to the other's "
+     "device, x.to_device('cpu')"),
+])
+def test_refusals(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.value.args[0] == message

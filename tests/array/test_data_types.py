@@ -1,0 +1,147 @@
+"""Element types: names, what they meet in, what they hold, conversions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.strategies.elements import elements
+
+NAMES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float32", "float64", "complex64", "complex128",
+)
+KINDS = (
+    "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+    "numeric",
+)
+
+
+def test_names_of_types_and_numbers() -> None:
+    for name in NAMES:
+        assert getattr(xp, name) == np.dtype(name)
+    assert (xp.e, xp.pi, xp.inf, xp.newaxis) == (math.e, math.pi, math.inf, None)
+    assert math.isnan(xp.nan)
+
+
+def test_types_meet_where_the_standard_says() -> None:
+    for first, second in itertools.product(NAMES, NAMES):
+        strict = [getattr(array_api_strict, name) for name in (first, second)]
+        try:
+            wanted = str(array_api_strict.result_type(*strict)).rpartition(".")[2]
+        except TypeError:  # The standard has none.
+            continue
+        assert xp.result_type(np.dtype(first), xp.zeros((), dtype=second)).name == wanted
+        if wanted == second:
+            assert xp.can_cast(np.dtype(first), np.dtype(second))
+
+
+def test_what_does_not_fit_is_not_cast() -> None:
+    assert not xp.can_cast(xp.int64, xp.uint64)
+    assert not xp.can_cast(xp.zeros(1, dtype=xp.complex64), xp.float64)
+    assert not xp.can_cast(xp.float64, xp.complex64)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [
+    (("int8", 1), "int8"), (("float32", 1), "float32"), (("float32", 1.5), "float32"),
+    (("float32", 1j), "complex64"), (("complex64", 1.5, 2), "complex64"), (("bool", True), "bool"),
+    (("int8", "uint8", 3), "int16"),
+])
+def test_numbers_take_part_in_types(given: tuple[Any, ...], wanted: str) -> None:
+    parts = [np.dtype(part) if isinstance(part, str) else part for part in given]
+    assert xp.result_type(*parts) == np.dtype(wanted)
+    assert xp.result_type(*reversed(parts)) == np.dtype(wanted)
+
+
+def test_types_are_of_kinds() -> None:
+    for name, kind in itertools.product(NAMES, KINDS):
+        strict = array_api_strict.isdtype(getattr(array_api_strict, name), kind)
+        assert xp.isdtype(np.dtype(name), kind) == strict, (name, kind)
+        assert xp.isdtype(np.dtype(name), ("bool", kind, xp.int8)) == (
+            strict or name in ("bool", "int8"))
+    assert xp.isdtype(xp.float32, xp.float32)
+    assert not xp.isdtype(xp.float32, xp.float64)
+
+
+def test_ranges_of_types() -> None:
+    for name in NAMES:
+        if name.startswith(("int", "uint")):
+            info, own = np.iinfo(name), xp.iinfo(np.dtype(name))
+            assert (own.bits, own.max, own.min, own.dtype) == (info.bits, info.max, info.min, info.dtype)
+            assert type(own.max) is int
+    for name in ("float16", "float32", "float64", "complex64", "complex128"):
+        numbers = np.finfo(name)
+        floats = xp.finfo(xp.zeros(1, dtype=name))
+        assert floats.bits == numbers.bits
+        assert floats.dtype == numbers.dtype
+        for field in ("eps", "max", "min", "smallest_normal"):
+            assert getattr(floats, field) == float(getattr(numbers, field))
+            assert type(getattr(floats, field)) is float
+    assert xp.finfo("bfloat16").eps == 2.0**-7
+
+
+def test_elements_are_converted_as_by_numpy() -> None:
+    for source, target in itertools.product((*NAMES, "float16"), NAMES):
+        if source.startswith("complex") and not target.startswith(("complex", "bool")):
+            continue
+        x = elements(source, 100)
+        if source.startswith("float") and target.startswith(("int", "uint")):
+            info = np.iinfo(target)
+            wide = x.astype("float64")
+            x = np.where((wide > info.min) & (wide < info.max), x, x.dtype.type(1.5))
+        with np.errstate(all="ignore"):
+            wanted = x.astype(target)
+        result = xp.astype(xp.asarray(x), np.dtype(target))
+        assert result.dtype == wanted.dtype
+        np.testing.assert_array_equal(np.asarray(result), wanted, f"{source} {target}")
+
+
+def test_numbers_that_integers_have_not_become_the_nearest() -> None:
+    x = xp.asarray([float("nan"), float("inf"), float("-inf"), 300.0, -1.0])
+    np.testing.assert_array_equal(np.asarray(xp.astype(x, xp.uint8)), [0, 255, 0, 255, 0])
+
+
+def test_conversion_without_copy_gives_the_array_itself() -> None:
+    x = xp.asarray([1.0, 2.0])
+    assert xp.astype(x, xp.float64, copy=False) is x
+    y = xp.astype(x, xp.float64)
+    x[0] = 5.0
+    assert float(y[0]) == 1.0
+    assert xp.astype(x, xp.float32, device="cpu").device == "cpu"
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: xp.astype(xp.asarray([1j]), xp.float32), ArrayTypeError,
+     "cast: the elements are complex128, which no float32 can hold; take a part of them first: "
+     "real(x), imag(x), abs(x)"),
+    (lambda: xp.isdtype(xp.int8, "integer"), ArrayValueError,
+     "isdtype: there is no kind 'integer' of types; these are 'bool', 'signed integer', "
+     "'unsigned integer', 'integral', 'real floating', 'complex floating', 'numeric'"),
+    (lambda: xp.result_type(1, 2.0), ArrayValueError,
+     "result_type: there is no array and no type; give one at least"),
+    (lambda: xp.result_type(xp.int8, 1000), ArrayTypeError,
+     "result_type: 1000 is no int8, which goes from -128 to 127; convert the array with astype, "
+     "or give an array of the type that you want"),
+    (lambda: xp.astype(xp.asarray([1]), None), ArrayTypeError,
+     "astype: None is no dtype of arrays; these are bool, int8, int16, int32, int64, uint8, "
+     "uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128"),
+    (lambda: xp.iinfo(xp.float32), ArrayTypeError,
+     "iinfo: the elements are float32, and it takes int8, int16, int32, int64, uint8, uint16, "
+     "uint32, uint64; convert them, xp.astype(x, dtype)"),
+    (lambda: xp.finfo(xp.int8), ArrayTypeError,
+     "finfo: the elements are int8, and it takes float16, bfloat16, float32, float64, complex64, "
+     "complex128; convert them, xp.astype(x, dtype)"),
+    (lambda: xp.astype([1], xp.int8), ArrayTypeError,  # type: ignore[arg-type]
+     "astype: x is list; give an array of this namespace: xp.asarray(...)"),
+])
+def test_refusals(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.value.args[0] == message
