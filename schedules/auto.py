@@ -19,7 +19,7 @@ from tecomp.schedules.conv2d import convolution_at_root
 from tecomp.schedules.cumsum import groups_at_root
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.products.loops import product_at_root
-from tecomp.schedules.programs.groups import Group, groups_of, program_of
+from tecomp.schedules.programs.groups import Group, groups_of, program_of, turned_terms
 from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
 from tecomp.schedules.programs.on_scratchpads import on_scratchpads
 from tecomp.schedules.reduce import across_rows, reduce_at_root
@@ -134,6 +134,8 @@ def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
     for stage in s.stages:
         for factors in factors_to_keep(stage.op.output(0)):
             s.cache_factor(stage.op.output(0), factors, "global")
+    while (turned := turned_terms(program_of(s))) is not None:
+        s.merge_formula(turned)
     groups, inlined = groups_of(program_of(s), target)
     if any([_share_terms(s, group) for group in groups]):
         groups, inlined = groups_of(program_of(s), target)

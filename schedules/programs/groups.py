@@ -159,6 +159,25 @@ def _inlined(p: Program) -> set[te.Tensor]:
     return _short(p, found)
 
 
+def turned_terms(p: Program) -> te.Tensor | None:
+    """A formula that turns what reductions alone read: part of these, it is walked in order.
+
+    Factors of products are no such formulas: they are laid out anew in any case.
+    """
+    if not any(map(_is_transposing, p.stages)):
+        return None
+    inlined = _inlined(p)
+    turning: set[te.Tensor] = set()
+    for x in p.stages:
+        if x not in inlined:
+            continue
+        if _is_transposing(x) or turning & set(x.op.input_tensors):
+            turning.add(x)
+            if all(y.op.reduce_axis and x not in _factors(y) for y in p.readers[x]):
+                return x
+    return None
+
+
 def _is_transposing(x: te.Tensor) -> bool:
     """Whether neighbours of a formula are far apart in what it reads, and others are neighbours.
 

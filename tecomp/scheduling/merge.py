@@ -1,4 +1,4 @@
-"""The primitive merge_reduction: a reduction of what another one gives becomes one of its terms."""
+"""The primitives merge_reduction and merge_formula: two operations become one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from tecomp.compute.accesses import accesses
 from tecomp.compute.axis import IterVar
+from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Const, Expr, Var
-from tecomp.ir.traversal.rewrite import substitute
+from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.scheduling.caches import read_as_defined, redefined, whole_reduction
 from tecomp.scheduling.place import direct_consumers
-from tecomp.scheduling.state import At, StageState, State
+from tecomp.scheduling.state import At, StageState, State, is_map
 
 
 def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
@@ -44,7 +45,7 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
         raise ScheduleError(f"{where}: `{load}` is no element of a reduction; give one of such")
     inner = whole_reduction(inside, where, "only such are one")
-    _check_loops_of(state, (stage, inside), where)
+    _check_loops_of(state, (stage, inside), where, "the terms have new ones; merge them first")
     kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
     if kinds[0] is None or kinds[0] != kinds[1]:
         raise ScheduleError(
@@ -64,7 +65,61 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     return read_as_defined(state, state.stage(stage.key)), None
 
 
-def _check_loops_of(state: State, stages: tuple[StageState, StageState], where: str) -> None:
+def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
+    """Make a formula of elements part of the operations that read it, and remove its stage.
+
+        B[i, j] = A[j, i] * 2
+        C[i] = sum(B[i, j])          ->    C[i] = sum(A[j, i] * 2)
+
+    Unlike with `compute_inline`, the readers are then operations on what the formula read: their
+    accesses and factors say so, and primitives that take these work on them.
+
+    Args:
+        state: the schedule so far.
+        tensor: B.
+
+    Returns:
+        The new state.
+
+    Raises:
+        ScheduleError: the stage is a result, no formula of elements, or one of several values;
+            nothing reads it; or its loops were changed.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.merge_formula({stage.name})"
+    if stage.is_output or not is_map(stage.op) or len(stage.op.outputs) > 1:
+        raise ScheduleError(
+            f"{where}: {stage.name} is no formula of elements that others read alone; give one"
+        )
+    for reader in direct_consumers(state, stage):
+        if type(reader.op) is not ComputeOp:
+            raise ScheduleError(
+                f"{where}: {reader.name} is no formula and no reduction, and needs what it reads "
+                "in memory; leave it there"
+            )
+    _check_loops_of(state, (stage,), where, "its readers have their own; merge it first")
+    readers = direct_consumers(state, stage)
+    value, axes = stage.compute.body[0], stage.compute.axis
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad) or state.find(node.tensor.op) is not stage:
+            return None
+        place: dict[Var, Expr] = dict(zip(axes, node.indices, strict=True))
+        return substitute(value, place)
+
+    changed = state
+    for reader in readers:
+        changed = changed.redefine(
+            reader, reader.compute.rewritten(lambda body: bottom_up(body, rule)))
+    changed = replace(changed, stages=tuple(x for x in changed if x.key is not stage.key))
+    for reader in readers:
+        changed = read_as_defined(changed, changed.stage(reader.key))
+    return changed, None
+
+
+def _check_loops_of(
+    state: State, stages: tuple[StageState, ...], where: str, what_to_do: str
+) -> None:
     """Refuse stages whose loops were changed, or in whose loops others are computed."""
     own = {leaf for stage in stages for leaf in stage.leaves}
     changed = [stage.name for stage in stages if stage.leaves != stage.compute.loops]
@@ -74,4 +129,4 @@ def _check_loops_of(state: State, stages: tuple[StageState, StageState], where: 
             f"the loops of {changed[0]} were changed" if changed
             else f"{inside[0]} is computed in their loops"
         )
-        raise ScheduleError(f"{where}: {what}, and the terms have new ones; merge them first")
+        raise ScheduleError(f"{where}: {what}, and {what_to_do}")

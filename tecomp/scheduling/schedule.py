@@ -19,7 +19,7 @@ from tecomp.scheduling.dots import into_dots
 from tecomp.scheduling.factors import cache_factor
 from tecomp.scheduling.groups import scan_steps
 from tecomp.scheduling.layout import NamedLayout, transform_layout
-from tecomp.scheduling.merge import merge_reduction
+from tecomp.scheduling.merge import merge_formula, merge_reduction
 from tecomp.scheduling.state import (
     At,
     AtRoot,
@@ -268,6 +268,10 @@ class Schedule:
         """Reduce the terms of the reduction whose elements one reduces; see `merge`."""
         self._apply(merge_reduction, "merge_reduction", None,
                     (_tensor(tensor, "s.merge_reduction"),))
+
+    def merge_formula(self, tensor: Tensor) -> None:
+        """Make a formula part of what reads it; see `merge.merge_formula`."""
+        self._apply(merge_formula, "merge_formula", None, (_tensor(tensor, "s.merge_formula"),))
 
     def into_dots(
         self, tensor: Tensor, axis: IterVar, first: str, second: str

@@ -130,6 +130,7 @@ PRIMITIVES: dict[str, Right] = {
     "Schedule.place_group": {"group": None, "parent": C, "scope": C.op.axis[0]},
     "Schedule.cache_factor": {"tensor": B, "factors": [0], "scope": "local"},
     "Schedule.cache_terms": {"tensor": B, "scope": "local", "readers": [C]},
+    "Schedule.merge_formula": {"tensor": B},
     "Schedule.merge_reduction": {"tensor": B},
     "Schedule.into_dots": {"tensor": B, "axis": K, "first": "int8x4", "second": "int8x4"},
     "Schedule.rfactor": {"tensor": B, "axis": K, "factor_axis": 0},

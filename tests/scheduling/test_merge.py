@@ -1,4 +1,4 @@
-"""merge_reduction: reductions of reductions become one, and what is none of those is refused."""
+"""merge_reduction and merge_formula: two operations become one, and what are none of those are refused."""
 
 from __future__ import annotations
 
@@ -100,3 +100,88 @@ def test_reductions_of_reductions(seed: int) -> None:
 
     np.testing.assert_array_equal(out, expected)
     assert "merge_reduction" in str(auto(x, "cpu").trace)
+
+
+T = te.compute((6, 5, 4), lambda i, j, k: A[k, j, i] * 2.0, name="T")
+U = te.compute((5, 4), lambda j, k: te.sum(T[l, j, k], axis=l), name="U")
+V = te.compute((6, 5), lambda i, j: T[i, j, 3] + T[i, 4 - j, 0], name="V")
+W = te.extern((6, 5, 4), [T], lambda ins, outs: te.call_packed("f", ins[0], outs[0]), name="W")
+
+
+def test_a_formula_is_part_of_all_that_read_it() -> None:
+    s = te.create_schedule([U, V])
+
+    s.merge_formula(T)
+
+    assert [str(stage.op) for stage in s.stages[1:]] == [
+        "U[j, k] = sum(A[k, j, l] * float32(2.0), axis=[l])",
+        "V[i, j] = A[int32(3), j, i] * float32(2.0) + A[int32(0), int32(4) - j, i] * float32(2.0)",
+    ]
+    assert [read.axes[-1] is l for read in tecomp.accesses(s[U].op.output(0)).reads] == [True]
+    assert tecomp.replay(s.trace.to_json(), [U, V]).trace.to_json() == s.trace.to_json()
+
+
+NO_FORMULAS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[[Schedule], object], str]] = {
+    "a result": (
+        [T], T, lambda s: None, "s.merge_formula(T): T is no formula of elements that others read "
+        "alone; give one"),
+    "a reduction": (
+        [C], B, lambda s: None, "s.merge_formula(B): B is no formula of elements that others read "
+        "alone; give one"),
+    "what statements read": (
+        [W], T, lambda s: None, "s.merge_formula(T): W is no formula and no reduction, and needs what "
+        "it reads in memory; leave it there"),
+    "other loops": (
+        [U], T, lambda s: s[T].split(T.op.axis[0], factor=2), "s.merge_formula(T): the loops of T were "
+        "changed, and its readers have their own; merge it first"),
+}
+
+
+@pytest.mark.parametrize("name", NO_FORMULAS)
+def test_no_formulas(name: str, refusal: Any) -> None:
+    results, tensor, before, message = NO_FORMULAS[name]
+    s = te.create_schedule(results)
+    before(s)
+
+    assert refusal(s, lambda: s.merge_formula(tensor)).message == message
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_reductions_of_turned_formulas(seed: int) -> None:
+    """Views and formulas of them, in another order of axes, that a reduction reads."""
+    dice = Random(seed)
+    shape = [dice.choice([3, 17, 40, 64]) for _ in range(dice.choice([2, 3]))]
+    X = te.placeholder(shape, name="X")
+    a = np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
+    order = dice.sample(range(len(shape)), len(shape))
+    own = [order.index(k) for k in range(len(shape))]
+    x = te.compute([shape[k] for k in order], lambda *i: X(*(i[k] for k in own)), name="turned")
+    expected = a.transpose(order)
+    if dice.random() < 0.5:
+        source = x
+        x, expected = te.compute(x.shape, lambda *i: source(*i) * 2.0 + 1.0, name="scaled"), expected * 2 + 1
+    at = dice.randrange(len(shape))
+    k = te.reduce_axis((0, x.shape[at]), name="k")
+    name = dice.choice(["sum", "max", "argmax"])
+    last = x
+
+    def term(*i: Any) -> Any:
+        return last(*i[:at], k, *i[at:])
+
+    rest = (*x.shape[:at], *x.shape[at + 1 :])
+    if name == "argmax":
+        first = te.comm_reducer(
+            lambda p, q: [te.Select(p[1] >= q[1], p[n], q[n]) for n in (0, 1)],
+            lambda index, value: [te.const(-1, index), te.min_value(value)], name="first")
+        place, _ = te.compute(rest, lambda *i: first((k, term(*i)), axis=k), name="place")
+        R = te.compute(rest, lambda *i: te.cast(place(*i), "int64"), name="R")
+    else:
+        reducer = {"sum": te.sum, "max": te.max}[name]
+        R = te.compute(rest, lambda *i: reducer(term(*i), axis=k), name="R")
+    out = np.empty([int(str(n)) for n in rest], str(R.dtype))
+
+    tecomp.build(R, [X, R])(a, out)
+
+    np.testing.assert_array_equal(out, getattr(expected, name)(at))
+    is_turned = order[-1] != len(shape) - 1
+    assert ("merge_formula" in str(auto(R, "cpu").trace)) == is_turned
