@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tecomp
-from tecomp import te
+from tecomp import te, topi
 
 ROOT = Path(__file__).parents[1]
 MODULES = [
@@ -36,3 +38,11 @@ def test_what_users_call_first_has_an_example() -> None:
     ]
 
     assert [f.__qualname__ for f in called if ">>> " not in (f.__doc__ or "")] == []
+
+
+@pytest.mark.parametrize("module", [te, topi, topi.nn, topi.image])
+def test_every_function_has_an_example(module: Any) -> None:
+    functions = {name: getattr(module, name) for name in module.__all__}
+
+    assert [name for name, f in functions.items()
+            if inspect.isfunction(f) and ">>> " not in (f.__doc__ or "")] == []

@@ -25,6 +25,10 @@ def exp10(x: Value) -> Expr:
 
     Raises:
         TypeMismatchError: `x` is no float.
+
+    >>> from tecomp import te
+    >>> te.exp10(te.var("x", "float32"))
+    pow(float32(10.0), x)
     """
     node = _float(x, "exp10")
     return power(const(10.0, node.dtype), node)
@@ -35,6 +39,10 @@ def copysign(x1: Value, x2: Value) -> Expr:
 
     Raises:
         TypeMismatchError: they are no floats.
+
+    >>> from tecomp import te
+    >>> te.copysign(te.var("x", "float32"), te.var("y", "float32")).dtype
+    'float32'
     """
     a, b = _floats(x1, x2, "copysign")
     sign, rest = _sign_bit(a.dtype)
@@ -48,6 +56,10 @@ def nextafter(x1: Value, x2: Value) -> Expr:
 
     Raises:
         TypeMismatchError: they are no floats.
+
+    >>> from tecomp import te
+    >>> te.nextafter(te.var("x", "float32"), te.var("y", "float32")).dtype
+    'float32'
     """
     a, b = _floats(x1, x2, "nextafter")
     zero = const(0.0, a.dtype)
@@ -72,6 +84,10 @@ def ldexp(x1: Value, x2: Value) -> Expr:
 
     Source:
         scalbn of musl 1.2, which does it in three steps.
+
+    >>> from tecomp import te
+    >>> te.ldexp(te.var("x", "float32"), te.var("e")).dtype
+    'float32'
     """
     a, exponent = _float(x1, "ldexp"), value_of(x2)
     if not exponent.dtype.is_integer:
@@ -106,6 +122,10 @@ def clz(x: Value) -> Expr:
 
     Raises:
         TypeMismatchError: `x` is no integer.
+
+    >>> from tecomp import te
+    >>> te.clz(te.var("x", "uint8")).dtype
+    'int32'
     """
     node = value_of(x)
     if not node.dtype.is_integer:

@@ -254,6 +254,12 @@ def for_range(
     Raises:
         DefinitionError: there is no such kind.
         TypeMismatchError: a bound is no integer, or the body no function that gives a statement.
+
+    >>> from tecomp import te
+    >>> out = te.Operand(te.decl_buffer((4,), name="out"))
+    >>> te.for_range(0, 4, lambda i: out.store(i, 1.0))
+    for i in range(4):
+        out[i] = float32(1.0)
     """
     if not is_one_of(kind, _KINDS):
         raise DefinitionError(
@@ -270,6 +276,12 @@ def stmt_seq(*statements: Stmt) -> Stmt:
 
     Raises:
         TypeMismatchError: one is no statement.
+
+    >>> from tecomp import te
+    >>> out = te.Operand(te.decl_buffer((4,), name="out"))
+    >>> te.stmt_seq(out.store(0, 1.0), out.store(1, 2.0))
+    out[0] = float32(1.0)
+    out[1] = float32(2.0)
     """
     for k, statement in enumerate(statements):
         _check_statement(statement, f"te.stmt_seq: statement {k}")
@@ -281,6 +293,12 @@ def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt
 
     Raises:
         TypeMismatchError: the condition is no condition, or a branch no statement.
+
+    >>> from tecomp import te
+    >>> out = te.Operand(te.decl_buffer((4,), name="out"))
+    >>> te.if_stmt(te.var("i") > 0, out.store(0, 1.0))
+    if i > int32(0):
+        out[0] = float32(1.0)
     """
     _check_statement(then, "te.if_stmt: then")
     if otherwise is not None:
@@ -312,6 +330,11 @@ def allocate(
     Raises:
         DefinitionError: an extent is no size.
         TypeMismatchError: something is of another kind, or the body gives no statement.
+
+    >>> from tecomp import te
+    >>> te.allocate((4,), "float32", lambda m: m.store(0, 1.0), "m")
+    with Allocate(Buffer("float32", (4,), scope="local")) as m:
+        m[0] = float32(1.0)
     """
     name = name_of(name, "te.allocate")
     where = f"te.allocate {name}"

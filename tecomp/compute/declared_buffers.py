@@ -43,6 +43,10 @@ def decl_buffer(
     Raises:
         DefinitionError: an extent is no size, or strides are not one for each axis.
         TypeMismatchError: something is of another kind.
+
+    >>> from tecomp import te
+    >>> te.decl_buffer((16,), "float32", "a", scope="local").scope
+    'local'
     """
     where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
     check_scope(scope, where)

@@ -213,6 +213,10 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
 
     Raises:
         TypeMismatchError: there is no such type.
+
+    >>> from tecomp import te
+    >>> te.var("n"), te.var("x", "float32").dtype
+    (n, 'float32')
     """
     name = name_of(name, "te.var")
     kind = dtype_of(dtype, f"te.var {name}")

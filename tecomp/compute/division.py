@@ -19,12 +19,22 @@ from tecomp.ir.language.expr import (
 
 
 def floordiv(a: Value, b: Value) -> Expr:
-    """`a // b`, rounded towards minus infinity."""
+    """`a // b`, rounded towards minus infinity.
+
+    >>> from tecomp import te
+    >>> te.floordiv(te.var("a"), te.var("b"))
+    a // b
+    """
     return divided(BinOp.FLOORDIV, value_of(a), value_of(b))
 
 
 def floormod(a: Value, b: Value) -> Expr:
-    """`a % b`, with the sign of `b`."""
+    """`a % b`, with the sign of `b`.
+
+    >>> from tecomp import te
+    >>> te.floormod(te.var("a"), te.var("b"))
+    a % b
+    """
     return divided(BinOp.MOD, value_of(a), value_of(b))
 
 
@@ -37,6 +47,10 @@ def truncdiv(a: Value, b: Value) -> Expr:
 
     Raises:
         TypeMismatchError: an operand is no integer.
+
+    >>> from tecomp import te
+    >>> te.truncdiv(te.var("a", "uint8"), te.var("b", "uint8"))
+    a // b
     """
     x, y = _integers(a, b, "truncdiv")
     floor = divided(BinOp.FLOORDIV, x, y)
@@ -50,6 +64,10 @@ def truncmod(a: Value, b: Value) -> Expr:
 
     Raises:
         TypeMismatchError: an operand is no integer.
+
+    >>> from tecomp import te
+    >>> te.truncmod(te.var("a", "uint8"), te.var("b", "uint8"))
+    a % b
     """
     x, y = _integers(a, b, "truncmod")
     rest = divided(BinOp.MOD, x, y)
@@ -63,6 +81,10 @@ def div(a: Value, b: Value) -> Expr:
 
     Source:
         tvm.te.div of TVM 0.18, "as in C".
+
+    >>> from tecomp import te
+    >>> te.div(te.var("x", "float32"), te.var("y", "float32"))
+    x / y
     """
     x, y = match_types(value_of(a), value_of(b), "te.div")
     return binary(BinOp.DIV, x, y) if x.dtype.is_float else truncdiv(x, y)

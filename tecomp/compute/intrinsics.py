@@ -50,132 +50,262 @@ def _require_float(name: str, node: Expr) -> None:
 
 
 def exp(x: Value) -> Expr:
-    """Euler's number to the power `x`."""
+    """Euler's number to the power `x`.
+
+    >>> from tecomp import te
+    >>> te.exp(te.var("x", "float32"))
+    exp(x)
+    """
     return _call("exp", x)
 
 
 def exp2(x: Value) -> Expr:
-    """2 to the power `x`."""
+    """2 to the power `x`.
+
+    >>> from tecomp import te
+    >>> te.exp2(te.var("x", "float32"))
+    exp2(x)
+    """
     return _call("exp2", x)
 
 
 def expm1(x: Value) -> Expr:
-    """`exp(x) - 1`, exact for small `x` too."""
+    """`exp(x) - 1`, exact for small `x` too.
+
+    >>> from tecomp import te
+    >>> te.expm1(te.var("x", "float32"))
+    expm1(x)
+    """
     return _call("expm1", x)
 
 
 def log(x: Value) -> Expr:
-    """The natural logarithm."""
+    """The natural logarithm.
+
+    >>> from tecomp import te
+    >>> te.log(te.var("x", "float32"))
+    log(x)
+    """
     return _call("log", x)
 
 
 def log1p(x: Value) -> Expr:
-    """`log(1 + x)`, exact for small `x` too."""
+    """`log(1 + x)`, exact for small `x` too.
+
+    >>> from tecomp import te
+    >>> te.log1p(te.var("x", "float32"))
+    log1p(x)
+    """
     return _call("log1p", x)
 
 
 def log2(x: Value) -> Expr:
-    """The logarithm to base 2."""
+    """The logarithm to base 2.
+
+    >>> from tecomp import te
+    >>> te.log2(te.var("x", "float32"))
+    log2(x)
+    """
     return _call("log2", x)
 
 
 def log10(x: Value) -> Expr:
-    """The logarithm to base 10."""
+    """The logarithm to base 10.
+
+    >>> from tecomp import te
+    >>> te.log10(te.var("x", "float32"))
+    log10(x)
+    """
     return _call("log10", x)
 
 
 def sqrt(x: Value) -> Expr:
-    """The square root."""
+    """The square root.
+
+    >>> from tecomp import te
+    >>> te.sqrt(te.var("x", "float32"))
+    sqrt(x)
+    """
     return _call("sqrt", x)
 
 
 def rsqrt(x: Value) -> Expr:
-    """1 divided by the square root."""
+    """1 divided by the square root.
+
+    >>> from tecomp import te
+    >>> te.rsqrt(te.var("x", "float32"))
+    rsqrt(x)
+    """
     return _call("rsqrt", x)
 
 
 def tanh(x: Value) -> Expr:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> from tecomp import te
+    >>> te.tanh(te.var("x", "float32"))
+    tanh(x)
+    """
     return _call("tanh", x)
 
 
 def sigmoid(x: Value) -> Expr:
-    """`1 / (1 + exp(-x))`."""
+    """`1 / (1 + exp(-x))`.
+
+    >>> from tecomp import te
+    >>> te.sigmoid(te.var("x", "float32"))
+    sigmoid(x)
+    """
     return _call("sigmoid", x)
 
 
 def erf(x: Value) -> Expr:
-    """The error function."""
+    """The error function.
+
+    >>> from tecomp import te
+    >>> te.erf(te.var("x", "float32"))
+    erf(x)
+    """
     return _call("erf", x)
 
 
 def sin(x: Value) -> Expr:
-    """The sine of an angle in radians."""
+    """The sine of an angle in radians.
+
+    >>> from tecomp import te
+    >>> te.sin(te.var("x", "float32"))
+    sin(x)
+    """
     return _call("sin", x)
 
 
 def cos(x: Value) -> Expr:
-    """The cosine of an angle in radians."""
+    """The cosine of an angle in radians.
+
+    >>> from tecomp import te
+    >>> te.cos(te.var("x", "float32"))
+    cos(x)
+    """
     return _call("cos", x)
 
 
 def tan(x: Value) -> Expr:
-    """The tangent of an angle in radians."""
+    """The tangent of an angle in radians.
+
+    >>> from tecomp import te
+    >>> te.tan(te.var("x", "float32"))
+    tan(x)
+    """
     return _call("tan", x)
 
 
 def asin(x: Value) -> Expr:
-    """The angle in [-pi/2, pi/2] whose sine is `x`."""
+    """The angle in [-pi/2, pi/2] whose sine is `x`.
+
+    >>> from tecomp import te
+    >>> te.asin(te.var("x", "float32"))
+    asin(x)
+    """
     return _call("asin", x)
 
 
 def acos(x: Value) -> Expr:
-    """The angle in [0, pi] whose cosine is `x`."""
+    """The angle in [0, pi] whose cosine is `x`.
+
+    >>> from tecomp import te
+    >>> te.acos(te.var("x", "float32"))
+    acos(x)
+    """
     return _call("acos", x)
 
 
 def atan(x: Value) -> Expr:
-    """The angle in [-pi/2, pi/2] whose tangent is `x`."""
+    """The angle in [-pi/2, pi/2] whose tangent is `x`.
+
+    >>> from tecomp import te
+    >>> te.atan(te.var("x", "float32"))
+    atan(x)
+    """
     return _call("atan", x)
 
 
 def sinh(x: Value) -> Expr:
-    """The hyperbolic sine."""
+    """The hyperbolic sine.
+
+    >>> from tecomp import te
+    >>> te.sinh(te.var("x", "float32"))
+    sinh(x)
+    """
     return _call("sinh", x)
 
 
 def cosh(x: Value) -> Expr:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine.
+
+    >>> from tecomp import te
+    >>> te.cosh(te.var("x", "float32"))
+    cosh(x)
+    """
     return _call("cosh", x)
 
 
 def asinh(x: Value) -> Expr:
-    """The inverse of `sinh`."""
+    """The inverse of `sinh`.
+
+    >>> from tecomp import te
+    >>> te.asinh(te.var("x", "float32"))
+    asinh(x)
+    """
     return _call("asinh", x)
 
 
 def acosh(x: Value) -> Expr:
-    """The inverse of `cosh`, at least 0."""
+    """The inverse of `cosh`, at least 0.
+
+    >>> from tecomp import te
+    >>> te.acosh(te.var("x", "float32"))
+    acosh(x)
+    """
     return _call("acosh", x)
 
 
 def atanh(x: Value) -> Expr:
-    """The inverse of `tanh`."""
+    """The inverse of `tanh`.
+
+    >>> from tecomp import te
+    >>> te.atanh(te.var("x", "float32"))
+    atanh(x)
+    """
     return _call("atanh", x)
 
 
 def atan2(y: Value, x: Value) -> Expr:
-    """The angle of the point (x, y), in [-pi, pi]."""
+    """The angle of the point (x, y), in [-pi, pi].
+
+    >>> from tecomp import te
+    >>> te.atan2(te.var("x", "float32"), te.var("y", "float32"))
+    atan2(x, y)
+    """
     return _call2("atan2", y, x)
 
 
 def hypot(x: Value, y: Value) -> Expr:
-    """`sqrt(x * x + y * y)` without overflow in between."""
+    """`sqrt(x * x + y * y)` without overflow in between.
+
+    >>> from tecomp import te
+    >>> te.hypot(te.var("x", "float32"), te.var("y", "float32"))
+    hypot(x, y)
+    """
     return _call2("hypot", x, y)
 
 
 def logaddexp(x: Value, y: Value) -> Expr:
-    """`log(exp(x) + exp(y))` without overflow in between."""
+    """`log(exp(x) + exp(y))` without overflow in between.
+
+    >>> from tecomp import te
+    >>> te.logaddexp(te.var("x", "float32"), te.var("y", "float32")).dtype
+    'float32'
+    """
     a, b = match_types(value_of(x), value_of(y), "te.logaddexp")
     _require_float("logaddexp", a)
     most = binary(BinOp.MAX, a, b)
@@ -186,12 +316,22 @@ def logaddexp(x: Value, y: Value) -> Expr:
 
 
 def fmod(x: Value, y: Value) -> Expr:
-    """The remainder of `x / y` rounded towards zero, with the sign of `x`, as in C."""
+    """The remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.
+
+    >>> from tecomp import te
+    >>> te.fmod(te.var("x", "float32"), te.var("y", "float32"))
+    fmod(x, y)
+    """
     return _call2("fmod", x, y)
 
 
 def power(x: Value, y: Value) -> Expr:
-    """`x` to the power `y`; floats only: multiply integers out."""
+    """`x` to the power `y`; floats only: multiply integers out.
+
+    >>> from tecomp import te
+    >>> te.power(te.var("x", "float32"), te.var("y", "float32"))
+    pow(x, y)
+    """
     return _call2("pow", x, y)
 
 
@@ -199,17 +339,32 @@ pow = power
 
 
 def floor(x: Value) -> Expr:
-    """The greatest integer not above `x`, in the type of `x`."""
+    """The greatest integer not above `x`, in the type of `x`.
+
+    >>> from tecomp import te
+    >>> te.floor(te.var("x", "float32"))
+    floor(x)
+    """
     return _round("floor", x)
 
 
 def ceil(x: Value) -> Expr:
-    """The least integer not below `x`, in the type of `x`."""
+    """The least integer not below `x`, in the type of `x`.
+
+    >>> from tecomp import te
+    >>> te.ceil(te.var("x", "float32"))
+    ceil(x)
+    """
     return _round("ceil", x)
 
 
 def trunc(x: Value) -> Expr:
-    """`x` without its fraction, in the type of `x`."""
+    """`x` without its fraction, in the type of `x`.
+
+    >>> from tecomp import te
+    >>> te.trunc(te.var("x", "float32"))
+    trunc(x)
+    """
     return _round("trunc", x)
 
 
@@ -217,17 +372,31 @@ def round(x: Value) -> Expr:
     """The nearest integer, of two the one away from 0, in the type of `x`; as `round` in C and TVM.
 
     `te.nearbyint` takes the even one, as `numpy.round` does.
+
+    >>> from tecomp import te
+    >>> te.round(te.var("x", "float32"))
+    round(x)
     """
     return _round("round", x)
 
 
 def nearbyint(x: Value) -> Expr:
-    """The nearest integer, of two the even one, in the type of `x`; as `numpy.round`."""
+    """The nearest integer, of two the even one, in the type of `x`; as `numpy.round`.
+
+    >>> from tecomp import te
+    >>> te.nearbyint(te.var("x", "float32"))
+    nearbyint(x)
+    """
     return _round("nearbyint", x)
 
 
 def abs(x: Value) -> Expr:
-    """The absolute value; the least value of a signed integer type stays as it is."""
+    """The absolute value; the least value of a signed integer type stays as it is.
+
+    >>> from tecomp import te
+    >>> te.abs(te.var("x", "float32"))
+    fabs(x)
+    """
     node = value_of(x)
     if node.dtype.kind in ("uint", "bool"):
         return node
@@ -237,22 +406,42 @@ def abs(x: Value) -> Expr:
 
 
 def fabs(x: Value) -> Expr:
-    """The absolute value of a float."""
+    """The absolute value of a float.
+
+    >>> from tecomp import te
+    >>> te.fabs(te.var("x", "float32"))
+    fabs(x)
+    """
     return _call("fabs", x)
 
 
 def isnan(x: Value) -> Expr:
-    """Whether `x` is no number; an integer always is one."""
+    """Whether `x` is no number; an integer always is one.
+
+    >>> from tecomp import te
+    >>> te.isnan(te.var("x", "float32"))
+    isnan(x)
+    """
     return _test("isnan", x, of_integers=False)
 
 
 def isinf(x: Value) -> Expr:
-    """Whether `x` is infinite, of either sign."""
+    """Whether `x` is infinite, of either sign.
+
+    >>> from tecomp import te
+    >>> te.isinf(te.var("x", "float32"))
+    isinf(x)
+    """
     return _test("isinf", x, of_integers=False)
 
 
 def isfinite(x: Value) -> Expr:
-    """Whether `x` is neither infinite nor NaN."""
+    """Whether `x` is neither infinite nor NaN.
+
+    >>> from tecomp import te
+    >>> te.isfinite(te.var("x", "float32"))
+    isfinite(x)
+    """
     return _test("isfinite", x, of_integers=True)
 
 
@@ -261,6 +450,10 @@ def popcount(x: Value) -> Expr:
 
     Raises:
         TypeMismatchError: `x` is no integer.
+
+    >>> from tecomp import te
+    >>> te.popcount(te.var("x", "uint8"))
+    popcount(x)
     """
     node = value_of(x)
     if not node.dtype.is_integer:
@@ -334,6 +527,10 @@ def clip(x: Value, a_min: Value, a_max: Value) -> Expr:
 
     Raises:
         TypeMismatchError: the type of `x` cannot hold a bound.
+
+    >>> from tecomp import te
+    >>> te.clip(te.var("x", "float32"), 0, 6)
+    min(max(x, float32(0.0)), float32(6.0))
     """
     node = value_of(x)
     low, high = (
@@ -349,5 +546,9 @@ def cast(expr: Value, dtype: str) -> Expr:
 
     A float that an integer type cannot hold becomes the nearest integer that it can, NaN becomes
     0; integers wrap; everything but zero becomes True.
+
+    >>> from tecomp import te
+    >>> te.cast(te.var("x", "float32"), "int8")
+    cast("int8", x)
     """
     return ir.cast(dtype, value_of(expr))

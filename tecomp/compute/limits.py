@@ -9,7 +9,12 @@ from tecomp.ir.language.operators import FLOAT_FORMATS
 
 
 def max_value(dtype: str) -> Expr:
-    """The greatest finite value of `dtype`; True for bool."""
+    """The greatest finite value of `dtype`; True for bool.
+
+    >>> from tecomp import te
+    >>> te.max_value("int8")
+    int8(127)
+    """
     kind = DType(dtype)
     if kind.is_bool:
         return const(True, kind)
@@ -20,7 +25,12 @@ def max_value(dtype: str) -> Expr:
 
 
 def min_value(dtype: str) -> Expr:
-    """The least finite value of `dtype`; False for bool."""
+    """The least finite value of `dtype`; False for bool.
+
+    >>> from tecomp import te
+    >>> te.min_value("int8")
+    int8(-128)
+    """
     kind = DType(dtype)
     if kind.is_bool:
         return const(False, kind)
@@ -35,6 +45,10 @@ def infinity(dtype: str = "float32") -> Expr:
 
     Raises:
         TypeMismatchError: `dtype` is no floating-point type.
+
+    >>> from tecomp import te
+    >>> te.infinity("float32")
+    float32("inf")
     """
     kind = DType(dtype)
     _float_format(kind, "infinity")

@@ -30,6 +30,10 @@ def select(condition: Value, true_value: Value, false_value: Value) -> Expr:
 
     Raises:
         TypeMismatchError: the condition is none, or the values have no common type.
+
+    >>> from tecomp import te
+    >>> te.select(te.var("i") > 0, 1, 2)
+    select(i > int32(0), int32(1), int32(2))
     """
     return ir.select(value_of(condition), value_of(true_value), value_of(false_value))
 
@@ -43,6 +47,10 @@ def all(*conditions: Value, axis: Any = None) -> Expr:
     Raises:
         DefinitionError: there are none, or an axis is given: this is not a reduction.
         TypeMismatchError: one is a number.
+
+    >>> from tecomp import te
+    >>> te.all(te.var("i") > 0, te.var("j") > 0)
+    i > int32(0) and j > int32(0)
     """
     return logical_and(*_conditions("all", "te.min", conditions, axis))
 
@@ -53,17 +61,31 @@ def any(*conditions: Value, axis: Any = None) -> Expr:
     Raises:
         DefinitionError: there are none, or an axis is given: this is not a reduction.
         TypeMismatchError: one is a number.
+
+    >>> from tecomp import te
+    >>> te.any(te.var("i") > 0, te.var("j") > 0)
+    i > int32(0) or j > int32(0)
     """
     return logical_or(*_conditions("any", "te.max", conditions, axis))
 
 
 def likely(cond: Value) -> Expr:
-    """`cond`: which branch is taken more often is not told to the processor."""
+    """`cond`: which branch is taken more often is not told to the processor.
+
+    >>> from tecomp import te
+    >>> te.likely(te.var("i") > 0)
+    i > int32(0)
+    """
     return value_of(cond)
 
 
 def logical_not(condition: Value) -> Expr:
-    """The condition that `condition` does not hold."""
+    """The condition that `condition` does not hold.
+
+    >>> from tecomp import te
+    >>> te.logical_not(te.var("i") > 0)
+    not (i > int32(0))
+    """
     return Not(condition_of(value_of(condition), "te.logical_not"))
 
 

@@ -83,6 +83,16 @@ def call_extern(
     Raises:
         DefinitionError: no such function is registered, or it takes something else.
         TypeMismatchError: an argument is of another kind.
+
+    >>> import ctypes
+    >>> from tecomp import CFunction, register_func, te
+    >>> copy = CFunction(ctypes.CDLL(None), "memcpy", ["handle", "const handle", "uint64"])
+    >>> _ = register_func("example.memcpy", copy, override=True)
+    >>> def copied(ins, outs):
+    ...     to, given = outs[0].access_ptr("w"), ins[0].access_ptr("r")
+    ...     return te.call_extern("handle", "example.memcpy", to, given, 32)
+    >>> te.extern((8,), te.placeholder((8,), name="A"), copied, name="C")
+    Tensor(C, shape=(8,), dtype=float32)
     """
     where = "te.call_extern"
     _check_name(name, where)

@@ -427,6 +427,11 @@ def prod(
         where: only points where this condition holds count.
         init: what the product starts from, in place of 1.
         *args: more expressions, where there is no axis.
+
+    >>> from tecomp import te
+    >>> k = te.reduce_axis((0, 4), name="k")
+    >>> te.prod(te.placeholder((4,), name="A")[k], axis=k)
+    prod(A[k], axis=[k])
     """
     made: Expr = _PROD(_number(expr, "prod"), axis, where, init, *args)
     return made
@@ -477,6 +482,10 @@ def max(
         where: only points where this condition holds count.
         init: what the maximum starts from.
         *args: more expressions, where there is no axis.
+
+    >>> from tecomp import te
+    >>> te.max(te.var("a"), te.var("b"))
+    max(a, b)
     """
     if _is_axes(axis):
         made: Expr = _MAX(expr, axis, where, init, *args)

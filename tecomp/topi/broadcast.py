@@ -87,27 +87,47 @@ def add(lhs: Operand, rhs: Operand) -> Any:
 
 
 def subtract(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs - rhs`, as `add`."""
+    """`lhs - rhs`, as `add`.
+
+    >>> subtract(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x - y, "subtract")
 
 
 def multiply(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs * rhs`, as `add`."""
+    """`lhs * rhs`, as `add`.
+
+    >>> multiply(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x * y, "multiply")
 
 
 def divide(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs / rhs`; of two integers rounded towards zero, as `te.div`."""
+    """`lhs / rhs`; of two integers rounded towards zero, as `te.div`.
+
+    >>> divide(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.div, "divide")
 
 
 def floor_divide(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs // rhs`, rounded towards minus infinity; 0 where an integer is divided by 0."""
+    """`lhs // rhs`, rounded towards minus infinity; 0 where an integer is divided by 0.
+
+    >>> floor_divide(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.floordiv, "floor_divide")
 
 
 def mod(lhs: Operand, rhs: Operand) -> Any:
-    """The remainder with the sign of `lhs`, as in C; 0 where an integer is divided by 0."""
+    """The remainder with the sign of `lhs`, as in C; 0 where an integer is divided by 0.
+
+    >>> mod(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, _mod, "mod")
 
 
@@ -121,17 +141,29 @@ def _is_float(value: Any) -> bool:
 
 
 def floor_mod(lhs: Operand, rhs: Operand) -> Any:
-    """The remainder with the sign of `rhs`; 0 where an integer is divided by 0."""
+    """The remainder with the sign of `rhs`; 0 where an integer is divided by 0.
+
+    >>> floor_mod(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.floormod, "floor_mod")
 
 
 def maximum(lhs: Operand, rhs: Operand) -> Any:
-    """The greater of two elements; NaN if one is NaN."""
+    """The greater of two elements; NaN if one is NaN.
+
+    >>> maximum(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.max, "maximum")
 
 
 def minimum(lhs: Operand, rhs: Operand) -> Any:
-    """The lesser of two elements; NaN if one is NaN."""
+    """The lesser of two elements; NaN if one is NaN.
+
+    >>> minimum(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.min, "minimum")
 
 
@@ -173,67 +205,125 @@ def _integer_power(base: te.Expr, exponent: te.Expr) -> te.Expr:
 
 
 def atan2(lhs: Operand, rhs: Operand) -> Any:
-    """The angle of the point (rhs, lhs), in [-pi, pi]."""
+    """The angle of the point (rhs, lhs), in [-pi, pi].
+
+    >>> atan2(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.atan2, "atan2")
 
 
 def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
-    """`log(exp(lhs) + exp(rhs))` without overflow in between."""
+    """`log(exp(lhs) + exp(rhs))` without overflow in between.
+
+    >>> log_add_exp(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.logaddexp, "log_add_exp")
 
 
 def left_shift(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs << rhs` of integers, as `te` has it."""
+    """`lhs << rhs` of integers, as `te` has it.
+
+    >>> left_shift(te.placeholder((4, 8), "int32", name="A"), 3).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x << y, "left_shift")
 
 
 def right_shift(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs >> rhs` of integers, as `te` has it; the sign stays."""
+    """`lhs >> rhs` of integers, as `te` has it; the sign stays.
+
+    >>> right_shift(te.placeholder((4, 8), "int32", name="A"), 3).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x >> y, "right_shift")
 
 
 def greater(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs > rhs`, in bool."""
+    """Whether `lhs > rhs`, in bool.
+
+    >>> greater(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x > y, "greater")
 
 
 def greater_equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs >= rhs`, in bool."""
+    """Whether `lhs >= rhs`, in bool.
+
+    >>> greater_equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x >= y, "greater_equal")
 
 
 def less(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs < rhs`, in bool."""
+    """Whether `lhs < rhs`, in bool.
+
+    >>> less(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x < y, "less")
 
 
 def less_equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs <= rhs`, in bool."""
+    """Whether `lhs <= rhs`, in bool.
+
+    >>> less_equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x <= y, "less_equal")
 
 
 def equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs == rhs`, in bool."""
+    """Whether `lhs == rhs`, in bool.
+
+    >>> equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x == y, "equal")
 
 
 def not_equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs != rhs`, in bool."""
+    """Whether `lhs != rhs`, in bool.
+
+    >>> not_equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x != y, "not_equal")
 
 
 def logical_and(lhs: Operand, rhs: Operand) -> Any:
-    """Whether both conditions hold."""
+    """Whether both conditions hold.
+
+    >>> X = te.placeholder((4, 8), "bool", name="A")
+    >>> W = te.placeholder((8,), "bool", name="W")
+    >>> logical_and(X, W).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.all, "logical_and")
 
 
 def logical_or(lhs: Operand, rhs: Operand) -> Any:
-    """Whether one of two conditions holds, or both."""
+    """Whether one of two conditions holds, or both.
+
+    >>> X = te.placeholder((4, 8), "bool", name="A")
+    >>> W = te.placeholder((8,), "bool", name="W")
+    >>> logical_or(X, W).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, te.any, "logical_or")
 
 
 def logical_xor(lhs: Operand, rhs: Operand) -> Any:
-    """Whether one of two conditions holds, and not both."""
+    """Whether one of two conditions holds, and not both.
+
+    >>> X = te.placeholder((4, 8), "bool", name="A")
+    >>> W = te.placeholder((8,), "bool", name="W")
+    >>> logical_xor(X, W).shape
+    (4, 8)
+    """
     return _of_two(
         lhs, rhs,
         lambda x, y: te.any(te.all(x, te.logical_not(y)), te.all(te.logical_not(x), y)),
@@ -242,25 +332,45 @@ def logical_xor(lhs: Operand, rhs: Operand) -> Any:
 
 
 def logical_not(data: Operand) -> Any:
-    """Whether a condition does not hold."""
+    """Whether a condition does not hold.
+
+    >>> logical_not(te.placeholder((4, 8), "bool", name="A")).dtype
+    'bool'
+    """
     return _of_one(data, te.logical_not, "logical_not")
 
 
 def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs & rhs` of integers or bool."""
+    """`lhs & rhs` of integers or bool.
+
+    >>> bitwise_and(te.placeholder((4, 8), "int32", name="A"), 3).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x & y, "bitwise_and")
 
 
 def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs | rhs` of integers or bool."""
+    """`lhs | rhs` of integers or bool.
+
+    >>> bitwise_or(te.placeholder((4, 8), "int32", name="A"), 3).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x | y, "bitwise_or")
 
 
 def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs ^ rhs` of integers or bool."""
+    """`lhs ^ rhs` of integers or bool.
+
+    >>> bitwise_xor(te.placeholder((4, 8), "int32", name="A"), 3).shape
+    (4, 8)
+    """
     return _of_two(lhs, rhs, lambda x, y: x ^ y, "bitwise_xor")
 
 
 def bitwise_not(data: Operand) -> Any:
-    """`~data` of integers or bool."""
+    """`~data` of integers or bool.
+
+    >>> bitwise_not(te.placeholder((4, 8), "int32", name="A")).dtype
+    'int32'
+    """
     return _of_one(data, lambda x: ~x, "bitwise_not")

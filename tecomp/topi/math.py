@@ -21,152 +21,272 @@ def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.
 
 
 def identity(x: te.Tensor) -> te.Tensor:
-    """A copy of `x`."""
+    """A copy of `x`.
+
+    >>> identity(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, lambda value: value, "identity")
 
 
 def negative(x: te.Tensor) -> te.Tensor:
-    """`-x`; that of a bool is an int32."""
+    """`-x`; that of a bool is an int32.
+
+    >>> negative(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, lambda value: -value, "negative")
 
 
 def exp(x: te.Tensor) -> te.Tensor:
-    """Euler's number to the power of each element."""
+    """Euler's number to the power of each element.
+
+    >>> exp(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.exp, "exp")
 
 
 def fast_exp(x: te.Tensor) -> te.Tensor:
-    """`exp`, which is as fast as one of fewer digits would be."""
+    """`exp`, which is as fast as one of fewer digits would be.
+
+    >>> fast_exp(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return exp(x)
 
 
 def log(x: te.Tensor) -> te.Tensor:
-    """The natural logarithm of each element."""
+    """The natural logarithm of each element.
+
+    >>> log(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.log, "log")
 
 
 def log2(x: te.Tensor) -> te.Tensor:
-    """The logarithm to base 2 of each element."""
+    """The logarithm to base 2 of each element.
+
+    >>> log2(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.log2, "log2")
 
 
 def log10(x: te.Tensor) -> te.Tensor:
-    """The logarithm to base 10 of each element."""
+    """The logarithm to base 10 of each element.
+
+    >>> log10(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.log10, "log10")
 
 
 def sqrt(x: te.Tensor) -> te.Tensor:
-    """The square root of each element."""
+    """The square root of each element.
+
+    >>> sqrt(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.sqrt, "sqrt")
 
 
 def rsqrt(x: te.Tensor) -> te.Tensor:
-    """1 divided by the square root of each element."""
+    """1 divided by the square root of each element.
+
+    >>> rsqrt(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.rsqrt, "rsqrt")
 
 
 def erf(x: te.Tensor) -> te.Tensor:
-    """The error function of each element."""
+    """The error function of each element.
+
+    >>> erf(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.erf, "erf")
 
 
 def fast_erf(x: te.Tensor) -> te.Tensor:
-    """`erf`, which is as fast as one of fewer digits would be."""
+    """`erf`, which is as fast as one of fewer digits would be.
+
+    >>> fast_erf(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return erf(x)
 
 
 def sigmoid(x: te.Tensor) -> te.Tensor:
-    """`1 / (1 + exp(-x))` of each element."""
+    """`1 / (1 + exp(-x))` of each element.
+
+    >>> sigmoid(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.sigmoid, "sigmoid")
 
 
 def sin(x: te.Tensor) -> te.Tensor:
-    """The sine of each element, an angle in radians."""
+    """The sine of each element, an angle in radians.
+
+    >>> sin(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.sin, "sin")
 
 
 def cos(x: te.Tensor) -> te.Tensor:
-    """The cosine of each element, an angle in radians."""
+    """The cosine of each element, an angle in radians.
+
+    >>> cos(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.cos, "cos")
 
 
 def tan(x: te.Tensor) -> te.Tensor:
-    """The tangent of each element, an angle in radians."""
+    """The tangent of each element, an angle in radians.
+
+    >>> tan(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.tan, "tan")
 
 
 def sinh(x: te.Tensor) -> te.Tensor:
-    """The hyperbolic sine of each element."""
+    """The hyperbolic sine of each element.
+
+    >>> sinh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.sinh, "sinh")
 
 
 def cosh(x: te.Tensor) -> te.Tensor:
-    """The hyperbolic cosine of each element."""
+    """The hyperbolic cosine of each element.
+
+    >>> cosh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.cosh, "cosh")
 
 
 def tanh(x: te.Tensor) -> te.Tensor:
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent of each element.
+
+    >>> tanh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.tanh, "tanh")
 
 
 def fast_tanh(x: te.Tensor) -> te.Tensor:
-    """`tanh`, which is as fast as one of fewer digits would be."""
+    """`tanh`, which is as fast as one of fewer digits would be.
+
+    >>> fast_tanh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return tanh(x)
 
 
 def asin(x: te.Tensor) -> te.Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is the element."""
+    """The angle in [-pi/2, pi/2] whose sine is the element.
+
+    >>> asin(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.asin, "asin")
 
 
 def acos(x: te.Tensor) -> te.Tensor:
-    """The angle in [0, pi] whose cosine is the element."""
+    """The angle in [0, pi] whose cosine is the element.
+
+    >>> acos(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.acos, "acos")
 
 
 def atan(x: te.Tensor) -> te.Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is the element."""
+    """The angle in [-pi/2, pi/2] whose tangent is the element.
+
+    >>> atan(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.atan, "atan")
 
 
 def asinh(x: te.Tensor) -> te.Tensor:
-    """The inverse of `sinh` of each element."""
+    """The inverse of `sinh` of each element.
+
+    >>> asinh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.asinh, "asinh")
 
 
 def acosh(x: te.Tensor) -> te.Tensor:
-    """The inverse of `cosh` of each element, at least 0."""
+    """The inverse of `cosh` of each element, at least 0.
+
+    >>> acosh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.acosh, "acosh")
 
 
 def atanh(x: te.Tensor) -> te.Tensor:
-    """The inverse of `tanh` of each element."""
+    """The inverse of `tanh` of each element.
+
+    >>> atanh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return each(x, te.atanh, "atanh")
 
 
 def floor(x: te.Tensor) -> te.Tensor:
-    """The greatest integer not above each element, in its type."""
+    """The greatest integer not above each element, in its type.
+
+    >>> floor(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return _rounded(x, te.floor, "floor")
 
 
 def ceil(x: te.Tensor) -> te.Tensor:
-    """The least integer not below each element, in its type."""
+    """The least integer not below each element, in its type.
+
+    >>> ceil(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return _rounded(x, te.ceil, "ceil")
 
 
 def trunc(x: te.Tensor) -> te.Tensor:
-    """Each element without its fraction, in its type."""
+    """Each element without its fraction, in its type.
+
+    >>> trunc(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return _rounded(x, te.trunc, "trunc")
 
 
 def round(x: te.Tensor) -> te.Tensor:
-    """The integer nearest to each element, of two the one away from 0, in its type."""
+    """The integer nearest to each element, of two the one away from 0, in its type.
+
+    >>> round(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return _rounded(x, te.round, "round")
 
 
 def abs(x: te.Tensor) -> te.Tensor:
-    """The absolute value of each element."""
+    """The absolute value of each element.
+
+    >>> abs(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     return _rounded(x, te.abs, "abs")
 
 
@@ -176,17 +296,29 @@ def _rounded(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) ->
 
 
 def isnan(x: te.Tensor) -> te.Tensor:
-    """Whether each element is no number."""
+    """Whether each element is no number.
+
+    >>> isnan(te.placeholder((4, 8), name="A")).dtype
+    'bool'
+    """
     return _tested(x, te.isnan, "isnan", of_bool=False)
 
 
 def isinf(x: te.Tensor) -> te.Tensor:
-    """Whether each element is infinite, of either sign."""
+    """Whether each element is infinite, of either sign.
+
+    >>> isinf(te.placeholder((4, 8), name="A")).dtype
+    'bool'
+    """
     return _tested(x, te.isinf, "isinf", of_bool=False)
 
 
 def isfinite(x: te.Tensor) -> te.Tensor:
-    """Whether each element is neither infinite nor NaN."""
+    """Whether each element is neither infinite nor NaN.
+
+    >>> isfinite(te.placeholder((4, 8), name="A")).dtype
+    'bool'
+    """
     return _tested(x, te.isfinite, "isfinite", of_bool=True)
 
 
@@ -258,6 +390,9 @@ def reinterpret(x: te.Tensor, dtype: str) -> te.Tensor:
 
     Raises:
         TypeMismatchError: it has fewer bits, or more.
+
+    >>> reinterpret(te.placeholder((4, 8), name="A"), "int32").dtype
+    'int32'
     """
     return each(x, lambda value: te.reinterpret(dtype, value), "reinterpret")
 

@@ -38,17 +38,30 @@ def sum(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The product of all elements along axes, as `sum`; 1 of none."""
+    """The product of all elements along axes, as `sum`; 1 of none.
+
+    >>> k = te.reduce_axis((0, 4), name="k")
+    >>> prod(te.placeholder((4, 8), name="A"), 1).shape
+    (4,)
+    """
     return reduced(data, axis, keepdims, "prod", "prod")
 
 
 def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The greatest element along axes, as `sum`; NaN if one is NaN, the least number of none."""
+    """The greatest element along axes, as `sum`; NaN if one is NaN, the least number of none.
+
+    >>> max(te.placeholder((4, 8), name="A"), 1).shape
+    (4,)
+    """
     return reduced(data, axis, keepdims, "max", "max")
 
 
 def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The least element along axes, as `sum`; NaN if one is NaN, the greatest number of none."""
+    """The least element along axes, as `sum`; NaN if one is NaN, the greatest number of none.
+
+    >>> min(te.placeholder((4, 8), name="A"), 1).shape
+    (4,)
+    """
     return reduced(data, axis, keepdims, "min", "min")
 
 
@@ -57,6 +70,9 @@ def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
     Raises:
         TypeMismatchError: `data` is not bool.
+
+    >>> all(te.placeholder((4, 8), "bool", name="A"), 1).shape
+    (4,)
     """
     return reduced(_conditions(data, "topi.all"), axis, keepdims, "min", "all")
 
@@ -66,6 +82,9 @@ def any(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
     Raises:
         TypeMismatchError: `data` is not bool.
+
+    >>> any(te.placeholder((4, 8), "bool", name="A"), 1).shape
+    (4,)
     """
     return reduced(_conditions(data, "topi.any"), axis, keepdims, "max", "any")
 
@@ -130,7 +149,11 @@ def argmax(
 def argmin(
     data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
 ) -> te.Tensor:
-    """Where the least element along axes is, as `argmax`; NaN is less than all others."""
+    """Where the least element along axes is, as `argmax`; NaN is less than all others.
+
+    >>> argmin(te.placeholder((4, 8), name="A"), 1).shape
+    (4,)
+    """
     return _found(data, axis, keepdims, select_last_index, "argmin")
 
 

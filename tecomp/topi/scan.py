@@ -50,7 +50,11 @@ def cumprod(
     dtype: str | None = None,
     exclusive: bool | None = None,
 ) -> te.Tensor:
-    """The product of all elements up to each along an axis, as `cumsum`."""
+    """The product of all elements up to each along an axis, as `cumsum`.
+
+    >>> cumprod(te.placeholder((4, 8), name="A"), 1).shape
+    (4, 8)
+    """
     return scanop(data, lambda x, y: x * y, 1, "cumprod", axis, dtype, exclusive)
 
 

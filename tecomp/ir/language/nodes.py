@@ -442,6 +442,10 @@ def const(value: Scalar, dtype: str | None = None) -> Expr:
 
     Raises:
         TypeMismatchError: the type cannot hold the value.
+
+    >>> from tecomp import te
+    >>> te.const(3), te.const(3, "float64")
+    (int32(3), float64(3.0))
     """
     if dtype is None:
         return as_expr(value)

@@ -360,7 +360,12 @@ def resize3d(
     extrapolation_value: float = 0.0, out_dtype: str | None = None,
     output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Volumes of another size; arguments as `resize1d`."""
+    """Volumes of another size; arguments as `resize1d`.
+
+    >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
+    >>> resize3d(X, (), (8, 4, 4)).shape
+    (1, 3, 8, 4, 4)
+    """
     where = "topi.image.resize3d"
     way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)

@@ -151,7 +151,11 @@ def conv1d_ncw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, c, w) with filters (o, i, w)."""
+    """`conv` of rows (n, c, w) with filters (o, i, w).
+
+    >>> conv1d_ncw(te.placeholder((1, 3, 16), name="X"), te.placeholder((8, 3, 3), name="W")).shape
+    (1, 8, 14)
+    """
     return convolved(
         data, kernel, strides, padding, dilation, 1, "NCW", "OIW", out_dtype, "conv1d_ncw")
 
@@ -160,7 +164,11 @@ def conv1d_nwc(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, w, c) with filters (w, i, o)."""
+    """`conv` of rows (n, w, c) with filters (w, i, o).
+
+    >>> conv1d_nwc(te.placeholder((1, 16, 3), name="X"), te.placeholder((3, 3, 8), name="W")).shape
+    (1, 14, 8)
+    """
     return convolved(
         data, kernel, strides, padding, dilation, 1, "NWC", "WIO", out_dtype, "conv1d_nwc")
 
@@ -169,7 +177,13 @@ def group_conv1d_ncw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, c, w) with filters (o, i, w), in groups."""
+    """`conv` of rows (n, c, w) with filters (o, i, w), in groups.
+
+    >>> X = te.placeholder((1, 4, 16), name="X")
+    >>> W = te.placeholder((8, 2, 3), name="W")
+    >>> group_conv1d_ncw(X, W, 1, 1, 1, 2).shape
+    (1, 8, 16)
+    """
     return convolved(
         data, kernel, strides, padding, dilation, groups, "NCW", "OIW", out_dtype,
         "group_conv1d_ncw")
@@ -179,7 +193,13 @@ def group_conv1d_nwc(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, w, c) with filters (w, i, o), in groups."""
+    """`conv` of rows (n, w, c) with filters (w, i, o), in groups.
+
+    >>> X = te.placeholder((1, 16, 4), name="X")
+    >>> W = te.placeholder((3, 2, 8), name="W")
+    >>> group_conv1d_nwc(X, W, 1, 1, 1, 2).shape
+    (1, 16, 8)
+    """
     return convolved(
         data, kernel, strides, padding, dilation, groups, "NWC", "WIO", out_dtype,
         "group_conv1d_nwc")
@@ -204,7 +224,13 @@ def conv2d_nchw(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (n, c, h, w) with filters (o, i, h, w)."""
+    """`conv` of images (n, c, h, w) with filters (o, i, h, w).
+
+    >>> X = te.placeholder((1, 3, 16, 16), name="X")
+    >>> W = te.placeholder((8, 3, 3, 3), name="W")
+    >>> conv2d_nchw(X, W, 1, 1, 1).shape
+    (1, 8, 16, 16)
+    """
     return convolved(
         Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype, "conv2d_nchw",
         "conv2d_nchw")
@@ -215,7 +241,13 @@ def conv2d_nhwc(
     out_dtype: str | None = "float32", auto_scheduler_rewritten_layout: str = "",
     meta_schedule_original_shape: object = None,
 ) -> te.Tensor:
-    """`conv` of images (n, h, w, c) with filters (h, w, i, o)."""
+    """`conv` of images (n, h, w, c) with filters (h, w, i, o).
+
+    >>> X = te.placeholder((1, 16, 16, 3), name="X")
+    >>> W = te.placeholder((3, 3, 3, 8), name="W")
+    >>> conv2d_nhwc(X, W, 1, 1, 1).shape
+    (1, 16, 16, 8)
+    """
     return convolved(
         Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype, "conv2d_nhwc",
         "conv2d_nhwc")
@@ -225,7 +257,13 @@ def conv2d_hwcn(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (h, w, c, n) with filters (h, w, i, o)."""
+    """`conv` of images (h, w, c, n) with filters (h, w, i, o).
+
+    >>> X = te.placeholder((16, 16, 3, 1), name="X")
+    >>> W = te.placeholder((3, 3, 3, 8), name="W")
+    >>> conv2d_hwcn(X, W, 1, 1, 1).shape
+    (16, 16, 8, 1)
+    """
     return convolved(
         Input, Filter, stride, padding, dilation, 1, "HWCN", "HWIO", out_dtype, "conv2d_hwcn",
         "conv2d_hwcn")
@@ -235,7 +273,13 @@ def group_conv2d_nchw(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     groups: int, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (n, c, h, w) with filters (o, i, h, w), in groups."""
+    """`conv` of images (n, c, h, w) with filters (o, i, h, w), in groups.
+
+    >>> X = te.placeholder((1, 4, 16, 16), name="X")
+    >>> W = te.placeholder((8, 2, 3, 3), name="W")
+    >>> group_conv2d_nchw(X, W, 1, 1, 1, 2).shape
+    (1, 8, 16, 16)
+    """
     return convolved(
         Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype,
         "group_conv2d_nchw", "group_conv2d_nchw")
@@ -245,7 +289,13 @@ def group_conv2d_nhwc(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     groups: int, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (n, h, w, c) with filters (h, w, i, o), in groups."""
+    """`conv` of images (n, h, w, c) with filters (h, w, i, o), in groups.
+
+    >>> X = te.placeholder((1, 16, 16, 4), name="X")
+    >>> W = te.placeholder((3, 3, 2, 8), name="W")
+    >>> group_conv2d_nhwc(X, W, 1, 1, 1, 2).shape
+    (1, 16, 16, 8)
+    """
     return convolved(
         Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype,
         "group_conv2d_nhwc", "group_conv2d_nhwc")
@@ -271,7 +321,13 @@ def conv3d_ndhwc(
     groups: int, out_dtype: str | None = "float32", auto_scheduler_rewritten_layout: str = "",
     meta_schedule_origin_shape: object = None,
 ) -> te.Tensor:
-    """`conv` of volumes (n, d, h, w, c) with filters (d, h, w, i, o)."""
+    """`conv` of volumes (n, d, h, w, c) with filters (d, h, w, i, o).
+
+    >>> X = te.placeholder((1, 4, 8, 8, 3), name="X")
+    >>> W = te.placeholder((3, 3, 3, 3, 8), name="W")
+    >>> conv3d_ndhwc(X, W, 1, 1, 1, 1).shape
+    (1, 4, 8, 8, 8)
+    """
     return convolved(
         Input, Filter, stride, padding, dilation, groups, "NDHWC", "DHWIO", out_dtype,
         "conv3d_ndhwc")

@@ -21,7 +21,11 @@ def relu(x: te.Tensor) -> te.Tensor:
 
 
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
-    """Each element, times `alpha` where it is not above 0."""
+    """Each element, times `alpha` where it is not above 0.
+
+    >>> leaky_relu(te.placeholder((4, 8), name="A"), 0.1).shape
+    (4, 8)
+    """
     check_float(tensor_of(x, "topi.nn.leaky_relu", "x"), "topi.nn.leaky_relu")
 
     def of(value: te.Expr) -> te.Expr:
@@ -32,7 +36,11 @@ def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
 
 
 def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Tensor:
-    """`log(1 + exp(beta * x)) / beta`, or x itself where `beta * x` is above a threshold."""
+    """`log(1 + exp(beta * x)) / beta`, or x itself where `beta * x` is above a threshold.
+
+    >>> softplus(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     check_float(tensor_of(x, "topi.nn.softplus", "x"), "topi.nn.softplus")
     wide = wide_type(x.dtype)
 
@@ -122,10 +130,20 @@ def _scale_shift(
 
 
 def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
-    """Images, channels first, times one number for each channel, plus another."""
+    """Images, channels first, times one number for each channel, plus another.
+
+    >>> X = te.placeholder((1, 3, 8, 8), name="X")
+    >>> scale_shift_nchw(X, te.placeholder((3,)), te.placeholder((3,))).shape
+    (1, 3, 8, 8)
+    """
     return _scale_shift(Input, Scale, Shift, 1, "scale_shift_nchw")
 
 
 def scale_shift_nhwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
-    """Images, channels last, times one number for each channel, plus another."""
+    """Images, channels last, times one number for each channel, plus another.
+
+    >>> X = te.placeholder((1, 8, 8, 3), name="X")
+    >>> scale_shift_nhwc(X, te.placeholder((3,)), te.placeholder((3,))).shape
+    (1, 8, 8, 3)
+    """
     return _scale_shift(Input, Scale, Shift, -1, "scale_shift_nhwc")

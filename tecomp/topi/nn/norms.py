@@ -208,7 +208,11 @@ def layer_norm(
 def rms_norm(
     data: te.Tensor, weight: te.Tensor | None, axis: Axes, epsilon: float = 1e-5
 ) -> te.Tensor:
-    """`data / sqrt(mean(data * data) + epsilon) * weight` along axes; arguments as `layer_norm`."""
+    """`data / sqrt(mean(data * data) + epsilon) * weight` along axes; arguments as `layer_norm`.
+
+    >>> rms_norm(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="w"), [1]).shape
+    (4, 8)
+    """
     where = "topi.nn.rms_norm"
     data, axes = _checked(data, axis, where, weight=weight)
     if axes == [data.ndim - 1]:

@@ -173,7 +173,11 @@ def reflect_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "ReflectPadInput",
 ) -> te.Tensor:
-    """`data` mirrored at its outermost elements, as `mirror_pad` in mode `REFLECT`."""
+    """`data` mirrored at its outermost elements, as `mirror_pad` in mode `REFLECT`.
+
+    >>> reflect_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
+    (4, 12)
+    """
     return _mirrored(data, pad_before, pad_after, "topi.nn.reflect_pad", name, 0)
 
 
@@ -191,7 +195,11 @@ def replicate_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "ReplicatePadInput",
 ) -> te.Tensor:
-    """`data` with its outermost elements repeated around it; arguments as `mirror_pad`."""
+    """`data` with its outermost elements repeated around it; arguments as `mirror_pad`.
+
+    >>> replicate_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
+    (4, 12)
+    """
     return _again(
         data, pad_before, pad_after, "topi.nn.replicate_pad", name,
         lambda index, extent: te.max(te.min(index, extent - 1), 0), -1)
@@ -201,7 +209,11 @@ def circular_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "CircularPadInput",
 ) -> te.Tensor:
-    """`data` with its other end on each side, as a ring; arguments as `mirror_pad`."""
+    """`data` with its other end on each side, as a ring; arguments as `mirror_pad`.
+
+    >>> circular_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
+    (4, 12)
+    """
     return _again(
         data, pad_before, pad_after, "topi.nn.circular_pad", name,
         lambda index, extent: index % extent, -1)

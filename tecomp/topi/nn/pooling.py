@@ -161,7 +161,12 @@ def pool3d(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
 ) -> te.Tensor:
-    """The greatest or the mean of each window of volumes; arguments as `pool1d`."""
+    """The greatest or the mean of each window of volumes; arguments as `pool1d`.
+
+    >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
+    >>> pool3d(X, (2, 2, 2), (2, 2, 2), (1, 1, 1), (0,) * 6, "max").shape
+    (1, 3, 2, 4, 4)
+    """
     return _pooled(
         data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
         SPATIAL, "pool3d")
@@ -224,14 +229,23 @@ def adaptive_pool(
 def adaptive_pool1d(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCW"
 ) -> te.Tensor:
-    """`adaptive_pool` of rows."""
+    """`adaptive_pool` of rows.
+
+    >>> adaptive_pool1d(te.placeholder((1, 3, 9), name="X"), 4, "avg").shape
+    (1, 3, 4)
+    """
     return _adapted(data, output_size, pool_type, layout, "W", "adaptive_pool1d")
 
 
 def adaptive_pool3d(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCDHW"
 ) -> te.Tensor:
-    """`adaptive_pool` of volumes."""
+    """`adaptive_pool` of volumes.
+
+    >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
+    >>> adaptive_pool3d(X, (2, 3, 3), "max").shape
+    (1, 3, 2, 3, 3)
+    """
     return _adapted(data, output_size, pool_type, layout, SPATIAL, "adaptive_pool3d")
 
 

@@ -32,7 +32,11 @@ fast_softmax = softmax
 
 
 def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """The logarithm of `softmax`, without overflow in between; as `softmax`."""
+    """The logarithm of `softmax`, without overflow in between; as `softmax`.
+
+    >>> log_softmax(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
     rows, order = _rows(x, axis, "topi.nn.log_softmax")
     *outer, n = rows.shape
     wide = wide_type(rows.dtype)

@@ -116,7 +116,13 @@ def group_conv1d_transpose_ncw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """`conv1d_transpose_ncw` in groups of channels."""
+    """`conv1d_transpose_ncw` in groups of channels.
+
+    >>> X = te.placeholder((1, 4, 16), name="X")
+    >>> W = te.placeholder((4, 3, 3), name="W")
+    >>> group_conv1d_transpose_ncw(X, W, 1, 0, None, 0, 2).shape
+    (1, 6, 18)
+    """
     return _transposed(
         data, kernel, stride, padding, out_dtype, output_padding, groups, "W",
         "group_conv1d_transpose_ncw")
@@ -143,7 +149,13 @@ def group_conv2d_transpose_nchw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """`conv2d_transpose_nchw` in groups of channels."""
+    """`conv2d_transpose_nchw` in groups of channels.
+
+    >>> X = te.placeholder((1, 4, 8, 8), name="X")
+    >>> W = te.placeholder((4, 3, 3, 3), name="W")
+    >>> group_conv2d_transpose_nchw(X, W, 1, 0, None, 0, 2).shape
+    (1, 6, 10, 10)
+    """
     return _transposed(
         data, kernel, stride, padding, out_dtype, output_padding, groups, "HW",
         "group_conv2d_transpose_nchw")
@@ -153,7 +165,13 @@ def conv3d_transpose_ncdhw(
     Input: te.Tensor, Filter: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers,
 ) -> te.Tensor:
-    """The transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w)."""
+    """The transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w).
+
+    >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
+    >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")
+    >>> conv3d_transpose_ncdhw(X, W, 1, 0, None, 0).shape
+    (1, 3, 6, 10, 10)
+    """
     return _transposed(
         Input, Filter, strides, padding, out_dtype, output_padding, 1, SPATIAL,
         "conv3d_transpose_ncdhw")
@@ -163,7 +181,13 @@ def group_conv3d_transpose_ncdhw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """`conv3d_transpose_ncdhw` in groups of channels."""
+    """`conv3d_transpose_ncdhw` in groups of channels.
+
+    >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
+    >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")
+    >>> group_conv3d_transpose_ncdhw(X, W, 1, 0, None, 0, 2).shape
+    (1, 6, 6, 10, 10)
+    """
     return _transposed(
         data, kernel, strides, padding, out_dtype, output_padding, groups, SPATIAL,
         "group_conv3d_transpose_ncdhw")
