@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tecomp.codegen.functions.parallel import parameter
 from tecomp.codegen.functions.partial_sums import keep_partial_sums
+from tecomp.codegen.functions.quotients import name_quotients
 from tecomp.codegen.functions.stmt import emit_stmt
 from tecomp.codegen.llvm.emit import TAIL, Code, Function, Module, Options, plain_name
 from tecomp.codegen.llvm.instructions import dots_of, has_masks
@@ -60,7 +61,7 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
     It is for `machine`, or the one at hand.
     """
     name, wanted = plain_name(func.name), machine or Machine()
-    func = _of_whole_vectors(func, options)
+    func = _of_whole_vectors(name_quotients(func), options)
     module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
                     lambda: has_masks(wanted))
     body = _body(module, func)

@@ -1,0 +1,104 @@
+"""Quotients of indices that stay the same in a loop are computed before it, once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel
+from tecomp.codegen.functions.quotients import name_quotients
+from tecomp.codegen.llvm.source import Source
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.parsing.parser import parse
+from tecomp.ir.traversal.verify import verify
+
+HEAD = '(A: Buffer("int64", (m * n,)), B: Buffer("int64", (m * n,)), m: "int64", n: "int64"):'
+
+
+def program(*lines: str) -> PrimFunc:
+    return parse("\n".join([f"def main{HEAD}", *(f"    {line}" for line in lines)]))
+
+
+ROWS = program(
+    "for f in parallel(m):",
+    "    for j in range(n):",
+    "        B[f // n * n + f % n] = A[f // n] + f % n",
+    "    B[f] = A[f // n]",
+)
+
+
+def test_each_quotient_has_one_name_in_the_loop_that_it_depends_on() -> None:
+    assert str(name_quotients(ROWS)) == str(program(
+        "for f in parallel(m):",
+        "    quotient = f // n",
+        "    rest = f % n",
+        "    for j in range(n):",
+        "        B[quotient * n + rest] = A[quotient] + rest",
+        "    B[f] = A[quotient]",
+    ))
+
+
+def test_quotients_of_quotients() -> None:
+    func = program(
+        "for f in range(m):",
+        "    for j in range(f // m):",
+        "        B[f // m // n + (f // m % n + j) // n] = A[(f + 1) // 8 % n]",
+    )
+    named = name_quotients(func)
+
+    assert str(named) == str(program(
+        "for f in range(m):",
+        "    quotient = f // m",
+        "    rest = (f + 1) // 8 % n",
+        "    quotient_1 = quotient // n",
+        "    rest_1 = quotient % n",
+        "    for j in range(quotient):",
+        "        quotient_2 = (rest_1 + j) // n",
+        "        B[quotient_1 + quotient_2] = A[rest]",
+    ))
+    assert name_quotients(named) == named
+
+
+def test_what_is_left_alone() -> None:
+    for lines in (
+        ("for f in range(m):", "    B[f // 8 + f % 3] = A[f]"),
+        ("B[m // n] = A[0]",),
+        ("for f in range(m):", "    B[f] = A[A[f] // n]"),
+    ):
+        func = program(*lines)
+        assert name_quotients(func) is func or name_quotients(func) == func
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 1), (3, 0)])
+def test_results_are_the_same_also_where_a_divisor_is_0(shape: tuple[int, int]) -> None:
+    func = program(
+        "for f in range(m):",
+        "    for j in range(n):",
+        "        if f % n == j:",
+        "            B[f % n * m // n] = A[f // n] + f",
+    )
+    m, n = shape
+    results = []
+    verify(name_quotients(func), flat=True)
+    for each in (func, name_quotients(func), None):
+        a, b = np.arange(m * n), np.zeros(m * n, np.int64)
+        if each is None:
+            Kernel(func)(a, b, m, n)
+        else:
+            evaluate(each, [a, b, m, n])
+        results.append(list(b))
+
+    assert results[0] == results[1] == results[2]
+
+
+def test_llvm_has_nothing_to_move_out_of_loops() -> None:
+    source: Source = Kernel(parse('''def main(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), \
+k: "int64", *, n: "int64"):
+    for f in range(n // 64):
+        for j in range(4):
+            B[ramp(f // k * 64 + f % k + j * 16, 1, 16)] = A[ramp(f * 64 + j * 16, 1, 16)]
+''')).compiled.source
+
+    assert not source.plain_loops
+    assert not source.loop_work
