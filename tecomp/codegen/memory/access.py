@@ -23,6 +23,7 @@ from tecomp.codegen.llvm.types import (
 )
 from tecomp.codegen.memory.alignment import alignment
 from tecomp.codegen.memory.pieces import first_mask, read_first, write_first
+from tecomp.codegen.memory.runs import Runs, runs_of
 from tecomp.codegen.memory.stream import is_streamed, stream_store
 from tecomp.codegen.values.check import check_axis
 from tecomp.codegen.values.convert import cast
@@ -221,6 +222,10 @@ def _shuffled(code: Code, mask: str, lanes: int, places: list[int]) -> str:
 
 
 def _read(code: Code, access: _Access, mask: str | None) -> Rule:
+    alone = mask is None and access.repeats == 1
+    if alone and (runs := runs_of(access.last, access.count)) is not None:
+        joined: str = yield from _in_runs(code, access, runs)
+        return _as_value(code, access, joined)
     stride, place, align = yield from _place(code, access, mask)
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
     element, memory = memory_type(access.dtype.scalar), access.buffer.data
@@ -250,10 +255,34 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
         some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
         raw = code.call(kind, name, [
             (f"ptr align {align}", place), some, (kind, "zeroinitializer")])
-    raw = _reversed(code, access, raw, element, stride)
+    return _as_value(code, access, _reversed(code, access, raw, element, stride))
+
+
+def _as_value(code: Code, access: _Access, raw: str) -> str:
+    """What was in memory as it is in registers."""
     if not access.dtype.is_bool:
         return raw
-    return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', lanes)}")
+    kind = memory_type(access.dtype)
+    return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
+
+
+def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
+    """The lanes of an access, chosen from what is side by side in memory."""
+    scalar, lanes = access.dtype.scalar, access.dtype.lanes
+    kind, element = memory_type(access.dtype), memory_type(scalar)
+    row = yield from _row(code, access)
+    base = code.op(f"getelementptr {element}, ptr {row}, i64 {(yield runs.base)}")
+    joined = "poison"
+    for number, run in enumerate(runs.runs):
+        at = code.op(f"getelementptr {element}, ptr {base}, i64 {run.start}")
+        part = read_first(code, element, scalar.bytes, run.count, lanes, at, scalar.bytes,
+                          access.buffer.data)
+        chosen = [lanes + place if own == number else lane
+                  for lane, (own, place) in enumerate(runs.lanes)]
+        chosen += [0] * (lanes - len(chosen))
+        joined = code.op(
+            f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}")
+    return joined
 
 
 def _side_by_side(code: Code, access: _Access, place: str, align: int) -> str:
