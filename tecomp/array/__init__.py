@@ -1,5 +1,7 @@
 """Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
 
+from tecomp.array import fft as fft
+from tecomp.array import linalg as linalg
 from tecomp.array.array import Array as Array
 from tecomp.array.constants import e as e
 from tecomp.array.constants import inf as inf
@@ -117,6 +119,14 @@ from tecomp.array.functions.linear_algebra import vecdot as vecdot
 from tecomp.array.functions.searching import argmax as argmax
 from tecomp.array.functions.searching import argmin as argmin
 from tecomp.array.functions.searching import count_nonzero as count_nonzero
+from tecomp.array.functions.searching import searchsorted as searchsorted
+from tecomp.array.functions.sets import isin as isin
+from tecomp.array.functions.sets import unique_all as unique_all
+from tecomp.array.functions.sets import unique_counts as unique_counts
+from tecomp.array.functions.sets import unique_inverse as unique_inverse
+from tecomp.array.functions.sets import unique_values as unique_values
+from tecomp.array.functions.sorting import argsort as argsort
+from tecomp.array.functions.sorting import sort as sort
 from tecomp.array.functions.statistical import cumulative_prod as cumulative_prod
 from tecomp.array.functions.statistical import cumulative_sum as cumulative_sum
 from tecomp.array.functions.statistical import max as max
@@ -128,5 +138,6 @@ from tecomp.array.functions.statistical import sum as sum
 from tecomp.array.functions.statistical import var as var
 from tecomp.array.functions.utility import all as all
 from tecomp.array.functions.utility import any as any
+from tecomp.array.functions.utility import diff as diff
 from tecomp.array.jit import jit as jit
 from tecomp.array.lazy import eval as eval

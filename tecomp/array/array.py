@@ -239,14 +239,19 @@ def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     Raises:
         ArrayTypeError: one is neither, or both are numbers.
     """
-    where = op.where
+    return _made(record(op, *nodes_of_pair(x1, x2, op.where)))
+
+
+def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[Node, Node]:
+    """The nodes of two arrays, one of which may be a number of Python.
+
+    Raises:
+        ArrayTypeError: one is neither, or both are numbers.
+    """
     if isinstance(x1, Array):
-        first = x1._node
-        second = node_beside(first.type, x2, where, "x2")
-    else:
-        second = node_of(x2, where, "x2")
-        first = node_beside(second.type, x1, where, "x1")
-    return _made(record(op, first, second))
+        return x1._node, node_beside(x1._node.type, x2, where, "x2")
+    second = node_of(x2, where, "x2")
+    return node_beside(second.type, x1, where, "x1"), second
 
 
 def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node:

@@ -22,12 +22,14 @@ class Operation:
 
     Attributes:
         name: as it is printed behind `ptensor.`.
+        library: the function of a library that computes it; None if loops do.
 
     Source:
         RFC PTensor, "Operation details".
     """
 
     name: ClassVar[str]
+    library: ClassVar[str | None] = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The type of the result.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from typing import Literal, SupportsIndex
 
-from tecomp.array.array import Array, made, node_of
+from tecomp.array.array import Array, made, node_of, nodes_of_pair
+from tecomp.array.library import library_call
 from tecomp.array.node import record
+from tecomp.array.scalars import Scalar
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
 from tecomp.ptensor.operations.reduction import CountNonzero
 from tecomp.ptensor.operations.searching import FindIndex
+from tecomp.ptensor.operations.sorting import SearchSorted
 
 
 def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
@@ -72,3 +75,39 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     node = node_of(x, "count_nonzero")
     axes = axes_of(axis, node.type.rank, "count_nonzero")
     return made(record(CountNonzero(axes, bool(keepdims)), node))
+
+
+def searchsorted(
+    x1: Array,
+    x2: Array | Scalar,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Array | None = None,
+) -> Array:
+    """Where elements belong in a row that is in order.
+
+    Args:
+        x1: the row, of real numbers.
+        x2: the elements, or a number of Python.
+        side: `left` for the first place where an element can be put in, `right` for the last.
+        sorter: where the elements of `x1` are in order, if it is not in order itself.
+
+    Returns:
+        Indices, int64, in the shape of `x2`.
+
+    Raises:
+        ArrayTypeError: elements are no real numbers, or the sorter does not fit.
+        ArrayValueError: `x1` is no row, or there is no such side.
+        DeviceMismatchError: the operands live on different devices.
+        TeamMismatchError: they belong to different teams.
+
+    >>> import tecomp.array as xp
+    >>> searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]))
+    Array([1, 2], dtype=int64)
+    """
+    where = "searchsorted"
+    nodes = nodes_of_pair(x1, x2, where)
+    more = () if sorter is None else (node_of(sorter, where, "sorter"),)
+    (result,) = library_call(SearchSorted(side), *nodes, *more)
+    return made(result)

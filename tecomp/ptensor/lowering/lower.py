@@ -230,8 +230,8 @@ def _computed(
     apply = lowering.apply
     given = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
     types: tuple[PTensorType, ...] = apply.types
-    if apply.op.name == "library_call":
-        return LibraryCall(short_name(apply.op), given, types, apply.type)
+    if apply.op.library is not None:
+        return LibraryCall(apply.op.library, given, types, apply.type)
     return Compute(apply.op, given, types, apply.type)
 
 

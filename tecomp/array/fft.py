@@ -1,0 +1,330 @@
+"""Discrete Fourier transforms: the extension `fft` of the standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+
+from tecomp.array.arguments import device_name, dtype_name, integer, integers
+from tecomp.array.array import Array, made, node_of
+from tecomp.array.counters import counters
+from tecomp.array.library import library_call
+from tecomp.array.node import leaf, record
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.axes import Axes, axes_of, axis_of
+from tecomp.ptensor.operations.fft import Transform
+from tecomp.ptensor.operations.manipulation import Roll
+from tecomp.ptensor.promotion import FLOATS
+from tecomp.ptensor.types import PTensorType, numpy_dtype
+
+Norm = Literal["backward", "ortho", "forward"]
+
+__all__ = [
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfftn", "rfft", "rfftfreq", "rfftn",
+]
+
+
+def _along(
+    kind: str, x: object, n: SupportsIndex | None, axis: SupportsIndex, norm: str
+) -> Array:
+    node = node_of(x, kind)
+    place = axis_of(axis, node.type.rank, kind)
+    size = None if n is None else integer(n, kind, "n")
+    (result,) = library_call(Transform(kind, (size,), (place,), norm), node)
+    return made(result)
+
+
+def _over(
+    kind: str, x: object, s: Sequence[int] | None, axes: Sequence[int] | None, norm: str
+) -> Array:
+    node = node_of(x, kind)
+    rank = node.type.rank
+    sizes = None if s is None else integers(s, kind, "s")
+    if axes is not None:
+        places = tuple([axis_of(k, rank, kind) for k in axes])
+    else:
+        count = rank if sizes is None else len(sizes)
+        places = tuple(range(max(rank - count, 0), rank))
+    given = (None,) * len(places) if sizes is None else sizes
+    if not places:
+        raise ArrayValueError(
+            f"{kind}: x has shape {node.type.shape}, and no axis to transform along; give one"
+        )
+    (result,) = library_call(Transform(kind, given, places, norm), node)
+    return made(result)
+
+
+def fft(
+    x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
+) -> Array:
+    """The discrete Fourier transform along an axis.
+
+    Args:
+        x: the array, of floating-point numbers.
+        n: how many elements are transformed: others are left out, or 0; all that there are if None.
+        axis: along which.
+        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Complex numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, or there is no such norm.
+
+    >>> import tecomp.array as xp
+    >>> fft(xp.asarray([1.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
+    """
+    return _along("fft", x, n, axis, norm)
+
+
+def ifft(
+    x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
+) -> Array:
+    """The inverse of `fft`, with its arguments.
+
+    >>> import tecomp.array as xp
+    >>> ifft(fft(xp.asarray([1.0, 0.0, 0.0])))
+    Array([1.+0.j, 0.+0.j, 0.+0.j], dtype=complex128)
+    """
+    return _along("ifft", x, n, axis, norm)
+
+
+def fftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """The discrete Fourier transform along several axes.
+
+    Args:
+        x: the array, of floating-point numbers.
+        s: how many elements are transformed along each; all that there are if None.
+        axes: along which; the last ones, as many as `s` has, if None, or all of them.
+        norm: as for `fft`.
+
+    Returns:
+        Complex numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
+
+    >>> import tecomp.array as xp
+    >>> fftn(xp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
+    return _over("fftn", x, s, axes, norm)
+
+
+def ifftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """The inverse of `fftn`, with its arguments.
+
+    >>> import tecomp.array as xp
+    >>> ifftn(fftn(xp.ones((1, 2))))
+    Array([[1.+0.j, 1.+0.j]], dtype=complex128)
+    """
+    return _over("ifftn", x, s, axes, norm)
+
+
+def rfft(
+    x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
+) -> Array:
+    """The half of `fft` of real numbers from which the other follows.
+
+    Args:
+        x: the array, of real floating-point numbers.
+        n: how many elements are transformed; all that there are if None.
+        axis: along which.
+        norm: as for `fft`.
+
+    Returns:
+        Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, or there is no such norm.
+
+    >>> import tecomp.array as xp
+    >>> rfft(xp.asarray([1.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex128)
+    """
+    return _along("rfft", x, n, axis, norm)
+
+
+def irfft(
+    x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
+) -> Array:
+    """The inverse of `rfft`, with its arguments; the result is real, and even if `n` is None.
+
+    >>> import tecomp.array as xp
+    >>> irfft(rfft(xp.asarray([1.0, 0.0, 0.0, 0.0])))
+    Array([1., 0., 0., 0.], dtype=float64)
+    """
+    return _along("irfft", x, n, axis, norm)
+
+
+def rfftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """The half of `fftn` of real numbers from which the other follows: half of the last axis.
+
+    >>> import tecomp.array as xp
+    >>> rfftn(xp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
+    return _over("rfftn", x, s, axes, norm)
+
+
+def irfftn(
+    x: Array,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = "backward",
+) -> Array:
+    """The inverse of `rfftn`, with its arguments; the result is real.
+
+    >>> import tecomp.array as xp
+    >>> irfftn(rfftn(xp.ones((1, 2))))
+    Array([[1., 1.]], dtype=float64)
+    """
+    return _over("irfftn", x, s, axes, norm)
+
+
+def hfft(
+    x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
+) -> Array:
+    """The real transform of half a row whose other half is its mirror image, conjugated.
+
+    >>> import tecomp.array as xp
+    >>> hfft(xp.asarray([1.0, 0.0]))
+    Array([1., 1.], dtype=float64)
+    """
+    return _along("hfft", x, n, axis, norm)
+
+
+def ihfft(
+    x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
+) -> Array:
+    """The inverse of `hfft`, with its arguments.
+
+    >>> import tecomp.array as xp
+    >>> ihfft(hfft(xp.asarray([1.0, 0.0])))
+    Array([1.-0.j, 0.-0.j], dtype=complex128)
+    """
+    return _along("ihfft", x, n, axis, norm)
+
+
+def fftfreq(n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+    """The frequencies of what `fft` gives.
+
+    Args:
+        n: how many elements were transformed.
+        d: from one of them to the next.
+        dtype: a real floating-point type; float64 if None.
+        device: where the array lives.
+
+    Returns:
+        `n` frequencies, in cycles per unit of `d`.
+
+    Raises:
+        ArrayTypeError: `n` is no integer, or the type is another.
+        ArrayValueError: `n` is below 1, or `d` is 0; or there is no such device.
+
+    >>> import tecomp.array as xp
+    >>> fftfreq(4, d=0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float64)
+    """
+    return _frequencies("fftfreq", np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(
+    n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
+) -> Array:
+    """The frequencies of what `rfft` gives, as `fftfreq`.
+
+    >>> import tecomp.array as xp
+    >>> rfftfreq(4, d=0.5)
+    Array([0. , 0.5, 1. ], dtype=float64)
+    """
+    return _frequencies("rfftfreq", np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(
+    where: str, function: Callable[..., Any], n: SupportsIndex, d: float, dtype: Any, device: Any
+) -> Array:
+    count = integer(n, where, "n")
+    name = "float64" if dtype is None else dtype_name(dtype, where)
+    if name not in FLOATS:
+        raise ArrayTypeError(f"{where}: dtype is {name}, and it takes {', '.join(FLOATS)}")
+    if count < 1 or d == 0:
+        raise ArrayValueError(f"{where}: n is {count} and d is {d}; give 1 or more, and not 0")
+    place = device_name(device, where)
+    counters.libraries[f"numpy.fft.{where}"] += 1
+    data = function(count, d).astype(numpy_dtype(name))
+    return made(leaf(data, PTensorType(data.shape, name, place)))
+
+
+def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
+    """What `fft` gives with the frequency 0 in the middle.
+
+    Args:
+        x: the array.
+        axes: along which; all of them if None.
+
+    Returns:
+        The same shape and type.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
+    >>> import tecomp.array as xp
+    >>> fftshift(fftfreq(4, d=0.5))
+    Array([-1. , -0.5,  0. ,  0.5], dtype=float64)
+    """
+    return _shifted("fftshift", x, axes, lambda extent: extent // 2)
+
+
+def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
+    """The inverse of `fftshift`, with its arguments.
+
+    >>> import tecomp.array as xp
+    >>> ifftshift(fftshift(fftfreq(3)))
+    Array([ 0.        ,  0.33333333, -0.33333333], dtype=float64)
+    """
+    return _shifted("ifftshift", x, axes, lambda extent: -(extent // 2))
+
+
+def _shifted(where: str, x: object, axes: Axes, by: Callable[[int], int]) -> Array:
+    node = node_of(x, where)
+    places = axes_of(axes, node.type.rank, where)
+    shifts = tuple([by(node.type.shape[k]) for k in places])
+    return made(record(Roll(shifts, places), node) if places else node)

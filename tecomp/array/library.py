@@ -1,0 +1,36 @@
+"""Operations that a library computes: at once, and each call is counted."""
+
+from __future__ import annotations
+
+from tecomp.array.counters import counters
+from tecomp.array.evaluate import data_of
+from tecomp.array.node import Node, leaf
+from tecomp.ptensor.libraries import compute
+from tecomp.ptensor.operations.library import LibraryOperation
+from tecomp.ptensor.types import numpy_dtype
+
+
+def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
+    """The results of an operation that a function of a library computes.
+
+    The operands are computed first. The results live where the operands do.
+
+    Args:
+        op: the operation.
+        operands: what it is applied to.
+
+    Raises:
+        ArrayTypeError: the operation does not take such elements; or a function is recorded, in
+            which operands have none.
+        ArrayValueError: shapes do not fit, or there is no result.
+        DeviceMismatchError: operands live on different devices.
+        TeamMismatchError: operands belong to different teams.
+    """
+    types = op.results(*[operand.type for operand in operands])
+    buffers = [data_of(operand) for operand in operands]
+    counters.libraries[op.library] += 1
+    found = compute(op, *buffers)
+    return tuple([
+        leaf(data.astype(numpy_dtype(type.dtype), copy=False), type.like(data.shape, type.dtype))
+        for data, type in zip(found, types, strict=True)
+    ])
