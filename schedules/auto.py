@@ -8,7 +8,7 @@ own: those that the library has for its kind, or plain ones along memory for wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,7 @@ def auto(
     layouts: Layouts = NO_LAYOUTS,
     division: Cuts = MappingProxyType({}),
     strides: Strides = NO_STRIDES,
+    near: Collection[te.Tensor] = (),
 ) -> te.Schedule:
     """A schedule for a program that nobody scheduled.
 
@@ -87,6 +88,8 @@ def auto(
             for those that are not to be cut as is best; followed exactly.
         strides: of tensors of which the caller passes arrays with gaps: for each axis how many
             elements further the next one is, a number, or an expression if only a call says it.
+        near: values that stay in scratchpads: a core makes what it reads of them, for its part of
+            the one result. All of them, and the result, are to be divided.
 
     Raises:
         ScheduleError: there is no output, or one is no tensor; or what is to be cut has no loops of
@@ -115,7 +118,8 @@ def auto(
         raise ScheduleError(f"auto: the division is {division!r}; give a Cut for each tensor")
     where = placement_of(target, layouts)
     if where is not None:
-        scratchpads: te.Schedule = on_scratchpads(results, replace(where, cuts=division))
+        where = replace(where, cuts=division, near=frozenset(near))
+        scratchpads: te.Schedule = on_scratchpads(results, where)
         return scratchpads
     if division:
         raise ScheduleError(

@@ -19,7 +19,7 @@ from tecomp.schedules.products.loops import product_at_root
 from tecomp.schedules.products.plan import Plan, plan_blocks
 from tecomp.schedules.scratchpads import on_cores
 from tecomp.schedules.scratchpads.placement import Placement, placement_of
-from tecomp.schedules.structure.contraction import of_matrices
+from tecomp.schedules.structure.contraction import Contraction, of_matrices
 from tecomp.schedules.structure.products import Product, need_product
 from tecomp.schedules.tiling.epilogue import finished
 from tecomp.schedules.tiling.types import wide_type
@@ -177,17 +177,18 @@ def product_on_cores(
     Raises:
         ScheduleError: it is a matrix times itself.
     """
-    _need_two(d)
+    c = contraction_of(d)
     for x in d.between:
         s[x].compute_inline()
-    return on_cores.schedule(s, d.output, of_matrices(d), where, whole)
+    return on_cores.schedule(s, d.output, c, where, whole)
 
 
-def _need_two(d: Product) -> None:
-    """Refuse a matrix times itself, of which there would have to be two kinds of copies.
+def contraction_of(d: Product) -> Contraction:
+    """What the axes of a product are to a unit that multiplies tiles.
 
     Raises:
-        ScheduleError: it is one.
+        ScheduleError: it is a matrix times itself, of which there would have to be two kinds of
+            copies.
     """
     if d.rows.tensor == d.columns.tensor:
         name = d.rows.tensor.name
@@ -196,3 +197,4 @@ def _need_two(d: Product) -> None:
             f"rows and columns in different layouts; multiply by a copy: te.compute({name}.shape, "
             f"lambda *i: {name}(*i))"
         )
+    return of_matrices(d)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tecomp import te
+from tecomp import ScheduleError, te
 from tecomp.schedules.intrinsics.units import TileProduct, tile_product
 from tecomp.schedules.scratchpads.division import (
     Cut,
+    Outline,
     Shares,
     blocks_as,
     cheapest,
@@ -62,7 +63,9 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     if cut.cores:
         core, shares = _part_as_asked(c, output, cut, where, tile)
     else:
-        core, shares = _part_of_a_core(c, where, tile, whole)
+        shared = cut.pieces([whole[axis] for axis in c.axes], [tile[axis] for axis in c.axes])
+        pieces = dict(zip(c.axes, shared, strict=True))
+        core, shares = _part_of_a_core(c, where, pieces, whole)
     room = _Room(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
@@ -83,6 +86,21 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     fits = room.fits(block)
     is_doubled = fits and block[c.depth] < deep
     return Plan(product, tile, core, shares, block, is_doubled, fits)
+
+
+def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
+    """How a contraction is cut.
+
+    Raises:
+        ScheduleError: there is no room for tiles.
+        TargetError: the cores or blocks that somebody asks for are none of this machine.
+    """
+    p = plan(c, output, where)
+    if not p.fits:
+        raise ScheduleError(f"{output.name}: there is no room for one tile of each operand")
+    count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
+    read = _Room(c, output, where, p.product, p.tile).read(p.block, p.core)
+    return Outline(tuple(count), tuple(p.core[axis] for axis in c.axes), prod(count) * read)
 
 
 def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te.IterVar, int]]:
@@ -156,19 +174,19 @@ def _bytes_read(c: Contraction, part: Sizes) -> int:
 
 
 def _part_of_a_core(
-    c: Contraction, where: Placement, tile: Sizes, whole: Sizes
+    c: Contraction, where: Placement, piece: Sizes, whole: Sizes
 ) -> tuple[Sizes, Shares]:
     """Tiles shared out evenly, in parts that read as little as possible of the factors."""
-    tiles = [ceil_div(whole[axis], tile[axis]) for axis in c.axes]
+    pieces = [ceil_div(whole[axis], piece[axis]) for axis in c.axes]
 
     def extents(part: Sequence[int]) -> Sizes:
-        return {axis: n * tile[axis] for axis, n in zip(c.axes, part, strict=True)}
+        return {axis: n * piece[axis] for axis, n in zip(c.axes, part, strict=True)}
 
     def cost(part: Sequence[int]) -> tuple[int, int]:
         read = {**whole, **{axis: min(n, whole[axis]) for axis, n in extents(part).items()}}
         return prod(part), _bytes_read(c, read)
 
-    found = cheapest(tiles, where.target.grid, cost)
+    found = cheapest(pieces, where.target.grid, cost)
     return extents(found.part), found.shares
 
 

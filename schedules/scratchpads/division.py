@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import lcm, prod
+from typing import Literal
 
 from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.structure.sizes import ceil_div
@@ -26,10 +27,12 @@ class Cut:
         cores: parts for cores along axes, by number; one along others. Any if there are none. The
             axes that are reduced over come after those of the result.
         tiles: blocks of the part of a core along axes; any along others.
+        least: extents along axes of what is not to be cut, where no cores are asked for.
     """
 
     cores: Mapping[int, int] = field(default_factory=dict)
     tiles: Mapping[int, int] = field(default_factory=dict)
+    least: Mapping[int, int] = field(default_factory=dict)
 
     def check(self, x: te.Tensor, depth: int) -> None:
         """Refuse axes that a tensor has not, and numbers of parts that are none.
@@ -52,7 +55,13 @@ class Cut:
     def along(self, rank: int) -> Cut:
         """What is said of the axes of the result alone: no other cores are asked for."""
         cores = {axis: self.cores.get(axis, 1) for axis in range(rank)} if self.cores else {}
-        return Cut(cores, {axis: n for axis, n in self.tiles.items() if axis < rank})
+        return Cut(cores, {axis: n for axis, n in self.tiles.items() if axis < rank}, self.least)
+
+    def pieces(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
+        """Extents of what is shared out: so many units that nothing is cut that is not to be."""
+        least = [lcm(self.least.get(axis, 1), unit) for axis, unit in enumerate(units)]
+        whole = [ceil_div(max(n, 1), unit) * unit for n, unit in zip(shape, units, strict=True)]
+        return tuple(map(min, least, whole))
 
     def of_partial(self, rank: int) -> Cut:
         """The same for partial results: the part of the reduction is their first axis.
@@ -85,6 +94,38 @@ class Division:
     def cores(self) -> int:
         """How many have a part."""
         return prod(self.count)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """How a result is cut, before there is a schedule.
+
+    Attributes:
+        count: parts along each axis.
+        core: extents of the largest part.
+        read: bytes that all cores together read of the memory of the device.
+    """
+
+    count: tuple[int, ...]
+    core: tuple[int, ...]
+    read: int
+
+
+Reason = Literal["host", "steps", "reduction", "room"]
+"""Why a result is not cut: links to the host, one step after another, several cores, its size."""
+
+
+@dataclass(frozen=True)
+class Uncut:
+    """A result of which no core makes a part alone.
+
+    Attributes:
+        kind: why.
+        reason: the same in words.
+    """
+
+    kind: Reason
+    reason: str
 
 
 def divide(

@@ -93,12 +93,12 @@ class Work:
 
         Args:
             part: extents of the part.
-            depth: how much of the reduction is done at a time.
+            depth: how much of reductions is done at a time; all along the axes that it has not.
         """
         found = {self.output: tuple(map(_begin, self.output.op.axis, part))}
         for y, reads in self.reads.items():
             spans = dict(zip(y.op.axis, found[y], strict=True))
-            for axis in self.depth if y == self.total else ():
+            for axis in self.depth if y == self.total else y.op.reduce_axis:
                 spans[axis] = _begin(axis, depth.get(axis) or number(axis.extent, y))
             sizes = {axis: span.extent for axis, span in spans.items()}
             for read in reads:

@@ -86,6 +86,9 @@ def walk_parts(
 ) -> te.IterVar:
     """Loops over cores, over the blocks of a core, and through a block, to bring it out.
 
+    What stays in the scratchpads has no loops over cores of its own: it is computed inside of
+    those of another stage.
+
     Args:
         s: the schedule.
         output: what is divided.
@@ -97,7 +100,7 @@ def walk_parts(
     Returns:
         The innermost loop over blocks, of those that there are several of.
     """
-    stage = s[output]
+    stage, is_near = s[output], output in where.near
     cores: dict[str, list[te.IterVar]] = {name: [] for name in where.target.grid}
     single: list[te.IterVar] = []
     blocks: list[te.IterVar] = []
@@ -105,7 +108,7 @@ def walk_parts(
     for k, axis in enumerate(stage.op.axis):
         along, rest = stage.split(axis, factor=core[k])
         part, rest = stage.split(rest, factor=block[k])
-        for name, count in shares.get(k, ())[:0:-1]:
+        for name, count in () if is_near else shares.get(k, ())[:0:-1]:
             along, inner = stage.split(along, factor=count)
             cores[name].append(inner)
         # What is not shared out has one part; if nothing is, one core has that.
@@ -115,7 +118,7 @@ def walk_parts(
         inside.append(rest)
     stage.reorder(*(loop for many in cores.values() for loop in many), *single, *blocks, *inside)
     for name, loops in cores.items():
-        if loops:
+        if loops and not is_near:
             stage.bind(stage.fuse(*loops), te.thread_axis(name))
     walk(s, output, inside, where)
     return blocks[-1]

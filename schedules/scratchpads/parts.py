@@ -16,6 +16,8 @@ from tecomp import CapacityError, ScheduleError, TargetError, accesses, te
 from tecomp.schedules.scratchpads.division import (
     Cut,
     Division,
+    Outline,
+    Uncut,
     blocks_as,
     divide,
     divide_as,
@@ -76,13 +78,15 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
     for x in w.inlined:
         s[x].compute_inline()
     where.put(s, output)
-    made = s.cache_write(output.op.outputs, where.scratchpad)[0]
+    # A formula that stays in the scratchpad is computed where it stays.
+    stays = output in where.near and w.total != output
+    made = output if stays else s.cache_write(output.op.outputs, where.scratchpad)[0]
     loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
     part = None
     if w.total is not None:
         total = made if w.total == output else w.total
         part = _reduce(s, w, total, p, where, loop)
-    if w.total != output:
+    if made != output and w.total != output:
         where.keep(s, made, output, loop)
     for x in p.copied:
         _bring(s, x, w, made, where, loop, part, p)
@@ -99,10 +103,8 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
         CapacityError: there is no room for what a single element is made of.
     """
     cut = where.cuts.get(w.output)
-    found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
-    if w.total is None or found is None:
-        raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
-    axis, count = found
+    axis, count = _shared_depth(w, cut, where)
+    assert w.total is not None
     outer, _ = s[w.total].split(axis, nparts=count)
     partial = one(s.rfactor(w.total, outer))
     own = reached(partial, {partial: accesses(partial).reads, **w.reads})
@@ -125,6 +127,30 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
             f"has the results: {error.message}"
         ) from None
     schedule_parts(s, rest, replace(where, cuts=cuts))
+
+
+def outline_partial(w: Work, where: Placement) -> Uncut:
+    """Why the result of a reduction that several cores share is not cut.
+
+    Raises:
+        ScheduleError: no cores share it.
+        TargetError: the parts that somebody asks for cannot be.
+    """
+    axis, count = _shared_depth(w, where.cuts.get(w.output), where)
+    return Uncut("reduction", f"{count} cores share its reduction along {axis.name}")
+
+
+def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVar, int]:
+    """The axis of a reduction that cores share, and its parts.
+
+    Raises:
+        ScheduleError: there is none.
+        TargetError: the parts that somebody asks for cannot be.
+    """
+    found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
+    if found is None:
+        raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
+    return found
 
 
 def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, int] | None:
@@ -225,9 +251,10 @@ def plan(w: Work, where: Placement) -> Plan:
     """
     output, cut = w.output, where.cuts.get(w.output, Cut())
     units = _units(len(output.shape), output.dtype, where)
-    division = _divided(w, where, cut, units)
-    core = tuple(n * unit for n, unit in zip(division.part, units, strict=True))
-    room = _Room(w, where, core, tuple(w.copied()))
+    shared = cut.pieces(sizes_of(output), units)
+    division = _divided(w, where, cut, shared)
+    core = tuple(n * unit for n, unit in zip(division.part, shared, strict=True))
+    room = _Room(w, where, core, _brought(w, where))
     whole: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
     asked = blocks_as(output, cut, core, units)
     pieces = pieces_as(output, cut, w.depth, _depth_units(w, where))
@@ -251,6 +278,28 @@ def plan(w: Work, where: Placement) -> Plan:
         for n, most, unit in zip(block, core, units, strict=True)
     )
     return Plan(division, core, even, depth, is_doubled, room.copied)
+
+
+def outline(w: Work, where: Placement) -> Outline:
+    """How a result is cut.
+
+    Raises:
+        CapacityError: there is no room for a part.
+        TargetError: the cores that somebody asks for are not there, or do not reach their parts.
+    """
+    p = plan(w, where)
+    whole: Sizes = {axis: number(axis.extent, w.output) for axis in w.depth}
+    read = _Room(w, where, p.core, p.copied).read(p.block, whole)
+    return Outline(p.division.count, p.core, p.division.cores * read)
+
+
+def _brought(w: Work, where: Placement) -> tuple[te.Tensor, ...]:
+    """What is copied to the scratchpad: what is there before is read as it is, if it lies so."""
+    boxes = w.boxes((1,) * len(w.output.shape), dict.fromkeys(w.depth, 1))
+    lane = w.output.op.axis[-1:]
+    orders = {x: order_of(boxes[x], lane[0]) if lane else [] for x in where.near if x in boxes}
+    there = [x for x, order in orders.items() if order == sorted(order)]
+    return tuple(x for x in w.copied() if x not in there)
 
 
 def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Division:
@@ -416,11 +465,11 @@ class _Room:
         found = lengthened(
             dict(enumerate(block)), dict(enumerate(self.core)), axes,
             lambda sizes: self.fits(tuple(sizes.values()), depth, doubled=doubled),
-            lambda sizes: self._read(tuple(sizes.values()), depth),
+            lambda sizes: self.read(tuple(sizes.values()), depth),
         )
         return tuple(found.values())
 
-    def _read(self, block: Sequence[int], depth: Sizes) -> int:
+    def read(self, block: Sequence[int], depth: Sizes) -> int:
         """Bytes that a core reads for its part, block by block."""
         blocks = prod(ceil_div(most, n) for n, most in zip(block, self.core, strict=True))
         boxes = self.w.boxes(block, depth)

@@ -6,7 +6,7 @@ caches look after themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
@@ -40,6 +40,7 @@ class Placement:
         room: bytes of the scratchpad that one core has.
         given: where elements of some whole tensors are, in place of what the machine says.
         cuts: how some results are to be cut, in place of what is best.
+        near: whole tensors that are in the scratchpads: each core has the part that it makes.
     """
 
     target: Target
@@ -48,6 +49,7 @@ class Placement:
     room: int
     given: Layouts = field(default_factory=lambda: NO_LAYOUTS)
     cuts: Cuts = field(default_factory=dict)
+    near: Collection[te.Tensor] = ()
 
     def within(self, s: te.Schedule) -> Placement:
         """The same for tensors as a schedule has them, which may define them anew."""
@@ -55,6 +57,7 @@ class Placement:
             self,
             given={_within(s, x): place for x, place in self.given.items()},
             cuts={_within(s, x): cut for x, cut in self.cuts.items()},
+            near=frozenset(_within(s, x) for x in self.near),
         )
 
     def lanes(self, dtype: str) -> int:
@@ -182,7 +185,7 @@ class Placement:
         return pieces * unit
 
     def put(self, s: te.Schedule, x: te.Tensor) -> None:
-        """Keep a whole tensor in the memory of the device, in its layout; its loops stay.
+        """Keep a whole tensor in the memory that it belongs in, in its layout; its loops stay.
 
         Where that is the memory of the host, it lies as the host has it. A layout that is given may
         name another memory.
@@ -193,6 +196,8 @@ class Placement:
 
     def memory_of(self, x: te.Tensor) -> str:
         """The memory that a whole tensor is in."""
+        if x in self.near:
+            return self.scratchpad
         given = self.given.get(x)
         named = given.memory if isinstance(given, Layout) else self.device
         return named if named in self.target.memories else self.device
@@ -200,6 +205,8 @@ class Placement:
     def place(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
         """Where the elements of a whole tensor are; None if they are as the host has them."""
         given, shape = self.given.get(x), sizes_of(x)
+        if x in self.near:
+            return self.layout(shape, x.dtype)
         rank = self.target.memory(self.memory_of(x)).rank
         if given is not None:
             return given if rank == 1 else _with_axes(given, rank)

@@ -7,15 +7,22 @@ through them; what is computed for each element is in the device's memory in the
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import prod
 
 from tecomp import CapacityError, TargetError, te
-from tecomp.schedules.scratchpads.division import Cut, blocks_as, divide, divide_as
+from tecomp.schedules.scratchpads.division import (
+    Cut,
+    Division,
+    Outline,
+    blocks_as,
+    divide,
+    divide_as,
+)
 from tecomp.schedules.scratchpads.on_cores import walk_parts
 from tecomp.schedules.scratchpads.placement import Placement, sizes_of
 from tecomp.schedules.structure.sizes import ceil_div, round_up
-from tecomp.schedules.tiling.tiles import balanced
+from tecomp.schedules.tiling.tiles import balanced, width_of
 
 
 def schedule_blocks(
@@ -33,6 +40,51 @@ def schedule_blocks(
         where: the machine.
     """
     _Rows(s, output, made, where).schedule()
+
+
+def outline(
+    output: te.Tensor, read: Collection[te.Tensor], cut: Cut, where: Placement
+) -> Outline:
+    """How rows are shared out.
+
+    Args:
+        output: the rows.
+        read: what there is before of which they are made.
+        cut: how they are to be.
+        where: the machine.
+
+    Raises:
+        TargetError: rows would be cut, or the machine has no such cores.
+    """
+    rank = len(output.shape)
+    units = (*[1] * rank, *where.unit(output.dtype))[-rank:]
+    division, core = _rows_of_cores(output, cut.along(rank), where, units)
+    far = [x for x in read if x not in where.near]
+    size = sum(prod(sizes_of(x)) * width_of(x) for x in far)
+    return Outline(division.count, core, size)
+
+
+def _rows_of_cores(
+    output: te.Tensor, cut: Cut, where: Placement, units: Sequence[int]
+) -> tuple[Division, tuple[int, ...]]:
+    """Which rows each core has, and the extents of that.
+
+    Raises:
+        TargetError: rows would be cut, or the machine has no such cores.
+    """
+    shape = sizes_of(output)
+    last = len(shape) - 1
+    if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
+        raise TargetError(
+            f"{output.name}: one core computes all of a row, in one block; leave its axis "
+            f"{output.op.axis[last].name} out"
+        )
+    pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
+    division = divide((*pieces[:-1], 1), where.target.grid)
+    if cut.cores:
+        division = divide_as(output, cut, units, where.target)
+    core = [n * unit for n, unit in zip(division.part[:-1], units, strict=False)]
+    return division, (*core, round_up(max(shape[-1], 1), units[-1]))
 
 
 class _Rows:
@@ -68,7 +120,8 @@ class _Rows:
             elif x in self.made:
                 self._keep_value(x)
         for x in self.readers:
-            if self._has_columns(x) and not (x in self.made and self.columns is None):
+            is_there = x in self.where.near or (x in self.made and self.columns is None)
+            if self._has_columns(x) and not is_there:
                 self._bring(x)
 
     def _part(self) -> tuple[int, int | None]:
@@ -110,7 +163,7 @@ class _Rows:
     def _need(self, rows: int, columns: int) -> int:
         """Bytes of the scratchpad for a block of rows, or for a piece of it."""
         total = 0
-        for x in (self.output, *self.readers):
+        for x in (self.output, *(x for x in self.readers if x not in self.where.near)):
             height = rows if x in self.made or self._is_of_rows(x) else 1
             width = columns if self._has_columns(x) else 1
             total += self.where.bytes((height, width), x.dtype)
@@ -150,18 +203,8 @@ class _Rows:
         s, output, where = self.s, self.output, self.where
         shape = sizes_of(output)
         last, cut = len(shape) - 1, asked.along(len(shape))
-        if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
-            raise TargetError(
-                f"{output.name}: one core computes all of a row, in one block; leave its axis "
-                f"{output.op.axis[last].name} out"
-            )
         units = (*[1] * last, *where.unit(output.dtype))[-len(shape):]
-        pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
-        division = divide((*pieces[:-1], 1), where.target.grid)
-        if cut.cores:
-            division = divide_as(output, cut, units, where.target)
-        core = [n * unit for n, unit in zip(division.part[:-1], units, strict=False)]
-        core.append(round_up(max(shape[-1], 1), units[-1]))
+        division, core = _rows_of_cores(output, cut, where, units)
         blocks = blocks_as(output, cut, core, units)
         rows = [*[1] * (last - 1), min(self.rows, core[-2])] if last else []
         block = [*(blocks.get(axis, n) for axis, n in enumerate(rows)), core[-1]]

@@ -7,7 +7,7 @@ loads that when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +33,11 @@ def scheduled(
     layouts: Mapping[Tensor, Layout | IndexMap] = MappingProxyType({}),
     division: Mapping[Tensor, Any] = MappingProxyType({}),
     strides: Mapping[Tensor, Sequence[Extent]] = MappingProxyType({}),
+    near: Collection[Tensor] = (),
 ) -> Schedule:
-    """The schedule for results without one, layouts and strides of tensors, and a division."""
-    made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division, strides)
+    """The schedule for results without one, layouts and strides of tensors, and a division.
+
+    What is `near` stays in the scratchpads of cores.
+    """
+    made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division, strides, near)
     return made

@@ -68,7 +68,7 @@ class Details:
         return ProgramReport(
             name, target.name, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
             constants, edges_of(self.inputs, self.outputs, self.kernels, self.stored),
-            tuple(relayouts_of(self.layouts)), rate,
+            tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
         )
 
     def picture(self, name: str, target: str) -> str:

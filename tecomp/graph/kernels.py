@@ -22,15 +22,13 @@ from tecomp.graph.divisions import Divided, agreed
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.in_place import written_over
 from tecomp.graph.keys import definition_key
-from tecomp.graph.sizes import bytes_of, plain_layout, sizes_of
+from tecomp.graph.places import Places
+from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
-from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
-from tecomp.poly.maps.index_map import IndexMap
-from tecomp.schedules.scratchpads.division import Cut
-from tecomp.schedules.scratchpads.placement import device_of
+from tecomp.schedules.scratchpads.division import Cut, Cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +81,17 @@ class Kernels:
     Attributes:
         target: the machine.
         begin: called with each module as soon as there is one.
-        stored: the layouts of values that are not in the order of NumPy.
-        arguments: what the caller passes, which is in the memory of the host.
+        places: where whole values are.
         wished: hints about the division of groups, by their results.
+        near: by their results, how those are cut in which values stay in scratchpads: these values,
+            and the result.
     """
 
     target: Target
     begin: Callable[[ModuleText], None]
-    stored: Mapping[Tensor, Layout]
-    arguments: Container[Tensor]
+    places: Places
     wished: Mapping[Operation, Sequence[Divided]] = field(default_factory=dict)
+    near: Mapping[Operation, Cuts] = field(default_factory=dict)
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
@@ -111,13 +110,16 @@ class Kernels:
         if self.target.core is None:
             constants = ()  # What is in the memory of a core is there for a call.
         around = (*border, *group.result.outputs)
+        stored = self.places.stored
         lying = repr([
-            str(self.stored[x].index_map) if x in self.stored else self._is_outside(x)
-            for x in around
+            str(stored[x].index_map) if x in stored else self.places.is_outside(x) for x in around
         ])
         folding = "".join(str(int(x in constants)) for x in border) + lying
         # What is said of a hint names its value: kernels with hints are alike for the same alone.
         folding += "".join(f" {id(each.hint)}" for each in self.wished.get(group.result, ()))
+        number = {op: k for k, op in enumerate(group.operations)}
+        cuts = self.near.get(group.result, {}).items()
+        folding += "".join(f" {number[x.op]} {sorted(cut.cores.items())}" for x, cut in cuts)
         key = folding + definition_key(group.operations, border)
         if key in self._known and self._known[key].part.has_places:
             # An error at run time says where the user wrote what fails.
@@ -149,14 +151,12 @@ class Kernels:
         moved = rebuilt(group.operations, own)
         results = [moved.get(x, x) for x in group.result.outputs]
         pairs = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
-        # A machine that is run here keeps values in the types of the host, in layouts of its own
-        # where nothing is said.
-        maps = {
-            new: self._place(x) for x, new in pairs
-            if x in self.stored or self.target.core is None
-        }
-        division = {} if cut is None else {results[0]: cut}
-        schedule = scheduled(results, self.target, maps, division)
+        places = {new: self.places.of(x) for x, new in pairs}
+        maps = {x: place for x, place in places.items() if place is not None}
+        division = {moved[x]: each for x, each in self.near.get(group.result, {}).items()}
+        near = [x for x in division if x not in results]
+        division |= {} if cut is None else {results[0]: cut}
+        schedule = scheduled(results, self.target, maps, division, near=near)
         args = [*own.values(), *results]
         asked = Build(schedule, args, group.result.name, self.target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])
@@ -169,23 +169,6 @@ class Kernels:
             return GroupKernel(self._part(asked, lowered), reads, folded)
         reads = tuple(k for k in reads if k != over)
         return GroupKernel(self._part(asked, merged), reads, folded, over)
-
-    def _is_outside(self, x: Tensor) -> bool:
-        """Whether a value is in the memory of a host that the machine has beside its own."""
-        return self.target.core is None and x in self.arguments
-
-    def _place(self, x: Tensor) -> Layout | IndexMap:
-        """Where a value is: what the caller passes in the memory that its layout names."""
-        if x in self.stored:
-            layout = self.stored[x]
-            if layout.pad_value is None:
-                return layout.index_map
-            # Values are in the types of the host, those in padding too.
-            return Layout.of(
-                layout.shape, x.dtype, layout.index_map, pad_value=layout.pad_value,
-                memory=device_of(self.target),
-            )
-        return plain_layout(x) if self._is_outside(x) else plain_layout(x).index_map
 
     def _named(self, build: Build) -> Build:
         # The names of the functions of one program differ; those of tensors are any text.

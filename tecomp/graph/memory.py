@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
+from tecomp.graph.spills import Resident, Spill
 from tecomp.ir.algebra.extents import round_up
 from tecomp.lowering.storage.spans import Span, most_at_once, places_of
 
@@ -40,11 +41,15 @@ class Plan:
         values: in the order of their offsets.
         bytes: of the arena.
         lower_bound: bytes of the values that are needed at one time, where these are most.
+        residents: values that are not there, but stay in scratchpads.
+        spills: why the others do not, on a machine with scratchpads.
     """
 
     values: tuple[Value, ...]
     bytes: int
     lower_bound: int
+    residents: tuple[Resident, ...] = ()
+    spills: tuple[Spill, ...] = ()
 
     def live(self, number: int) -> tuple[Value, ...]:
         """The values that take bytes while a kernel runs: of those in one place the latest."""

@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tecomp.graph.spills import Resident, Spill
 from tecomp.ir.language.text import counted
 
 Kind: TypeAlias = Literal["input", "constant", "value", "copy", "output"]
@@ -125,6 +126,8 @@ class ProgramReport:
         constants: bytes.
         edges: the values that kernels read and make.
         relayouts: copies of values in other layouts.
+        residents: values that stay in scratchpads, and are neither stored nor loaded.
+        spills: why the others do not, on a machine with scratchpads.
         copy_rate: bytes of a second that a copy by all threads reads and writes, past all caches;
             None if that was not measured.
     """
@@ -138,6 +141,8 @@ class ProgramReport:
     constants: int
     edges: tuple[EdgeReport, ...] = ()
     relayouts: tuple[RelayoutReport, ...] = ()
+    residents: tuple[Resident, ...] = ()
+    spills: tuple[Spill, ...] = ()
     copy_rate: float | None = None
 
     @property
@@ -168,9 +173,12 @@ class ProgramReport:
             f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
             f"time; {self.constants:_} bytes of constants"
         )
-        lines = [head, memory, *self._moved(), *self._not_counted(), ""]
+        lines = [head, memory, *self._moved(), *self._stay(), *self._not_counted(), ""]
         lines += _table(self._rows(), (0, 1, 5))
-        return "\n".join([*lines, "", *_table(self._edge_rows(), (0, 1, 2, 3, 5))])
+        lines += ["", *_table(self._edge_rows(), (0, 1, 2, 3, 5))]
+        if self.residents or self.spills:
+            lines += ["", *_table(self._near_rows(), (0, 1, 3))]
+        return "\n".join(lines)
 
     def _not_counted(self) -> list[str]:
         names = dict.fromkeys(name for kernel in self.kernels for name in kernel.calls)
@@ -183,6 +191,14 @@ class ProgramReport:
         moved = sum(each.elements for each in self.relayouts)
         written = sum(each.bytes for each in self.relayouts)
         return [f"{count}: {moved:_} elements are moved, {written:_} bytes written"]
+
+    def _stay(self) -> list[str]:
+        if not self.residents:
+            return []
+        count = counted(len(self.residents), "value")
+        verb = "stays" if len(self.residents) == 1 else "stay"
+        saved = sum(each.bytes for each in self.residents)
+        return [f"{count} {verb} in scratchpads: {saved:_} bytes are neither stored nor loaded"]
 
     def _rows(self) -> list[list[str]]:
         is_measured = self.seconds is not None
@@ -211,6 +227,17 @@ class ProgramReport:
         for each in self.edges:
             to = " ".join(each.read_by)
             rows.append([each.name, each.kind, each.made_by, to, f"{each.bytes:_}", each.layout])
+        return rows
+
+
+    def _near_rows(self) -> list[list[str]]:
+        rows = [["value", "is in", "bytes", "since"]]
+        for each in self.residents:
+            rows.append([each.tensor.name, "scratchpads", f"{each.bytes:_}", each.reason])
+        for spill in self.spills:
+            rows.append([
+                spill.tensor.name, "memory", f"{spill.bytes:_}", f"{spill.kind}: {spill.reason}"
+            ])
         return rows
 
 

@@ -1,0 +1,69 @@
+"""The table of scratchpads in docs/programs.md: `python -m tests.bench.residency_table`.
+
+Bytes that all kernels of whole networks read and write in the memory of the device, and cycles by
+the model, with values between kernels in scratchpads where that is possible, and without.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import numpy as np
+
+from tecomp import Target, te
+from tecomp.compute.operation import Operation
+from tecomp.graph.asked import asked_for
+from tecomp.graph.outline import Outline, outline_of
+from tecomp.graph.report import ProgramReport
+from tecomp.graph.steps import details_from
+from tests.bench.layouts_table import Network, encoder, residual
+
+MACHINES = ("stick128", "tensix_wh")
+
+
+def reported(outline: Outline) -> ProgramReport:
+    """What a program costs that is decided so."""
+    return details_from(outline).report("program", outline.asked.target, 0, measure=False)
+
+
+def moved(report: ProgramReport) -> int:
+    """Bytes that kernels read and write, but for copies from the host and to it."""
+    kernels = [each for each in report.kernels if not each.bound_by.startswith("host")]
+    return sum(each.reads + each.writes for each in kernels)
+
+
+def outlined(program: Network, machine: str) -> Outline:
+    """What is decided about a program."""
+    passed, constants, output = program
+    values: Mapping[te.Tensor, object] = {
+        x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants
+    }
+    asked = asked_for([output], passed, Target.load(machine), values, "program", {}, [], relayouts=True)
+    return outline_of(asked)
+
+
+def row(name: str, program: Network, machine: str) -> str:
+    """What a program moves on a machine, and what it would if nothing stayed."""
+    near = outlined(program, machine)
+    apart: dict[Operation, str] = {group.result: "left out" for group in near.parts}
+    stays, stored = reported(near), reported(near.without(apart))
+    values = sum(each.bytes for each in stays.residents)
+    return (
+        f"| {name} | {machine} | {len(stays.residents)} | {values:,} | {moved(stored):,} | "
+        f"{moved(stays):,} | {stored.cycles:,.0f} | {stays.cycles:,.0f} |"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    print("| program | machine | values | their bytes | moved, before | after | cycles, before | after |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name, program in (("encoder layer", encoder()), ("residual block", residual())):
+        for machine in MACHINES:
+            print(row(name, program, machine))
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

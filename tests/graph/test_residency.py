@@ -1,0 +1,283 @@
+"""What stays in scratchpads from kernel to kernel, what that saves, and why the rest does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.graph.program import Program
+from tecomp.graph.residency import Residency
+from tecomp.graph.spills import SpillKind
+
+Array = np.ndarray[Any, Any]
+ACME = str(Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml")
+ROWS, COLUMNS = 96, 64
+random = np.random.default_rng(0)
+
+
+def given(rows: int = ROWS, columns: int = COLUMNS) -> te.Tensor:
+    return te.placeholder((rows, columns), name="X")
+
+
+def parts_of_rows(x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """Powers, their sums along rows, and what part of those each is."""
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    powers = te.compute(x.shape, lambda i, j: te.exp(x[i, j]), name="powers")
+    total = te.compute((x.shape[0], 1), lambda i, j: te.sum(powers[i, k], axis=k), name="total")
+    part = te.compute(x.shape, lambda i, j: powers[i, j] / total[i, 0], name="part")
+    return powers, total, part
+
+
+def product(x: te.Tensor, w: te.Tensor, name: str) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    return te.compute(
+        (x.shape[0], w.shape[1]), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name=name
+    )
+
+
+def in_memory(groups: Any, *_: object) -> Residency:
+    """The choice that leaves everything in the memory of the device."""
+    return Residency(tuple(groups))
+
+
+def moved(program: Program) -> int:
+    """Bytes that kernels read and write."""
+    return sum(kernel.reads + kernel.writes for kernel in program.report().kernels)
+
+
+def names(program: Program) -> list[str]:
+    return [each.tensor.name for each in program.memory.residents]
+
+
+@pytest.mark.parametrize(("machine", "rows"), [("stick128", 96), ("tensix_wh", 2048), (ACME, 96)])
+def test_values_stay_where_cores_read_what_they_made(
+    machine: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = given(rows)
+    _, _, part = parts_of_rows(X)
+    program = tecomp.compile(part, [X], machine)
+    monkeypatch.setattr("tecomp.graph.outline.residency", in_memory)
+    stored = tecomp.compile(part, [X], machine)
+    x = random.standard_normal((rows, COLUMNS)).astype("float32")
+
+    expected = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(program(x), expected, rtol=1e-4)
+    np.testing.assert_array_equal(program(x), stored(x))
+    assert names(program) == ["powers", "total"]
+    powers, total = (each.bytes for each in program.memory.residents)
+    # One store of each; two kernels load the powers, and one the sums.
+    assert moved(stored) - moved(program) == 3 * powers + 2 * total
+    assert program.memory.bytes < stored.memory.bytes
+    assert not {"powers", "total"} & {value.tensor.name for value in program.memory.values}
+    assert program.report().cycles <= stored.report().cycles
+
+
+@pytest.mark.parametrize("machine", ["stick128", ACME])
+def test_products_stay(machine: str) -> None:
+    """Rows of a product are cut as their sum of squares wants it."""
+    X, W = given(), te.placeholder((COLUMNS, 32), name="W")
+    H = product(X, W, "H")
+    r = te.reduce_axis((0, 32), name="r")
+    S = te.compute((ROWS, 1), lambda i, j: te.sum(H[i, r] * H[i, r], axis=r), name="S")
+    Y = te.compute((ROWS, 32), lambda i, j: H[i, j] / te.sqrt(S[i, 0] + 1.0), name="Y")
+    x, w = (random.standard_normal(n).astype("float32") for n in ((ROWS, COLUMNS), (COLUMNS, 32)))
+
+    program = tecomp.compile(Y, [X], machine, constants={W: w})
+
+    expected = (x @ w) / np.sqrt(((x @ w) ** 2).sum(1, keepdims=True) + 1)
+    np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
+    assert names(program) == ["H", "S"]
+
+
+def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
+    """A batched product is best cut along all its axes; along two, its factor stays."""
+    heads, size, depth = 12, 128, 64
+    X = te.placeholder((heads, size, size), name="X")
+    V = te.placeholder((size, heads, depth), name="V")
+    k, r = te.reduce_axis((0, size), name="k"), te.reduce_axis((0, size), name="r")
+    powers = te.compute(X.shape, lambda h, i, j: te.exp(X[h, i, j]), name="powers")
+    total = te.compute(
+        (heads, size, 1), lambda h, i, j: te.sum(powers[h, i, k], axis=k), name="total")
+    part = te.compute(
+        X.shape, lambda h, i, j: powers[h, i, j] / total[h, i, 0], name="part")
+    Y = te.compute((size, heads, depth), lambda i, h, f: te.sum(
+        part[h, i, r] * V[r, h, f], axis=r), name="Y")
+    x, v = (random.standard_normal([int(n) for n in y.shape]).astype("float32") for y in (X, V))
+
+    program = tecomp.compile(Y, [X, V], "tensix_wh")
+
+    e = np.exp(x)
+    expected = np.einsum("hir,rhf->ihf", e / e.sum(2, keepdims=True), v)
+    np.testing.assert_allclose(program(x, v), expected, rtol=1e-3, atol=1e-4)
+    assert [each.parts for each in program.memory.residents] == [(12, 4, 1)] * 3
+
+
+def test_a_square_that_is_read_both_ways_is_in_memory() -> None:
+    """As many parts along both axes, but those of a core are not the same ones."""
+    X, size = given(128, 128), 128
+    powers = te.compute((size, size), lambda i, j: te.exp(X[i, j]), name="powers")
+    Y = te.compute((size, size), lambda i, j: powers[i, j] + powers[j, i], name="Y")
+    x = random.standard_normal((size, size)).astype("float32")
+
+    program = tecomp.compile(Y, [X], "tensix_wh")
+
+    np.testing.assert_allclose(program(x), np.exp(x) + np.exp(x).T, rtol=1e-4)
+    assert names(program) == []
+
+
+Asked = tuple[te.Tensor | list[te.Tensor], list[te.Tensor], dict[str, Any]]
+"""What is to be computed, from what, and how."""
+
+
+def rows(columns: int = COLUMNS) -> Asked:
+    X = given(64, columns)
+    return parts_of_rows(X)[2], [X], {}
+
+
+def summed_along_steps() -> Asked:
+    """A scan has its values as NumPy has them."""
+    X = given()
+    _, _, part = parts_of_rows(X)
+    state = te.placeholder(X.shape, name="state")
+    first = te.compute((1, COLUMNS), lambda t, j: part[0, j], name="first")
+    step = te.compute(X.shape, lambda t, j: state[t - 1, j] + part[t, j], name="step")
+    summed = te.scan(first, step, state, name="summed")
+    doubled = te.compute(X.shape, lambda i, j: summed[i, j] * 2.0, name="doubled")
+    return [summed, doubled], [X], {}
+
+
+def in_a_layout() -> Asked:
+    X = given()
+    powers, _, part = parts_of_rows(X)
+    return part, [X], {"layouts": {powers: "default"}}
+
+
+def with_padding() -> Asked:
+    """Zeros beside a factor are what a product adds up, too."""
+    A, B = (te.placeholder((100, n), "float16", name=name) for n, name in ((100, "A"), (64, "B")))
+    powers = te.compute((100, 100), lambda i, j: te.exp(A[i, j]), name="powers")
+    made = product(powers, B, "made")
+    return te.compute((100, 64), lambda i, j: made[i, j] + powers[i, j], name="Y"), [A, B], {}
+
+
+def as_hinted(of: int) -> Asked:
+    X = given()
+    every = parts_of_rows(X)
+    return every[2], [X], {"hints": [tecomp.hint(every[of], cores={"i": 8})]}
+
+
+def with_places() -> Asked:
+    """The greatest of each row with its place: one reduction makes two values."""
+    X = given()
+    k = te.reduce_axis((0, COLUMNS), name="k")
+    greatest = te.comm_reducer(
+        lambda a, b: (te.select(a[1] >= b[1], a[0], b[0]), te.select(a[1] >= b[1], a[1], b[1])),
+        lambda s, t: (te.const(-1, s), te.min_value(t)), name="greatest",
+    )
+    places, values = te.compute(
+        (ROWS,), lambda i: greatest((te.cast(k, "int32"), X[i, k]), axis=k), name="greatest")
+    return te.compute((ROWS,), lambda i: values[i] + places[i].astype("float32"), name="Y"), [X], {}
+
+
+def of_long_rows() -> Asked:
+    X = given(8, 8192)
+    return parts_of_rows(X)[2], [X], {}
+
+
+def gathered() -> Asked:
+    X, places = given(), te.placeholder((ROWS,), "int32", name="places")
+    powers, total, _ = parts_of_rows(X)
+    Y = te.compute((ROWS, COLUMNS), lambda i, j: powers[places[i], j] + total[i, 0], name="Y")
+    return Y, [X, places], {}
+
+
+def reshaped() -> Asked:
+    X, W = given(), te.placeholder((32, 32), name="W")
+    _, _, part = parts_of_rows(X)
+    halves = te.compute((2 * ROWS, 32), lambda i, j: part[i // 2, i % 2 * 32 + j], name="halves")
+    return product(halves, W, "Y"), [X, W], {}
+
+
+def multiplied() -> Asked:
+    X, W = given(128), te.placeholder((COLUMNS, 64), name="W")
+    return product(parts_of_rows(X)[2], W, "Y"), [X, W], {}
+
+
+def normed_products() -> Asked:
+    """To have whole rows of a product on a core, each would read all of the other factor."""
+    X, W = given(64, 512), te.placeholder((512, 512), name="W")
+    return parts_of_rows(product(X, W, "made"))[2], [X, W], {}
+
+
+def read_by_two() -> Asked:
+    X, W = given(), te.placeholder((COLUMNS, 256), name="W")
+    _, _, part = parts_of_rows(X)
+    Z = te.compute(part.shape, lambda i, j: part[i, j] * 2.0 + X[i, j], name="Z")
+    return [product(part, W, "Y"), Z], [X, W], {}
+
+
+def of_scratchpads(size: int) -> tecomp.Target:
+    """A machine whose scratchpads have so many bytes."""
+    room = {"lx": {"capacity_bytes": size, "reserved_bytes": 0}}
+    return tecomp.Target.load("stick128").overridden(memory=room)
+
+
+SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
+    (rows, "X", "host", "it comes from the host"),
+    (rows, "part", "host", "it goes to the host"),
+    (summed_along_steps, "summed", "result", "the caller gets it"),
+    (summed_along_steps, "part", "relayout", "part_relaid brings it to another layout"),
+    (summed_along_steps, "part_relaid", "relayout", "it is brought to another layout"),
+    (in_a_layout, "powers", "asked", "its layout is asked for"),
+    (partial(as_hinted, 0), "powers", "hint", "a hint says how it is divided"),
+    (partial(as_hinted, 2), "total", "hint", "a hint says how part is divided, which reads it"),
+    (with_places, "greatest_v0", "steps", "one kernel makes 2 values at once"),
+    (of_long_rows, "total", "reduction", "4 cores share its reduction along k"),
+    (of_long_rows, "powers", "reduction",
+     "total reads it, and 4 cores share its reduction along k"),
+    (gathered, "powers", "gather", "data says what Y reads of it"),
+    (reshaped, "part", "copied", "Y has it in another order first"),
+    (multiplied, "part", "division",
+     "it is divided 32 x 1, and of 128 x 64 elements a core reads 8 x 64 for Y (divided 16 x 2)"),
+    (normed_products, "powers", "division",
+     "it is divided 2 x 16, and total (divided 32 x 1) reads it divided 32 x 1: made so it costs "
+     "29_491_200 bytes more, and 393_216 are saved"),
+    (read_by_two, "part", "readers",
+     "Y (divided 4 x 8) and Z (divided 32 x 1) read it, each in a kernel of its own"),
+]
+
+
+@pytest.mark.parametrize(("asked", "name", "kind", "reason"), SPILLS)
+def test_the_reason_of_each_spill(
+    asked: Callable[[], Asked], name: str, kind: SpillKind, reason: str
+) -> None:
+    output, inputs, more = asked()
+    check_spill(tecomp.compile(output, inputs, "stick128", **more), name, kind, reason)
+
+
+def test_padding_that_is_to_hold_something_is_in_memory() -> None:
+    output, inputs, _ = with_padding()
+    check_spill(
+        tecomp.compile(output, inputs, "tensix_wh"), "powers", "padding", "its padding holds 0")
+
+
+def test_what_is_too_large_for_a_scratchpad_is_in_memory() -> None:
+    output, inputs, _ = rows(512)
+    check_spill(
+        tecomp.compile(output, inputs, of_scratchpads(4096)), "powers", "room",
+        "4_096 bytes of it on a core leave no room for what is made of it in lx, of which each "
+        "core has 4_096",
+    )
+
+
+def check_spill(program: Program, name: str, kind: SpillKind, reason: str) -> None:
+    found = [each for each in program.memory.spills if each.tensor.name == name]
+    assert (kind, reason) in [(each.kind, each.reason) for each in found]
+    assert f"{kind}: {reason}" in str(program.report())
