@@ -82,7 +82,7 @@ INSIDE = {
     "dist": [
         {"partition"},
         {"runtime"},
-        {"launch"},
+        {"launch", "protection"},
         {"__init__"},
     ],
     "schedules": [

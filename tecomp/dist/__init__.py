@@ -8,6 +8,7 @@ from tecomp.dist.partition.messages import Box, Message
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
 from tecomp.dist.partition.redistribution import Collective, Redistribution, redistribution
+from tecomp.dist.protection.loop import Field, ProtectedLoop, protect
 from tecomp.dist.runtime.dtensors import (
     copy,
     finalize_reduce,
@@ -29,12 +30,14 @@ from tecomp.dist.runtime.transfers import Transfer
 __all__ = [
     "Box",
     "Collective",
+    "Field",
     "Halo",
     "Mesh",
     "Message",
     "Partial",
     "Partition",
     "Placement",
+    "ProtectedLoop",
     "Redistribution",
     "Replicate",
     "Shard",
@@ -53,6 +56,7 @@ __all__ = [
     "local_shape",
     "local_slice",
     "partition_of",
+    "protect",
     "redistribution",
     "reduce",
     "start_copy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -29,6 +30,11 @@ def mpi() -> Any:
             "install the extra with it: pip install 'tecomp[mpi]'"
         ) from error
     return MPI
+
+
+def survives() -> bool:
+    """Whether the processes were started to go on when others are lost."""
+    return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
 
 
 def installed() -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.runtime.calls import Calls
-from tecomp.dist.runtime.library import mpi
+from tecomp.dist.runtime.library import mpi, survives
 from tecomp.dist.runtime.watchdog import watch
 from tecomp.errors import TeamError
 
@@ -34,16 +34,17 @@ class Team:
     def __init__(self, comm: Any, number: int) -> None:
         library = mpi()
         self.id = number
-        self.comm = comm.Dup()
+        self.comm = comm
         self.comm.Set_errhandler(library.ERRORS_RETURN)
         self.size: int = self.comm.size
         self.rank: int = self.comm.rank
         self.n_tensors = 0
         self._along: dict[tuple[tuple[int, ...], int], Any] = {}
         self._calls: Calls | None = None
-        if self.size > 1:
+        self._started: list[Sequence[Any]] = []
+        if self.size > 1 and not survives():
             self._calls = Calls(self.comm, library)
-            watch(number, self._calls, library.COMM_WORLD)
+            watch(number, self._calls, self.rank)
         _TEAMS[number] = self
 
     def __repr__(self) -> str:
@@ -84,6 +85,17 @@ class Team:
             at[axis] = 0
             self._along[key] = self.comm.Split(mesh.rank(at), self.rank)
         return self._along[key]
+
+    def wait_all(self, requests: Sequence[Any]) -> None:
+        """Wait for messages; what they write to is kept as long as they may do so."""
+        self._started.append(requests)
+        mpi().Request.Waitall(requests)
+        self._started.remove(requests)
+
+    def revoke(self) -> None:
+        """Let every message of the team fail, on all processes, since one of them was lost."""
+        for comm in (self.comm, *self._along.values()):
+            comm.Revoke()
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
@@ -137,7 +149,7 @@ def world() -> Team:
     Raises:
         MissingLibraryError: there is no MPI.
     """
-    return _TEAMS[1] if 1 in _TEAMS else Team(mpi().COMM_WORLD, 1)
+    return _TEAMS[1] if 1 in _TEAMS else Team(mpi().COMM_WORLD.Dup(), 1)
 
 
 def team_of(team: AnyTeam) -> Team:

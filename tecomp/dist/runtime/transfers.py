@@ -63,7 +63,7 @@ class Transfer:
             TeamError: the processes make different calls, and MPI notices.
         """
         with self._team.waiting(self._name):
-            mpi().Request.Waitall(self._requests)
+            self._team.wait_all(self._requests)
         seen: set[int] = set()
         for message, data in self._received:
             self._unpack(message, data, seen)

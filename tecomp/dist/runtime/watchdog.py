@@ -6,28 +6,29 @@ import atexit
 import sys
 import threading
 import traceback
-from typing import Any
+from typing import NoReturn
 
 from tecomp.dist.runtime.calls import Calls
+from tecomp.dist.runtime.ending import end_all, let_pass
 
 _EVERY = 0.25
 """Seconds between two looks; what two looks agree about is told."""
 
-_WATCHED: dict[int, tuple[Calls, Any]] = {}
+_WATCHED: dict[int, tuple[Calls, int]] = {}
 
 
-def watch(team: int, calls: Calls, comm: Any) -> None:
+def watch(team: int, calls: Calls, rank: int) -> None:
     """Look at the calls of a team from now on.
 
     Args:
         team: its number, for messages.
         calls: what its processes do.
-        comm: what ends them all.
+        rank: which of them this one is.
     """
     if not _WATCHED:
         threading.Thread(target=_run, name="tecomp-watchdog", daemon=True).start()
         atexit.register(_ended)
-    _WATCHED[team] = calls, comm
+    _WATCHED[team] = calls, rank
 
 
 def _run() -> None:
@@ -35,21 +36,22 @@ def _run() -> None:
     pause = threading.Event()
     while True:
         pause.wait(_EVERY)
-        for team, (calls, comm) in list(_WATCHED.items()):
+        for team, (calls, rank) in list(_WATCHED.items()):
             complaint = calls.complaint()
             if complaint is not None and complaint == before.get(team) and calls.speaker:
-                _end(f"team {team}: {complaint}", comm)
+                _end(f"team {team}: {complaint}", rank)
             before[team] = complaint
 
 
-def _end(message: str, comm: Any) -> None:
+def _end(message: str, rank: int) -> NoReturn:
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
-    sys.stderr.write(f"rank {comm.rank} is here:\n{stack}tecomp.TeamError: {message}\n")
-    sys.stderr.flush()
-    comm.Abort(1)
+    end_all(f"rank {rank} is here:\n{stack}tecomp.TeamError: {message}\n")
 
 
 def _ended() -> None:
+    by_error = getattr(sys, "last_value", None) is not None
     for calls, _ in _WATCHED.values():
-        calls.ended(by_error=getattr(sys, "last_value", None) is not None)
+        calls.ended(by_error=by_error)
+    if by_error:
+        let_pass()

@@ -1,0 +1,44 @@
+"""Protected loops that are used in the wrong way, and one without a loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tecomp import TeamError, dist
+
+one = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])
+
+for steps, every in ((-1, 2), (3, 0)):
+    try:
+        dist.protect(steps, every=every)
+    except TeamError as error:
+        print(error.message)
+
+loop = dist.protect(3, every=2)
+try:
+    loop.field(one, np.zeros(4, "float32"))
+except TeamError as error:
+    print(error.message)
+
+try:
+    for _ in loop:
+        pass
+except TeamError as error:
+    print(error.message)
+
+loop = dist.protect(3, every=2)
+try:
+    for _ in loop:
+        with loop.step():
+            raise ValueError("the user's own")
+except ValueError as own:
+    print(own)
+
+loop = dist.protect(3, every=2)
+u = loop.field(one, np.zeros(4))
+seen = []
+for step in loop:
+    with loop.step():
+        seen.append(step)
+        u.local = u.local + 1
+print(seen, u.local.max(), u.whole)
