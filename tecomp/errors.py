@@ -230,6 +230,10 @@ class ArrayIndexError(TecompError, IndexError):
     """There is no such axis or element."""
 
 
+class ArrayBufferError(TecompError, BufferError):
+    """The memory of an array cannot be handed to another library in this way."""
+
+
 class DeviceMismatchError(ArrayValueError):
     """The operands of one operation live on different devices."""
 

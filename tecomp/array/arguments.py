@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.machine.registry import list_targets
 from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import Shape, numpy_dtype
+
+Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 
 DEFAULT_DEVICE = "cpu"
 
@@ -108,47 +110,3 @@ def shape_of(
             f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most"
         )
     return extents
-
-
-def axis_of(axis: SupportsIndex, rank: int, where: str, what: str = "axis") -> int:
-    """An axis, counted from 0.
-
-    Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayTypeError: it is no integer.
-
-    >>> axis_of(-1, 3, "flip")
-    2
-    """
-    number = integer(axis, where, what)
-    if not -rank <= number < rank:
-        raise ArrayIndexError(
-            f"{where}: {what} is {number}, and there are {rank} axes; give one from {-rank} to "
-            f"{rank - 1}" if rank else f"{where}: {what} is {number}, and there is no axis"
-        )
-    return number % rank
-
-
-def axes_of(
-    axis: SupportsIndex | Iterable[SupportsIndex], rank: int, where: str, what: str = "axis"
-) -> tuple[int, ...]:
-    """One axis or several, each once, counted from 0.
-
-    Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayTypeError: one is no integer.
-        ArrayValueError: one is named twice.
-    """
-    axes = tuple([axis_of(k, rank, where, what) for k in integers(axis, where, what)])
-    check_distinct(axes, where, what)
-    return axes
-
-
-def check_distinct(axes: Sequence[int], where: str, what: str = "axis") -> None:
-    """Refuse axes that are named twice.
-
-    Raises:
-        ArrayValueError: one is.
-    """
-    if len(set(axes)) < len(axes):
-        raise ArrayValueError(f"{where}: {what} is {tuple(axes)}; name each axis once")

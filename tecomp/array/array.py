@@ -7,12 +7,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tecomp.array.arguments import device_name
+from tecomp.array.assignment import assign
 from tecomp.array.cuts import FEWEST, cut
+from tecomp.array.devices import on_device
 from tecomp.array.evaluate import data_of
-from tecomp.array.indexing import assigned, selected
+from tecomp.array.exports import CPU, as_numpy, dlpack_of, namespace_of
+from tecomp.array.indexing import selected
 from tecomp.array.node import Buffer, Node, record
 from tecomp.array.scalars import Scalar, beside
-from tecomp.errors import ArrayTypeError
+from tecomp.array.text import html_of, text_of
+from tecomp.array.views import moved
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import (
     ElementwiseBinaryOp,
@@ -20,6 +26,7 @@ from tecomp.ptensor.operations.elementwise import (
     ElementwiseUnaryOp,
 )
 from tecomp.ptensor.operations.linear_algebra import MatMul
+from tecomp.ptensor.operations.manipulation import PermuteDims
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
@@ -32,11 +39,11 @@ def _binary(op: Operation) -> Methods:
         if isinstance(other, Array):
             return _made(record(op, self._node, other._node))
         node = beside(self._node.type, other, where)
-        return NotImplemented if node is None else _made(record(op, self._node, node))
+        return _foreign(other, where) if node is None else _made(record(op, self._node, node))
 
     def reflected(self: Array, other: object) -> Any:
         node = beside(self._node.type, other, where)
-        return NotImplemented if node is None else _made(record(op, node, self._node))
+        return _foreign(other, where) if node is None else _made(record(op, node, self._node))
 
     def inplace(self: Array, other: object) -> Any:
         result = forward(self, other)
@@ -52,6 +59,20 @@ def _binary(op: Operation) -> Methods:
         return self
 
     return forward, reflected, inplace
+
+
+def _foreign(other: object, where: str) -> Any:
+    """What becomes of an operand that is neither an array nor a number.
+
+    Raises:
+        ArrayTypeError: it is NumPy's array, which would compute the result itself.
+    """
+    if isinstance(other, np.ndarray):
+        raise ArrayTypeError(
+            f"{where}: one operand is an array of NumPy's, {other.dtype} of shape {other.shape}; "
+            "make it one of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)"
+        )
+    return NotImplemented
 
 
 def _test(op: Operation) -> Callable[[Array, object], Array]:
@@ -150,31 +171,68 @@ class Array:
         return _made(selected(self._node, _plain(key)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if not isinstance(value, Array):
-            value = beside(self._node.type, value, "x[...] = value")
-            if value is None:
-                raise ArrayTypeError(
-                    "x[...] = value: give an array of this namespace, or a number of Python"
-                )
-            node = value
-        else:
-            node = value._node
-        self._node = assigned(self._node, _plain(key), node)
+        given = node_beside(self._node.type, value, "x[...] = value", "value")
+        assign(self, _plain(key), given)
+        if self._node.pending > FEWEST:
+            cut(self._node)
+
+    @property
+    def T(self) -> Array:  # noqa: N802  the standard's name
+        """A matrix with its two axes exchanged."""
+        if self.ndim != 2:
+            raise ArrayValueError(
+                f"x.T: x has shape {self.shape}; it exchanges the axes of a matrix: x.mT for "
+                "several matrices, permute_dims for other axes"
+            )
+        return _made(moved(PermuteDims((1, 0)), self._node))
+
+    @property
+    def mT(self) -> Array:  # noqa: N802  the standard's name
+        """Matrices with their axes, which are the last two, exchanged."""
+        if self.ndim < 2:
+            raise ArrayValueError(
+                f"x.mT: x has shape {self.shape}; give matrices, two axes or more"
+            )
+        rank = self.ndim
+        return _made(moved(PermuteDims((*range(rank - 2), rank - 1, rank - 2)), self._node))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """The array on a device.
+
+        Args:
+            device: which.
+            stream: None; there are no streams.
+
+        Raises:
+            ArrayValueError: there is no such device, or a stream is given.
+        """
+        if stream is not None:
+            raise ArrayValueError(
+                f"to_device: stream is {stream!r}; devices of tecomp have none: give None"
+            )
+        place = device_name(device, "to_device")
+        return self if place == self.device else _made(on_device(self._node, place))
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        return namespace_of(api_version)
+
+    def __dlpack__(
+        self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:
+        return dlpack_of(self._node, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
-        data = data_of(self._node)
-        if copy is False:
-            return np.asarray(data, dtype, copy=False)
-        if copy or dtype is not None:
-            return np.array(data, dtype, copy=copy)
-        view = data.view()
-        view.flags.writeable = False
-        return view
+        return as_numpy(self._node, dtype, copy)
 
     def __repr__(self) -> str:
-        text = np.array2string(data_of(self._node), separator=", ", prefix="Array(")
-        place = "" if self.device == "cpu" else f", device={self.device!r}"
-        return f"Array({text}, dtype={self.dtype}{place})"
+        return text_of(data_of(self._node), self.device)
+
+    def _repr_html_(self) -> str:
+        return html_of(data_of(self._node), self.device)
 
     __str__ = __repr__
 

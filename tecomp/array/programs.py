@@ -80,8 +80,17 @@ def _compiled(
         kinds = [types[k] if k >= 0 else leaves[-1 - k][0] for k in operands]
         values.append(define(op, given, kinds, result))
     device = types[0].device or "cpu"
-    wanted = [_joined(values[k]) for k in outputs]
+    wanted: list[te.Tensor] = []
+    for k in outputs:
+        tensor = _joined(values[k])
+        # What only passes elements on is given already, or is another result too.
+        is_there = any(tensor is other for other in (*inputs, *wanted))
+        wanted.append(_copy(tensor) if is_there else tensor)
     return tecomp.compile(wanted, inputs, device, name="array")
+
+
+def _copy(tensor: te.Tensor) -> te.Tensor:
+    return te.compute(tensor.shape, lambda *i: tensor(*i), name="copy")
 
 
 def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,8 @@ def _(op: ExtractSlice, data: Buffer) -> Buffer | None:
 
 @view_of.register
 def _(op: Flip, data: Buffer) -> Buffer | None:
-    return np.flip(data, op.axis)
+    key: list[Any] = [slice(None, None, -1 if k in op.axis else 1) for k in range(data.ndim)]
+    return data[(*key, ...)]
 
 
 @view_of.register

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import isfinite
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import device_name, dtype_name, integer, shape_of
+from tecomp.array.arguments import Extents, device_name, dtype_name, integer, shape_of
 from tecomp.array.array import Array, made, node_of
 from tecomp.array.borrowed import is_borrowed
 from tecomp.array.devices import on_device
@@ -21,8 +20,6 @@ from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
 from tecomp.ptensor.promotion import COMPLEX, INTEGERS
 from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together, numpy_dtype
-
-Extents = SupportsIndex | Iterable[SupportsIndex]
 
 
 def asarray(

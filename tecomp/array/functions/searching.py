@@ -6,8 +6,10 @@ from typing import Literal, SupportsIndex
 
 from tecomp.array.array import Array, made, node_of, nodes_of_pair
 from tecomp.array.library import library_call
+from tecomp.array.masks import places_in, truth_of
 from tecomp.array.node import record
 from tecomp.array.scalars import Scalar
+from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
 from tecomp.ptensor.operations.reduction import CountNonzero
 from tecomp.ptensor.operations.searching import FindIndex
@@ -51,6 +53,28 @@ def _found(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> 
     node = node_of(x, kind)
     along = None if axis is None else axis_of(axis, node.type.rank, kind)
     return made(record(FindIndex(kind, along, bool(keepdims)), node))
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """The indices of the elements that are not 0, in order.
+
+    Args:
+        x: the array, of one axis or more.
+
+    Returns:
+        Indices along each axis, int64.
+
+    Raises:
+        ArrayValueError: there are no axes.
+
+    >>> import tecomp.array as xp
+    >>> nonzero(xp.asarray([[0, 1], [2, 3]]))
+    (Array([0, 1, 1], dtype=int64), Array([1, 0, 1], dtype=int64))
+    """
+    node = node_of(x, "nonzero")
+    if not node.type.shape:
+        raise ArrayValueError("nonzero: x has no axes; give one axis or more")
+    return tuple([made(places) for places in places_in(truth_of(node))])
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:

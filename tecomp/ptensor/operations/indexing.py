@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.promotion import INTEGERS
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
@@ -32,6 +32,53 @@ class ExtractSlice(Operation):
         """The counts."""
         (x,) = operands
         return x.like(tuple([count for _, _, count in self.slice]))
+
+
+@dataclass(frozen=True)
+class ExtractMask(Operation):
+    """The elements where the second operand is true; how many, the elements say.
+
+    >>> x, mask = PTensorType((4, 5), "int8"), PTensorType((4,), "bool")
+    >>> print(ExtractMask().infer(x, mask))
+    ptensor<?x5xint8>
+    """
+
+    name = "extract_mask"
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """One axis in place of those of the mask."""
+        check_together(operands, self.name)
+        x, mask = operands
+        if mask.dtype != "bool":
+            raise ArrayTypeError(
+                f"{self.name}: the mask is {mask.dtype}; it takes bool: compare it, x != 0"
+            )
+        if mask.shape != x.shape[: mask.rank]:
+            raise ArrayValueError(
+                f"{self.name}: x has shape {x.shape} and the mask {mask.shape}; give a mask of the "
+                "extents of the first axes"
+            )
+        return x.like((None, *x.shape[mask.rank :]))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Nonzero(Operation):
+    """The indices along one axis of the elements that are not 0.
+
+    Attributes:
+        axis: which.
+
+    >>> print(Nonzero(0).infer(PTensorType((4, 5), "int8")))
+    ptensor<?xint64>
+    """
+
+    name = "nonzero"
+
+    axis: int
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """A row, whose length the elements say."""
+        return operands[0].like((None,), "int64")  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,433 @@
+"""Functions that move elements, or give them another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from tecomp.array.arguments import Extents, integer, integers, shape_of
+from tecomp.array.array import Array, made, node_of
+from tecomp.array.evaluate import data_of
+from tecomp.array.indexing import taken
+from tecomp.array.kernels import repeated_places
+from tecomp.array.node import Node, leaf, record
+from tecomp.array.views import moved
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.axes import axes_of, axis_of
+from tecomp.ptensor.operations.indexing import ExtractSlice
+from tecomp.ptensor.operations.manipulation import (
+    Broadcast,
+    Combine,
+    ExpandDims,
+    Flip,
+    PermuteDims,
+    Repeat,
+    Reshape,
+    Roll,
+    Squeeze,
+    Tile,
+)
+from tecomp.ptensor.promotion import INTEGERS
+from tecomp.ptensor.types import Shape, broadcast_shapes, check_together
+
+
+def broadcast_arrays(*arrays: Array) -> list[Array]:
+    """Arrays repeated to the shape that all of them broadcast to.
+
+    Args:
+        arrays: the arrays.
+
+    Raises:
+        ArrayValueError: there is no such shape.
+        DeviceMismatchError: arrays live on different devices.
+
+    >>> import tecomp.array as xp
+    >>> [x.shape for x in broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
+    where = "broadcast_arrays"
+    nodes = [node_of(x, where) for x in arrays]
+    if not nodes:
+        return []
+    check_together([node.type for node in nodes], where)
+    shape = broadcast_shapes([node.type.shape for node in nodes], where)
+    return [made(moved(Broadcast(shape), node)) for node in nodes]
+
+
+def broadcast_to(x: Array, /, shape: Extents) -> Array:
+    """An array repeated to a shape; nothing is copied.
+
+    Args:
+        x: the array.
+        shape: the shape.
+
+    Raises:
+        ArrayValueError: the array does not broadcast to it.
+
+    >>> import tecomp.array as xp
+    >>> broadcast_to(xp.asarray([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int64)
+    """
+    node = node_of(x, "broadcast_to")
+    return made(moved(Broadcast(shape_of(shape, "broadcast_to", node.type.dtype)), node))
+
+
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+    """Arrays one after the other along an axis.
+
+    Args:
+        arrays: of one shape except along that axis; their element types meet.
+        axis: which; None for the elements of all as one row.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there is no array, or shapes do not fit.
+        DeviceMismatchError: arrays live on different devices.
+
+    >>> import tecomp.array as xp
+    >>> concat([xp.asarray([1, 2]), xp.asarray([3])])
+    Array([1, 2, 3], dtype=int64)
+    """
+    nodes = _nodes(arrays, "concat")
+    if axis is None:
+        nodes = [_row(node) for node in nodes]
+    along = axis_of(0 if axis is None else axis, nodes[0].type.rank, "concat")
+    return made(record(Combine("concat", along), *nodes))
+
+
+def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
+    if isinstance(arrays, Array) or not isinstance(arrays, Iterable):
+        raise ArrayTypeError(
+            f"{where}: arrays is {type(arrays).__name__}; give a tuple or a list of arrays"
+        )
+    nodes = [node_of(x, where, f"array {k}") for k, x in enumerate(arrays)]
+    if not nodes:
+        raise ArrayValueError(f"{where}: there is no array; give one at least")
+    return nodes
+
+
+def _row(node: Node) -> Node:
+    return moved(Reshape((node.type.size,)), node)
+
+
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
+    """An array with an axis of extent 1 put in, or several.
+
+    Args:
+        x: the array.
+        axis: the place in the result, or several.
+
+    Raises:
+        ArrayIndexError: there is no such place.
+        ArrayValueError: a place is named twice.
+
+    >>> import tecomp.array as xp
+    >>> expand_dims(xp.ones(3), axis=1).shape
+    (3, 1)
+    """
+    node = node_of(x, "expand_dims")
+    count = len(axis) if isinstance(axis, list | tuple) else 1
+    axes = axes_of(axis, node.type.rank + count, "expand_dims")
+    return made(moved(ExpandDims(axes), node))
+
+
+def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """An array with its elements in reverse.
+
+    Args:
+        x: the array.
+        axis: along which axes; along all if None.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
+    >>> import tecomp.array as xp
+    >>> flip(xp.asarray([1, 2, 3]))
+    Array([3, 2, 1], dtype=int64)
+    """
+    node = node_of(x, "flip")
+    return made(moved(Flip(axes_of(axis, node.type.rank, "flip")), node))
+
+
+def moveaxis(
+    x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
+) -> Array:
+    """An array with some axes at other places, and all others in their order.
+
+    Args:
+        x: the array.
+        source: which axes.
+        destination: where each goes.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice, or these are not as many.
+
+    >>> import tecomp.array as xp
+    >>> moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    where = "moveaxis"
+    node = node_of(x, where)
+    old = _places(source, node.type.rank, "source")
+    new = _places(destination, node.type.rank, "destination")
+    if len(old) != len(new):
+        raise ArrayValueError(
+            f"{where}: source is {old} and destination {new}; give a place for each axis"
+        )
+    order = [axis for axis in range(node.type.rank) if axis not in old]
+    for place, axis in sorted(zip(new, old, strict=True)):
+        order.insert(place, axis)
+    return made(moved(PermuteDims(tuple(order)), node))
+
+
+def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...]:
+    axes = [axis_of(k, rank, "moveaxis", what) for k in integers(axis, "moveaxis", what)]
+    if len(set(axes)) < len(axes):
+        raise ArrayValueError(f"moveaxis: {what} is {tuple(axes)}; name each axis once")
+    return tuple(axes)
+
+
+def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
+    """An array with its axes in another order.
+
+    Args:
+        x: the array.
+        axes: for each axis of the result that of the array.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: not each axis is named once.
+
+    >>> import tecomp.array as xp
+    >>> permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    where = "permute_dims"
+    node = node_of(x, where)
+    order = [axis_of(k, node.type.rank, where, "axes") for k in integers(axes, where, "axes")]
+    return made(moved(PermuteDims(tuple(order)), node))
+
+
+def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
+    """Each element several times, one after the other.
+
+    Args:
+        x: the array.
+        repeats: how often; an array of integers says it for each element along the axis.
+        axis: along which; None for the elements as one row.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayTypeError: `repeats` are no integers.
+        ArrayValueError: one is below 0, or they do not broadcast to the axis.
+        DeviceMismatchError: arrays live on different devices.
+
+    >>> import tecomp.array as xp
+    >>> repeat(xp.asarray([1, 2]), 2), repeat(xp.asarray([1, 2]), xp.asarray([0, 3]))
+    (Array([1, 1, 2, 2], dtype=int64), Array([2, 2, 2], dtype=int64))
+    """
+    where = "repeat"
+    node = node_of(x, where)
+    if axis is None:
+        node = _row(node)
+    along = axis_of(0 if axis is None else axis, node.type.rank, where)
+    if not isinstance(repeats, Array):
+        return made(record(Repeat(integer(repeats, where, "repeats"), along), node))
+    counts = _counts(node_of(repeats, where), node, along)
+    data = data_of(counts)
+    places, wrong = repeated_places(data)
+    if wrong is not None:
+        raise ArrayValueError(
+            f"{where}: repeats has {data[wrong]} at {wrong}; give how often for each element, 0 or "
+            "more"
+        )
+    index = leaf(places, node.type.like((places.size,), "int64"))
+    return made(taken(node, [index], (along,), along))
+
+
+def _counts(repeats: Node, node: Node, axis: int) -> Node:
+    """How often each element along an axis is repeated."""
+    where = "repeat"
+    check_together([node.type, repeats.type], where)
+    extent = node.type.shape[axis]
+    if repeats.type.dtype not in INTEGERS:
+        raise ArrayTypeError(f"{where}: repeats is {repeats.type}; give integers")
+    if repeats.type.rank > 1 or repeats.type.size not in (1, extent):
+        raise ArrayValueError(
+            f"{where}: repeats has shape {repeats.type.shape}, and x has {extent} elements along "
+            f"axis {axis}; give a number for each, or one"
+        )
+    return moved(Broadcast((extent,)), repeats)
+
+
+def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
+    """The elements in their order, in another shape.
+
+    Args:
+        x: the array.
+        shape: the shape; one of its extents may be -1, which is what is left over.
+        copy: True for memory of its own, False to refuse where a copy is needed.
+
+    Raises:
+        ArrayTypeError: an extent is no integer.
+        ArrayValueError: there are not as many elements, or `copy=False` and a copy is needed.
+
+    >>> import tecomp.array as xp
+    >>> reshape(xp.asarray([1, 2, 3, 4]), (2, -1))
+    Array([[1, 2],
+           [3, 4]], dtype=int64)
+    """
+    where = "reshape"
+    node = node_of(x, where)
+    op = Reshape(_completed(integers(shape, where, "shape"), node.type.shape))
+    if copy is False and node.data is not None:
+        result = moved(op, node)
+        if result.data is None:
+            raise ArrayValueError(
+                f"{where}: copy=False, and elements of shape {node.type.shape} with strides "
+                f"{node.data.strides} take a copy to be of shape {op.shape}; give copy=None"
+            )
+        return made(result)
+    return made(moved(op, node))
+
+
+def _completed(shape: Shape, own: Shape) -> Shape:
+    """A shape without -1."""
+    if -1 not in shape:
+        return shape_of(shape, "reshape")
+    known = prod(extent for extent in shape if extent != -1)
+    if shape.count(-1) > 1 or not known or prod(own) % known:
+        raise ArrayValueError(
+            f"reshape: x has shape {own}, {prod(own)} elements, which leave open what -1 is in "
+            f"{shape}; write the extents"
+        )
+    return shape_of([prod(own) // known if n == -1 else n for n in shape], "reshape")
+
+
+def roll(
+    x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None
+) -> Array:
+    """An array shifted, with what leaves at one end coming in at the other.
+
+    Args:
+        x: the array.
+        shift: by how many elements, along each axis or along all that are named.
+        axis: along which axes; None for the elements as one row.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayTypeError: a number is no integer.
+        ArrayValueError: there are not as many shifts as axes.
+
+    >>> import tecomp.array as xp
+    >>> roll(xp.asarray([1, 2, 3]), 1)
+    Array([3, 1, 2], dtype=int64)
+    """
+    where = "roll"
+    node = node_of(x, where)
+    shifts = integers(shift, where, "shift")
+    if axis is None:
+        if len(shifts) > 1:
+            raise ArrayValueError(
+                f"{where}: shift is {shifts}, and there is no axis for each; name the axes"
+            )
+        rolled = record(Roll(shifts, (0,)), _row(node))
+        return made(moved(Reshape(node.type.shape), rolled))
+    axes = [axis_of(k, node.type.rank, where) for k in integers(axis, where, "axis")]
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    if len(axes) == 1:
+        axes *= len(shifts)
+    if len(shifts) != len(axes):
+        raise ArrayValueError(
+            f"{where}: shift is {shifts} and axis {tuple(axes)}; give a shift for each axis"
+        )
+    return made(record(Roll(shifts, tuple(axes)), node))
+
+
+def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
+    """An array without some axes of extent 1.
+
+    Args:
+        x: the array.
+        axis: these.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis has another extent, or is named twice.
+
+    >>> import tecomp.array as xp
+    >>> squeeze(xp.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    node = node_of(x, "squeeze")
+    return made(moved(Squeeze(axes_of(axis, node.type.rank, "squeeze")), node))
+
+
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+    """Arrays side by side along a new axis.
+
+    Args:
+        arrays: of one shape; their element types meet.
+        axis: the place of the new axis in the result.
+
+    Raises:
+        ArrayIndexError: there is no such place.
+        ArrayValueError: there is no array, or shapes differ.
+        DeviceMismatchError: arrays live on different devices.
+
+    >>> import tecomp.array as xp
+    >>> stack([xp.asarray([1, 2]), xp.asarray([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int64)
+    """
+    nodes = _nodes(arrays, "stack")
+    along = axis_of(axis, nodes[0].type.rank + 1, "stack")
+    return made(record(Combine("stack", along), *nodes))
+
+
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+    """The whole of an array several times along each axis.
+
+    Args:
+        x: the array.
+        repetitions: for the last axes, or for new ones before the first too.
+
+    Raises:
+        ArrayTypeError: one is no integer.
+        ArrayValueError: one is below 0.
+
+    >>> import tecomp.array as xp
+    >>> tile(xp.asarray([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int64)
+    """
+    node = node_of(x, "tile")
+    return made(record(Tile(integers(repetitions, "tile", "repetitions")), node))
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The parts of an array along an axis, without that axis.
+
+    Args:
+        x: the array.
+        axis: which.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+
+    >>> import tecomp.array as xp
+    >>> unstack(xp.asarray([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int64), Array([3, 4], dtype=int64))
+    """
+    node = node_of(x, "unstack")
+    along = axis_of(axis, node.type.rank, "unstack")
+    whole = [(0, 1, extent) for extent in node.type.shape]
+    parts = [
+        moved(ExtractSlice((*whole[:along], (k, 1, 1), *whole[along + 1 :])), node)
+        for k in range(node.type.shape[along])
+    ]
+    return tuple([made(moved(Squeeze((along,)), part)) for part in parts])

@@ -1,0 +1,45 @@
+"""The places where masks are true."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from tecomp.array.evaluate import data_of
+from tecomp.array.kernels import places_of
+from tecomp.array.node import Node, leaf, record
+from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseBinaryTest
+from tecomp.ptensor.types import numpy_dtype
+
+
+def truth_of(node: Node) -> Node:
+    """Whether each element is not 0."""
+    type = node.type
+    if type.dtype == "bool":
+        return node
+    zero = leaf(np.zeros((), numpy_dtype(type.dtype)), type.like(()))
+    return record(ElementwiseBinaryTest("not_equal"), node, zero)
+
+
+def row_of_places(mask: Node) -> Node:
+    """The places where a mask is true, as a row of numbers in the order of its elements."""
+    places = places_of(np.ascontiguousarray(data_of(mask)).reshape(-1))
+    return leaf(places, mask.type.like((places.size,), "int64"))
+
+
+def places_in(mask: Node) -> list[Node]:
+    """The indices along each axis where a mask is true."""
+    places = row_of_places(mask)
+    shape = mask.type.shape
+    result = []
+    for axis, extent in enumerate(shape):
+        index = places
+        if axis < len(shape) - 1:
+            behind = leaf(np.array(max(prod(shape[axis + 1 :]), 1)), places.type.like(()))
+            index = record(ElementwiseBinaryOp("floor_divide"), places, behind)
+        if axis:
+            own = leaf(np.array(max(extent, 1)), places.type.like(()))
+            index = record(ElementwiseBinaryOp("remainder"), index, own)
+        result.append(index)
+    return result

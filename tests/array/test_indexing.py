@@ -1,0 +1,318 @@
+"""Elements by index, read and written, beside NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+from tecomp.array.counters import counters
+from tecomp.errors import (
+    ArrayIndexError,
+    ArrayTypeError,
+    ArrayValueError,
+    DeviceMismatchError,
+    TecompError,
+)
+from tecomp.ptensor.promotion import ALL
+from tecomp.ptensor.types import numpy_dtype
+
+DATA = np.arange(3 * 4 * 5).reshape(3, 4, 5)
+
+BASIC = [
+    (), ..., 0, -1, (1, 2), (1, 2, 3), (-3, -4, -5), (..., 0), (0, ...), (..., slice(None, None, 2)),
+    slice(1, None), slice(None, None, -1), slice(-1, 0, -2), (slice(5, 1), 0), slice(-10, 10, 3),
+    (slice(None), slice(3, 0, -1), slice(1, 4)), None, (None, 0, None), (0, None, ..., None),
+    (slice(-10, None, -1),), (slice(0, 0),), (np.int64(1), slice(None, 2)), (slice(None), 1, None),
+]
+
+ROW = np.array([2, 0, -1])
+GRID = np.array([[0, 1], [2, -3]])
+MASK = DATA % 3 == 0
+ADVANCED = [
+    ROW, (ROW, ROW), (slice(None), ROW), (..., ROW), (ROW, ..., ROW), (ROW, slice(None), ROW),
+    GRID, (GRID, ROW[:2]), (slice(None), GRID, ROW[:2]), (0, ROW), (ROW, 0), (0, slice(None), ROW),
+    (slice(None), 0, ROW), (None, ROW), (ROW, None, ROW), (0, None, ROW), (slice(None, None, -1), ROW),
+    MASK, MASK[:, 0, 0], (MASK[:, 0, 0],), (slice(None), MASK[0, :, 0]), (0, MASK[0]),
+    (slice(None), MASK[0]), (..., MASK[0, 0]), (MASK[:, :, 0], 1), (MASK[:, 0, 0], ..., ROW[:1]),
+    np.zeros((3, 4, 5), bool), np.ones((3,), bool), np.zeros((0,), int), np.zeros((2, 0), "int8"),
+    (ROW.astype("int8"), slice(1, 3)), np.array([2, 0], "uint64"), np.array(1), (np.array(1), ROW),
+    True, False, (True, 0), (slice(0, 2), ROW, slice(None, None, 2)),
+]
+
+
+def ours(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(map(ours, key))
+    return xp.asarray(key) if isinstance(key, np.ndarray) else key
+
+
+def same(x: Array, expected: Any) -> None:
+    expected = np.asarray(expected)
+    assert (x.shape, x.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def message(error: type[TecompError], call: Callable[[], object]) -> str:
+    with pytest.raises(error) as caught:
+        call()
+    return caught.value.message
+
+
+def put(x: Array, key: Any, value: Any) -> None:
+    x[key] = value
+
+
+@pytest.mark.parametrize("key", BASIC, ids=str)
+def test_basic_indices(key: Any) -> None:
+    same(xp.asarray(DATA)[key], DATA[key])
+    same((xp.asarray(DATA) + 1)[key], (DATA + 1)[key])
+    same((xp.asarray(DATA) * 1j)[key], (DATA * 1j)[key])
+
+
+@pytest.mark.parametrize("key", ADVANCED, ids=str)
+def test_indices_with_arrays(key: Any) -> None:
+    same(xp.asarray(DATA)[ours(key)], DATA[key])
+    same(xp.asarray(DATA[::-1, :, ::-1])[ours(key)], DATA[::-1, :, ::-1][key])
+
+
+@pytest.mark.parametrize("key", [*BASIC, *ADVANCED], ids=str)
+def test_assignment(key: Any) -> None:
+    part = DATA[key]
+    values: list[Any] = [7, np.arange(part.size).reshape(part.shape) - 50]
+    if part.ndim:
+        values.append(np.arange(part.shape[-1]) + 100)
+    for value in values:
+        x, expected = xp.asarray(DATA), DATA.copy()
+        given = xp.asarray(value) if isinstance(value, np.ndarray) else value
+        put(x, ours(key), given)
+        expected[key] = value
+        same(x, expected)
+    pending, expected = xp.asarray(DATA) + 1, DATA + 1
+    put(pending, ours(key), -1)
+    expected[key] = -1
+    same(pending, expected)
+
+
+@pytest.mark.parametrize("dtype", [numpy_dtype(name) for name in ALL], ids=str)
+def test_each_type(dtype: np.dtype[Any]) -> None:
+    data = np.arange(6).reshape(2, 3).astype(dtype)
+    rows, mask = np.array([1, 0, 1]), np.array([[True, False, True], [False, True, True]])
+    x = xp.asarray(data)
+    same(x[:, ::-1], data[:, ::-1])
+    same(x[xp.asarray(rows)], data[rows])
+    same(x[:, xp.asarray(rows)], data[:, rows])
+    same(x[xp.asarray(mask)], data[mask])
+    same(xp.take_along_axis(x, xp.asarray(rows[None, :]), axis=0),
+         np.take_along_axis(data, rows[None, :], 0))
+    data, one, zero = data.copy(), *((True, False) if dtype == np.bool else (1, 0))
+    x[0, 1:], data[0, 1:] = one, one
+    x[xp.asarray(mask)], data[mask] = zero, zero
+    x[xp.asarray([1]), 0], data[[1], 0] = one, one
+    same(x, data)
+
+
+def test_views_and_element_reads_compile_nothing() -> None:
+    x = xp.asarray(np.arange(24.0).reshape(2, 3, 4))
+    before = str(counters)
+    for view in (x[0], x[..., 1], x[:, ::-1, ::2], x[None, 1:], x.mT, xp.flip(x), x[1, 2, 3],
+                 xp.permute_dims(x, (2, 0, 1)), xp.expand_dims(x, axis=1), xp.reshape(x, (6, 4)),
+                 xp.broadcast_to(x, (5, 2, 3, 4)), xp.squeeze(x[:1], axis=0), xp.unstack(x)[1]):
+        assert view._node.data is not None
+        assert np.shares_memory(view._node.data, x._node.data)
+    assert float(x[1, 2, 3]) == 23.0
+    assert [float(element) for element in x[0, 0]] == [0.0, 1.0, 2.0, 3.0]
+    assert str(counters) == before
+
+
+def test_element_writes_compile_nothing_and_go_in_place() -> None:
+    x = xp.asarray(np.zeros((3, 4)), copy=True)
+    memory = x._node.data
+    address = memory.ctypes.data  # type: ignore[union-attr]
+    del memory
+    before = counters.compiled, counters.called
+    for k in range(3):
+        x[k, k] = k + 1.5
+    x[1:, 0] = 7
+    assert (counters.compiled, counters.called) == before
+    assert x._node.data.ctypes.data == address  # type: ignore[union-attr]
+    expected = np.zeros((3, 4))
+    expected[range(3), range(3)] = [1.5, 2.5, 3.5]
+    expected[1:, 0] = 7
+    same(x, expected)
+
+
+def test_nobody_else_sees_an_assignment() -> None:
+    data = np.arange(6.0).reshape(2, 3)
+    x = xp.asarray(data)
+    before, row, later, exported = xp.asarray(x, copy=True), x[0], x + 1, np.asarray(x)
+    x[0, 0] = 100
+    row[1] = 200
+    same(before, np.arange(6.0).reshape(2, 3))
+    same(later, np.arange(6.0).reshape(2, 3) + 1)
+    same(x, np.array([[100.0, 1, 2], [3, 4, 5]]))
+    same(row, np.array([0.0, 200, 2]))
+    np.testing.assert_array_equal(exported, np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(data, np.arange(6.0).reshape(2, 3))
+
+
+def test_values_that_read_what_is_written() -> None:
+    x, data = xp.asarray(np.arange(6.0), copy=True), np.arange(6.0)
+    x[1:], data[1:] = x[:-1], data[:-1].copy()
+    same(x, data)
+    x[::-1], data[::-1] = x * 2, data * 2
+    same(x, data)
+    x[xp.asarray([0, 1])] = x[2:4]
+    data[[0, 1]] = data[2:4]
+    same(x, data)
+
+
+def test_read_only_memory_is_never_written() -> None:
+    data = np.arange(3.0)
+    data.flags.writeable = False
+    x = xp.asarray(data)
+    text = (
+        "x[...] = value: x is made of memory that its owner made read-only; copy it first, "
+        "x = xp.asarray(x, copy=True)"
+    )
+    assert message(ArrayValueError, lambda: put(x, 0, 1)) == text
+    assert message(ArrayValueError, lambda: put(x[1:], 0, 1)) == text
+    y = xp.asarray(x, copy=True)
+    y[0] = 5
+    same(y, np.array([5.0, 1, 2]))
+    np.testing.assert_array_equal(data, np.arange(3.0))
+
+
+def test_broadcast_arrays_are_written_as_values() -> None:
+    x = xp.broadcast_to(xp.asarray([1.0, 2.0]), (3, 2))
+    x[0, 0] = 9
+    same(x, np.array([[9.0, 2], [1, 2], [1, 2]]))
+
+
+def test_take() -> None:
+    x, data = xp.asarray(DATA), DATA
+    for axis in (0, 1, 2, -1):
+        same(xp.take(x, xp.asarray(ROW), axis=axis), np.take(data, ROW, axis))
+        same(xp.take(x, xp.asarray(GRID), axis=axis), np.take(data, GRID, axis))
+    same(xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0])), np.array([7, 5]))
+    same(xp.take(xp.asarray([5, 6, 7]), xp.asarray(1)), np.array(6))
+
+
+def test_take_along_axis() -> None:
+    order = np.argsort(-DATA, axis=1)
+    same(xp.take_along_axis(xp.asarray(DATA), xp.asarray(order), axis=1),
+         np.take_along_axis(DATA, order, 1))
+    few = order[:1, :, :2][..., :1]
+    same(xp.take_along_axis(xp.asarray(DATA), xp.asarray(few), axis=1),
+         np.take_along_axis(DATA, few, 1))
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4), (0, 3), (1,)])
+def test_nonzero(shape: tuple[int, ...]) -> None:
+    data = np.arange(np.prod(shape)).reshape(shape) % 3
+    for array in (data, data == 1, data * 1j, data[::-1].astype("float32")):
+        for one, other in zip(xp.nonzero(xp.asarray(array)), np.nonzero(array), strict=True):
+            same(one, other)
+
+
+FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
+X = xp.asarray(np.zeros((3, 4)))
+
+REFUSED: list[tuple[type[TecompError], Any, str]] = [
+    (ArrayIndexError, 3, "index 3 is out of bounds along axis 0, whose extent is 3; give one from "
+     "-3 to 2"),
+    (ArrayIndexError, (0, -5), "index -5 is out of bounds along axis 1, whose extent is 4; give "
+     "one from -4 to 3"),
+    (ArrayIndexError, (slice(None), xp.asarray([0, 4])), "index 4 is out of bounds along axis 1, "
+     "whose extent is 4; give one from -4 to 3"),
+    (ArrayIndexError, xp.asarray(2**63, dtype=np.uint64), "index 9223372036854775808 is out of "
+     "bounds along axis 0, whose extent is 3; give one from -3 to 2"),
+    (ArrayIndexError, xp.asarray([2**63], dtype=np.uint64), "index 9223372036854775808 is out of "
+     "bounds along axis 0, whose extent is 3; give one from -3 to 2"),
+    (ArrayIndexError, (0, 0, 0), "3 axes are indexed, and the shape (3, 4) has 2; give an index for "
+     "each axis at most"),
+    (ArrayIndexError, (..., 0, ...), "the index has `...` 2 times; write it once"),
+    (ArrayIndexError, 1.5, f"1.5 is float, and no index; {FORMS}"),
+    (ArrayIndexError, "a", f"'a' is str, and no index; {FORMS}"),
+    (ArrayIndexError, [0, 1], f"[0, 1] is list, and no index; {FORMS}"),
+    (ArrayIndexError, slice(None, None, 0), "slice(None, None, 0) is no slice of an axis: slice "
+     "step cannot be zero; give integers, and a step that is not 0"),
+    (ArrayIndexError, slice(1.5), "slice(None, 1.5, None) is no slice of an axis: slice indices "
+     "must be integers or None or have an __index__ method; give integers, and a step that is not "
+     "0"),
+    (ArrayIndexError, xp.asarray([0.5]), f"an index is an array of float64; {FORMS}"),
+    (ArrayIndexError, xp.asarray([True, False]), "a mask of shape (2,) stands for axes of extents "
+     "(3,); give a mask of these extents"),
+    (ArrayIndexError, (0, xp.asarray([[True]])), "3 axes are indexed, and the shape (3, 4) has 2; "
+     "give an index for each axis at most"),
+    (DeviceMismatchError, xp.asarray([0], device="stick128"), "operand 0 is ptensor<3x4xfloat64, "
+     "device='cpu'> and operand 1 is ptensor<1xint64, device='stick128'>; an operation runs where "
+     "its operands live: bring one to the other's device, x.to_device('cpu')"),
+]
+
+
+@pytest.mark.parametrize(("error", "key", "text"), REFUSED, ids=[case[2] for case in REFUSED])
+def test_bad_indices(error: type[TecompError], key: Any, text: str) -> None:
+    assert message(error, lambda: X[key]) == f"x[...]: {text}"
+    assert message(error, lambda: put(X, key, 1)) == f"x[...] = value: {text}"
+
+
+VALUES: list[tuple[type[TecompError], Any, Any, str]] = [
+    (ArrayTypeError, 0, 1j, "the value is ptensor<complex128, device='cpu'>, which no float64 of x "
+     "can hold; convert it, xp.astype(value, x.dtype), or make x of complex128"),
+    (ArrayTypeError, 0, "a", "value is str; give an array of this namespace, xp.asarray(...), or a "
+     "number"),
+    (ArrayTypeError, 0, [1, 2], "value is list; give an array of this namespace, xp.asarray(...), "
+     "or a number"),
+    (ArrayValueError, 0, xp.zeros(3), "the value has shape (3,), and the index says elements of "
+     "shape (4,); give a value that broadcasts to it"),
+    (ArrayValueError, (0, 0), xp.zeros(1), "the value has shape (1,), and the index says elements "
+     "of shape (); give a value that broadcasts to it"),
+    (ArrayValueError, xp.asarray([0, 1]), xp.zeros(3), "the value has shape (3,), and the index "
+     "says elements of shape (2, 4); give a value that broadcasts to it"),
+    (ArrayValueError, xp.asarray([True, False, True]), xp.zeros(3), "the value has shape (3,), and "
+     "the index says elements of shape (2, 4); give a value that broadcasts to it"),
+    (DeviceMismatchError, 0, xp.ones(4, device="stick128"), "operand 0 is ptensor<3x4xfloat64, "
+     "device='cpu'> and operand 1 is ptensor<4xfloat64, device='stick128'>; an operation runs "
+     "where its operands live: bring one to the other's device, x.to_device('cpu')"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "key", "value", "text"), VALUES, ids=[case[3] for case in VALUES]
+)
+def test_bad_values(error: type[TecompError], key: Any, value: Any, text: str) -> None:
+    assert message(error, lambda: put(X, key, value)) == f"x[...] = value: {text}"
+    same(X, np.zeros((3, 4)))
+
+
+def test_integers_take_no_floats() -> None:
+    x = xp.asarray([1, 2])
+    assert message(ArrayTypeError, lambda: put(x, 0, 2.5)) == (
+        "x[...] = value: the value is ptensor<float64, device='cpu'>, which no int64 of x can "
+        "hold; convert it, xp.astype(value, x.dtype), or make x of float64"
+    )
+
+
+def test_bad_takes() -> None:
+    x = xp.asarray(DATA)
+    assert message(ArrayIndexError, lambda: xp.take(x, xp.asarray([7]), axis=1)) == (
+        "take: index 7 is out of bounds along axis 1, whose extent is 4; give one from -4 to 3"
+    )
+    assert message(ArrayTypeError, lambda: xp.take(x, xp.asarray([0.5]), axis=1)) == (
+        "take: the indices are float64; give integers, or a bool mask as x[mask]"
+    )
+    assert message(ArrayValueError, lambda: xp.take_along_axis(x, xp.asarray([0]))) == (
+        "take_along_axis: x has shape (3, 4, 5) and indices (1,); give indices with as many axes"
+    )
+    assert message(ArrayIndexError, lambda: xp.take_along_axis(x, xp.asarray([[[5]]]))) == (
+        "take_along_axis: index 5 is out of bounds along axis 2, whose extent is 5; give one from "
+        "-5 to 4"
+    )
+    assert message(ArrayValueError, lambda: xp.nonzero(xp.asarray(1))) == (
+        "nonzero: x has no axes; give one axis or more"
+    )

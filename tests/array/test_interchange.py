@@ -1,0 +1,190 @@
+"""Arrays for other libraries, and what they print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+from tecomp.errors import ArrayBufferError, ArrayTypeError, ArrayValueError, TecompError
+from tecomp.ptensor.promotion import ALL
+from tecomp.ptensor.types import numpy_dtype
+
+DTYPES = [numpy_dtype(name) for name in ALL if name != "bfloat16"]
+
+
+def message(error: type[TecompError], call: Callable[[], object]) -> str:
+    with pytest.raises(error) as caught:
+        call()
+    return caught.value.message
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dlpack_there_and_back(dtype: np.dtype[Any]) -> None:
+    data = np.arange(6).astype(dtype).reshape(2, 3)[:, ::-1]
+    x = xp.from_dlpack(data)
+    for there in (np.from_dlpack(x), np.from_dlpack(x, copy=True), np.asarray(xp.from_dlpack(x))):
+        assert there.dtype == dtype
+        np.testing.assert_array_equal(there, data)
+    assert np.shares_memory(np.from_dlpack(x), data)
+    assert not np.shares_memory(np.from_dlpack(x, copy=True), data)
+
+
+def test_nobody_writes_to_what_an_array_reads() -> None:
+    x = xp.asarray([1.0, 2.0]) + 0
+    assert not np.from_dlpack(x).flags.writeable
+    assert not np.asarray(x).flags.writeable
+    assert not np.shares_memory(np.from_dlpack(_Old(x)), np.asarray(x))
+    copied = np.from_dlpack(x, copy=True)
+    copied[0] = 8
+    assert float(x[0]) == 1.0
+
+
+class _Old:
+    """A library's array that knows of no read-only memory."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __dlpack__(self, **_: object) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_memory_that_others_made_read_only_stays_so() -> None:
+    data = np.arange(3.0)
+    data.flags.writeable = False
+    x = xp.from_dlpack(data)
+    with pytest.raises(ArrayValueError):
+        x[0] = 1
+    xp.from_dlpack(data, copy=True)[0] = 1
+
+
+def test_dlpack_refuses_what_it_cannot_do() -> None:
+    x = xp.asarray([1, 2])
+    assert message(ArrayBufferError, lambda: x.__dlpack__(stream=1)) == (
+        "__dlpack__: stream is 1; memory of the processor has none: give None"
+    )
+    assert message(ArrayBufferError, lambda: x.__dlpack__(dl_device=(2, 0))) == (
+        "__dlpack__: dl_device is (2, 0), and elements are handed over in memory of the processor, "
+        "(1, 0)"
+    )
+    assert message(ArrayBufferError, lambda: x.__dlpack__(copy=False)) == (
+        "__dlpack__: copy=False, and without max_version=(1, 0) nothing says that the memory is "
+        "read-only; give copy=None"
+    )
+    bits = xp.asarray(np.zeros(2, numpy_dtype("bfloat16")))
+    text = message(ArrayBufferError, lambda: bits.__dlpack__(max_version=(1, 0)))
+    assert text.startswith("__dlpack__: DLPack has no bfloat16 (")
+    assert text.endswith("); convert it, xp.astype(x, dtype)")
+    assert isinstance(ArrayBufferError(""), BufferError)
+    assert x.__dlpack_device__() == (1, 0)
+
+
+def test_the_namespace_of_an_array() -> None:
+    x = xp.asarray(1)
+    assert x.__array_namespace__() is xp
+    for version in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        assert x.__array_namespace__(api_version=version) is xp
+    assert message(ArrayValueError, lambda: x.__array_namespace__(api_version="2020.01")) == (
+        "__array_namespace__: there is no version '2020.01'; these are 2021.12, 2022.12, 2023.12, "
+        "2024.12, 2025.12"
+    )
+
+
+def test_numpys_arrays_do_not_mix_with_ours() -> None:
+    x, data = xp.asarray([1.0, 2.0]), np.ones(2)
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("add", lambda: x + data), ("add", lambda: data + x), ("matmul", lambda: x @ data), ("equal", lambda: x == data),
+        ("equal", lambda: data == x), ("greater", lambda: data < x), ("divide", lambda: data / x),
+    ]
+    for name, call in calls:
+        assert message(ArrayTypeError, call) == (
+            f"{name}: one operand is an array of NumPy's, float64 of shape (2,); make it one of "
+            "this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)"
+        )
+    numbers = np.float64(2) * x, x * np.float64(2), np.int64(2) * x
+    for result in numbers:
+        assert isinstance(result, Array)
+        np.testing.assert_array_equal(np.asarray(result), [2.0, 4.0])
+
+
+def test_elements_for_numpy() -> None:
+    x = xp.asarray([[1, 2], [3, 4]]) + 0
+    same = np.asarray(x)
+    assert np.shares_memory(same, np.asarray(x))
+    np.testing.assert_array_equal(np.asarray(x, dtype=np.float32), np.array([[1, 2], [3, 4]], "f4"))
+    own = np.array(x)
+    own[0, 0] = 9
+    assert int(x[0, 0]) == 1
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(x, dtype=np.float32, copy=False)
+
+
+def test_devices() -> None:
+    x = xp.asarray([1, 2], dtype=np.float32)
+    there = x.to_device("stick128")
+    assert (there.device, x.device) == ("stick128", "cpu")
+    assert x.to_device("cpu") is x
+    np.testing.assert_array_equal(np.asarray(there.to_device("cpu")), np.asarray(x))
+    there[0] = 5
+    assert int(x[0]) == 1
+    assert message(ArrayValueError, lambda: x.to_device("cpu", stream=1)) == (
+        "to_device: stream is 1; devices of tecomp have none: give None"
+    )
+    assert message(ArrayValueError, lambda: x.to_device("gpu")).startswith(
+        "to_device: there is no device 'gpu'; these are cpu, "
+    )
+
+
+def test_lengths_and_elements() -> None:
+    x = xp.asarray([[1, 2], [3, 4], [5, 6]])
+    assert len(x) == 3
+    assert [int(row[1]) for row in x] == [2, 4, 6]
+    assert message(ArrayTypeError, lambda: len(xp.asarray(1))) == "len(x): x has no axes"
+    assert message(ArrayTypeError, lambda: iter(xp.asarray(1))) == "iter(x): x has no axes"
+
+
+@pytest.mark.parametrize(("obj", "text"), [
+    (1.5, "Array(1.5, dtype=float64)"),
+    ([True, False], "Array([ True, False], dtype=bool)"),
+    ([[1, 2], [3, 4]], "Array([[1, 2],\n       [3, 4]], dtype=int64)"),
+    ([], "Array([], dtype=float64)"),
+    ([[], []], "Array([], shape=(2, 0), dtype=float64)"),
+    ([1 + 2j], "Array([1.+2.j], dtype=complex128)"),
+])
+def test_texts(obj: object, text: str) -> None:
+    assert repr(xp.asarray(obj)) == str(xp.asarray(obj)) == text
+
+
+def test_texts_name_the_device() -> None:
+    x = xp.asarray(np.ones(2, "float32"), device="stick128")
+    assert repr(x) == "Array([1., 1.], dtype=float32, device='stick128')"
+    assert x._repr_html_() == "<div><b>Array</b> 2, float32, stick128<pre>[1., 1.]</pre></div>"
+    assert xp.asarray(True)._repr_html_() == "<div><b>Array</b> no axes, bool, cpu<pre>True</pre></div>"
+
+
+def test_inspection() -> None:
+    info = xp.__array_namespace_info__()
+    assert info.capabilities() == {
+        "boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64,
+    }
+    assert info.default_device() == "cpu"
+    assert info.default_dtypes(device="cpu") == {
+        "real floating": np.dtype("float64"), "complex floating": np.dtype("complex128"),
+        "integral": np.dtype("int64"), "indexing": np.dtype("int64"),
+    }
+    assert {"cpu", "stick128"} <= set(info.devices())
+    assert [*info.dtypes()] == [name for name in ALL if name not in ("float16", "bfloat16")]
+    assert [*info.dtypes(kind=("bool", "complex floating"))] == ["bool", "complex64", "complex128"]
+    assert [*info.dtypes(device="stick128", kind="real floating")] == ["float32"]
+    assert message(ArrayValueError, lambda: info.dtypes(kind="real")) == (
+        "dtypes: there is no kind 'real'; these are bool, signed integer, unsigned integer, "
+        "integral, real floating, complex floating, numeric"
+    )
