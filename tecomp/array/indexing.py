@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.evaluate import data_of
-from tecomp.array.kernels import counted_from_start, rows_at
 from tecomp.array.keys import (
     At,
     By,
@@ -24,6 +23,7 @@ from tecomp.array.keys import (
 )
 from tecomp.array.masks import row_of_places
 from tecomp.array.node import Buffer, Node, leaf, record, tracing
+from tecomp.array.places import counted_from_start, rows_at
 from tecomp.array.views import moved
 from tecomp.ptensor.operations.elementwise import (
     Cast,

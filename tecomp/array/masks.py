@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from tecomp.array.evaluate import data_of
-from tecomp.array.kernels import places_of
 from tecomp.array.node import Node, leaf, record
+from tecomp.array.places import places_of
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseBinaryTest
 from tecomp.ptensor.types import numpy_dtype
 

@@ -9,8 +9,8 @@ from tecomp.array.arguments import Extents, integer, integers, shape_of
 from tecomp.array.array import Array, made, node_of
 from tecomp.array.evaluate import data_of
 from tecomp.array.indexing import taken
-from tecomp.array.kernels import repeated_places
 from tecomp.array.node import Node, leaf, record
+from tecomp.array.places import repeated_places
 from tecomp.array.views import moved
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of
