@@ -27,31 +27,31 @@ def asin(z: Complex) -> Complex:
 
 def asinh(z: Complex) -> Complex:
     """The inverse of `sinh`: its parts are those of asin(i z), turned back."""
-    # asin(w) with w = i z; the roots of 1 - w and of 1 + w.
-    x, y = z.re, z.im
+    x, y = te.abs(z.re), te.abs(z.im)
     one = like(1, x)
+    # The roots of 1 - i z and of 1 + i z.
     less, more = sqrt(Complex(one + y, -x)), sqrt(Complex(one - y, x))
     angle = te.atan2(y, less.re * more.re - less.im * more.im)
     size = _arsinh_of_product(more.re, less.im, -less.re, more.im)
     infinite = te.any(te.isinf(x), te.isinf(y))
-    size = te.select(infinite, like(float("inf"), x), te.abs(size))
-    angle = te.select(infinite, te.atan2(y, te.abs(x)), angle)
+    size = te.select(infinite, like(float("inf"), x), size)
+    angle = te.select(infinite, te.atan2(y, x), angle)
     angle = te.select(y == like(0, y), y, angle)
-    return Complex(te.copysign(size, x), angle)
+    return Complex(te.copysign(size, z.re), te.copysign(angle, z.im))
 
 
 def acos(z: Complex) -> Complex:
     """The inverse of `cos`, with a real part in [0, pi]."""
-    x, y = z.re, z.im
+    x, y = z.re, te.abs(z.im)
     one, zero = like(1, x), like(0, x)
     less, more = sqrt(Complex(one - x, -y)), sqrt(Complex(one + x, y))
     angle = like(2, x) * te.atan2(less.re, more.re)
     size = _arsinh_of_product(more.re, less.im, -more.im, less.re)
     infinite = te.any(te.isinf(x), te.isinf(y))
-    size = te.select(infinite, like(float("inf"), x), te.abs(size))
-    angle = te.select(infinite, te.atan2(te.abs(y), x), angle)
+    size = te.select(infinite, like(float("inf"), x), size)
+    angle = te.select(infinite, te.atan2(y, x), angle)
     angle = te.select(te.all(x == zero, te.isnan(y)), like(_HALF_PI, x), angle)
-    return Complex(angle, te.copysign(size, -y))
+    return Complex(angle, te.copysign(size, -z.im))
 
 
 def acosh(z: Complex) -> Complex:
@@ -78,15 +78,17 @@ def atanh(z: Complex) -> Complex:
     x, y = z.re, z.im
     one, zero, half = like(1, x), like(0, x), like(0.5, x)
     width = te.abs(x)
-    distance = te.hypot(one - width, y)
+    is_far = te.max(width, te.abs(y)) > like(_FAR, x)
+    # Of what is far, the half: the distance itself may be no number.
+    scale = te.select(is_far, half, one)
+    distance = te.hypot((one - width) * scale, y * scale)
     is_near = distance < like(_NEAR, x)
     # So near, the square is no number, and its logarithm is twice that of the distance.
     near = like(2.0**-63, x) / distance
-    ratio = te.select(is_near, near, like(4, x) * (width / distance / distance))
+    ratio = te.select(is_near, near, like(4, x) * scale * (width * scale / distance / distance))
     factor = te.select(is_near, half, like(0.25, x))
     rest = te.select(is_near, like(32 * LOG_2, x), zero)
     size = te.log1p(ratio) * factor + rest
-    is_far = te.max(width, te.abs(y)) > like(_FAR, x)
     angle = half * te.atan2(y + y, (one - width) * (one + width) - y * y)
     angle = te.select(is_far, te.copysign(like(_HALF_PI, x), y), angle)
     infinite = te.any(te.isinf(x), te.isinf(y))
