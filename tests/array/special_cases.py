@@ -6,10 +6,10 @@ A row holds for every operand of its patterns. A pattern is a number, which stan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import pi
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def _finite(x: Data) -> Data:
     return np.where(np.isfinite(x), x, 0)
 
 
-def _is_odd(x: Data) -> Data:
+def _is_odd(x: Data) -> Any:
     return abs(np.fmod(_finite(x), 2)) == 1
 
 
@@ -101,15 +101,23 @@ SIZE_PLUS = Rule("the first with sign +", lambda x, _: abs(x))
 SIZE_MINUS = Rule("the first with sign -", lambda x, _: -abs(x))
 
 
-def _rows(text: Sequence[tuple[Pattern | Result, ...]], arity: int) -> list[Row]:
-    return [(row[:arity], row[arity:]) for row in text]  # type: ignore[misc]
+Line: TypeAlias = tuple[Pattern | Result, ...]
+"""Patterns of all operands, and what follows."""
 
 
-_SAME = [(NAN, NAN), (0.0, 0.0), (-0.0, -0.0)]
-_WHOLE = [*_SAME, (INF, INF), (-INF, -INF), (WHOLE, X1)]
-_LOGARITHM = [(NAN, NAN), (NEGATIVE, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF)]
+def rows_of(table: Mapping[str, Sequence[Line]], arity: int) -> dict[str, list[Row]]:
+    """Lines as rows, by the number of operands."""
+    return {
+        name: [(line[:arity], line[arity:]) for line in lines]  # type: ignore[misc]
+        for name, lines in table.items()
+    }
 
-UNARY = {name: _rows(rows, 1) for name, rows in {
+
+_SAME: list[Line] = [(NAN, NAN), (0.0, 0.0), (-0.0, -0.0)]
+_WHOLE: list[Line] = [*_SAME, (INF, INF), (-INF, -INF), (WHOLE, X1)]
+_LOGARITHM: list[Line] = [(NAN, NAN), (NEGATIVE, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF)]
+
+_UNARY: dict[str, list[Line]] = {
     "abs": [(NAN, NAN), (-0.0, 0.0), (-INF, INF)],
     "acos": [(NAN, NAN), (ABOVE_1, NAN), (BELOW_MINUS_1, NAN), (1.0, 0.0)],
     "acosh": [(NAN, NAN), (BELOW_1, NAN), (1.0, 0.0), (INF, INF)],
@@ -143,22 +151,24 @@ UNARY = {name: _rows(rows, 1) for name, rows in {
     "tan": [*_SAME, (INF, NAN), (-INF, NAN)],
     "tanh": [*_SAME, (INF, 1.0), (-INF, -1.0)],
     "trunc": _WHOLE,
-}.items()}
+}
+
+UNARY = rows_of(_UNARY, 1)
 """Of real numbers."""
 
-_NANS = [(NAN, ANY, NAN), (ANY, NAN, NAN)]
-_QUOTIENT = [
+_NANS: list[Line] = [(NAN, ANY, NAN), (ANY, NAN, NAN)]
+_QUOTIENT: list[Line] = [
     *_NANS,
     (INFINITE, INFINITE, NAN), (ZERO, ZERO, NAN),
     (0.0, POSITIVE, 0.0), (-0.0, POSITIVE, -0.0), (0.0, NEGATIVE, -0.0), (-0.0, NEGATIVE, 0.0),
     (POSITIVE, 0.0, INF), (POSITIVE, -0.0, -INF), (NEGATIVE, 0.0, -INF), (NEGATIVE, -0.0, INF),
     (INF, PLUS, INF), (INF, MINUS, -INF), (-INF, PLUS, -INF), (-INF, MINUS, INF),
 ]
-_SMALL_QUOTIENT = [
+_SMALL_QUOTIENT: list[Line] = [
     (PLUS, INF, 0.0), (PLUS, -INF, -0.0), (MINUS, INF, -0.0), (MINUS, -INF, 0.0),
 ]
 
-BINARY = {name: _rows(rows, 2) for name, rows in {
+_BINARY: dict[str, list[Line]] = {
     "add": [
         *_NANS,
         (INF, -INF, NAN), (-INF, INF, NAN), (INF, INF, INF), (-INF, -INF, -INF),
@@ -249,7 +259,9 @@ BINARY = {name: _rows(rows, 2) for name, rows in {
         (-0.0, -0.0, 0.0), (-0.0, 0.0, -0.0), (0.0, -0.0, 0.0), (0.0, 0.0, 0.0),
         (NONZERO, ZERO, X1), (2.5, 2.5, 0.0),
     ],
-}.items()}
+}
+
+BINARY = rows_of(_BINARY, 2)
 """Of two real numbers."""
 
 INPLACE = {

@@ -20,11 +20,10 @@ from tests.array.special_cases import (
     PLUS,
     SIGNED_PLUS,
     ZERO,
-    Pattern,
-    Result,
-    Row,
+    Line,
     Rule,
     Unsigned,
+    rows_of,
 )
 
 SIGNED_ZERO = Unsigned(0.0)
@@ -43,13 +42,13 @@ ZERO_OF_TWICE = Rule("0 sin(2 b)", lambda _, b: 0 * np.sin(b) * np.cos(b))
 COS_INF, SIN_INF = _times_cosine(INF), _times_sine(INF)
 COS_0, SIN_0 = _times_cosine(0.0), _times_sine(0.0)
 
-_LOG = [
+_LOG: list[Line] = [
     (INF, INF, INF, pi / 4), (-INF, INF, INF, 3 * pi / 4), (FINITE, INF, INF, pi / 2),
     (FINITE, NAN, NAN, NAN), (-INF, SIGNED_PLUS, INF, pi), (INF, SIGNED_PLUS, INF, 0.0),
     (INFINITE, NAN, INF, NAN), (NAN, FINITE, NAN, NAN), (NAN, INF, INF, NAN), (NAN, NAN, NAN, NAN),
 ]
 
-_TABLES: dict[str, list[tuple[Pattern | Result, ...]]] = {
+_TABLES: dict[str, list[Line]] = {
     "acos": [
         (ZERO, 0.0, pi / 2, -0.0), (ZERO, NAN, pi / 2, NAN), (FINITE, INF, pi / 2, -INF),
         (NONZERO, NAN, NAN, NAN), (-INF, SIGNED_PLUS, pi, -INF), (INF, SIGNED_PLUS, 0.0, -INF),
@@ -125,10 +124,7 @@ _TABLES: dict[str, list[tuple[Pattern | Result, ...]]] = {
     "abs": [(INFINITE, ANY, INF), (ANY, INF, INF), (NAN, FINITE, NAN), (ZERO, ZERO, 0.0)],
 }
 
-COMPLEX: dict[str, list[Row]] = {
-    name: [(row[:2], row[2:]) for row in rows]  # type: ignore[misc]
-    for name, rows in _TABLES.items()
-}
+COMPLEX = rows_of(_TABLES, 2)
 """Of complex numbers: patterns of the parts, and the parts of the result."""
 
 TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh"}

@@ -38,14 +38,14 @@ def pairs(dtype: str) -> tuple[Data, Data]:
     return first.ravel(), second.ravel()
 
 
-def selected(pattern: Pattern, x: Data) -> Data:
+def selected(pattern: Pattern, x: Data) -> Any:
     if isinstance(pattern, Some):
         return pattern.holds(x)
     same = np.isnan(x) if np.isnan(pattern) else x == x.dtype.type(pattern)
     return same & (np.signbit(x) == np.signbit(pattern)) if pattern == 0 else same
 
 
-def follows(result: Data, wanted: Result, operands: tuple[Data, ...]) -> Data:
+def follows(result: Data, wanted: Result, operands: tuple[Data, ...]) -> Any:
     """Where results are as a row has them: numbers but for their last place."""
     if isinstance(wanted, Some):
         return wanted.holds(result)
