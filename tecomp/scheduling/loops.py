@@ -377,7 +377,9 @@ def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
 
 
 def _derived(name: str, extent: Extent, kind: IterKind) -> IterVar:
-    return IterVar(name, dom=Range(Const(0), index_value(extent)), kind=kind)
+    # An expression stays in its type, as that of an axis: `n` and not a conversion of it.
+    count = index_value(extent) if isinstance(extent, int) else extent
+    return IterVar(name, dom=Range(Const(0), count), kind=kind)
 
 
 def _list(axes: Sequence[IterVar]) -> str:

@@ -9,7 +9,17 @@ from typing import overload
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.buffer import Extent
 from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value
+from tecomp.ir.language.expr import (
+    Binary,
+    BinOp,
+    Const,
+    Expr,
+    binary,
+    const,
+    index_value,
+    is_const,
+)
+from tecomp.ir.traversal.rewrite import fold
 
 
 def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
@@ -58,14 +68,42 @@ def ceil_div(extent: Extent, divisor: Extent) -> Extent:
     >>> from tecomp.ir.language.expr import Var
     >>> ceil_div(10, 4), str(ceil_div(Var("n", INT64), 4))
     (3, '(n + 3) // 4')
+    >>> ceil_div(8 * Var("n", INT64), 4)
+    2 * n
     """
     if isinstance(divisor, int):
         if isinstance(extent, int):
             return -(-extent // divisor)
         if divisor == 1:
             return extent
+        if (whole := _quotient(extent, divisor)) is not None:
+            return whole
         return binary(BinOp.FLOORDIV, plus(extent, divisor - 1), Const(divisor, INT64))
     return binary(BinOp.FLOORDIV, index_value(extent) + (divisor - 1), divisor)
+
+
+def _quotient(extent: Expr, divisor: int) -> Expr | None:
+    """`extent / divisor` where that is seen to be whole, as of `8 * n` by 4."""
+
+    def of(node: Expr, operands: list[Expr | None]) -> Expr | None:
+        match node:
+            case Const(int(value)) if not isinstance(value, bool) and value % divisor == 0:
+                return const(value // divisor, node.dtype)
+            case Binary(BinOp.MUL, a, b):
+                first, second = operands
+                if first is None:
+                    return None if second is None else _scaled(a, second)
+                return _scaled(b, first)
+            case Binary(BinOp.ADD | BinOp.SUB as op):
+                first, second = operands
+                return None if first is None or second is None else binary(op, first, second)
+        return None
+
+    return fold(extent, of)
+
+
+def _scaled(value: Expr, factor: Expr) -> Expr:
+    return value if is_const(factor, 1) else binary(BinOp.MUL, factor, value)
 
 
 def divisor(extent: Extent) -> Extent:
