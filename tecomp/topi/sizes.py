@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 from tecomp import te
@@ -51,10 +52,10 @@ def quotient(size: Size, count: Size) -> Size:
     for k, factor in enumerate(factors):
         if equal(factor, count):
             return product(factors[:k] + factors[k + 1 :])
-    if isinstance(count, int) and factors and isinstance(factors[0], int) and not (
-        factors[0] % count
-    ):
-        return product([factors[0] // count, *factors[1:]])
+    numbers = [factor for factor in factors if isinstance(factor, int)]
+    if isinstance(count, int) and numbers and prod(numbers) % count == 0:
+        rest = (factor for factor in factors if not isinstance(factor, int))
+        return product([prod(numbers) // count, *rest])
     return _kept(size // count)
 
 
@@ -77,10 +78,27 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def equal(a: Size, b: Size) -> bool:
-    """Whether two extents are known to be equal."""
+    """Whether two extents are known to be equal, factors in any order.
+
+    >>> n = te.var("n")
+    >>> equal(2 * n, n * 2), equal(n, 2 * n)
+    (True, False)
+    """
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
-    return bool(same(as_expr(a), as_expr(b)))
+    if same(as_expr(a), as_expr(b)):
+        return True
+    are_products = any(isinstance(x, Binary) and x.op is BinOp.MUL for x in (a, b))
+    return are_products and is_product((a,), (b,))
+
+
+def is_multiple(size: Size, count: int) -> bool:
+    """Whether a number is known to divide an extent.
+
+    >>> is_multiple(6, 3), is_multiple(te.var("n") * 6, 3), is_multiple(te.var("n"), 3)
+    (True, True, False)
+    """
+    return equal(times(quotient(size, count), count), size)
 
 
 def is_product(one: Sequence[Size], other: Sequence[Size]) -> bool:
@@ -174,7 +192,7 @@ def _apart(size: te.Expr) -> tuple[te.Expr, int]:
 
 
 def _factors(size: Size) -> list[Size]:
-    """Factors of a size, the number in front."""
+    """Factors of a size."""
     found: list[Size] = []
     todo: list[Any] = [size]
     while todo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,22 @@ def test_norms_of_images() -> None:
     assert_results(
         {nn.group_norm(L, G, B, 2, -1, [1, 2]): (groups * g4 + b4).transpose(0, 2, 3, 1)},
         {L: last, G: g, B: b})
+
+
+@pytest.mark.parametrize("order", [lambda c: 2 * c, lambda c: c * 2, lambda c: c * 6])
+def test_norms_of_groups_of_channels_that_the_call_says(order: Callable[[Any], Any]) -> None:
+    n, c = te.var("n"), te.var("c")
+    channels = order(c)
+    count = order(2)
+    A = te.placeholder((n, channels, 3), name="A")
+    G, B = te.placeholder((channels,), name="G"), te.placeholder((channels,), name="B")
+    a, g, b = (arrays_of((2, count, 3), (count,), (count,))).values()
+    wanted = standard(a.reshape(2, 2, -1, 3), (2, 3)).reshape(a.shape) * g[:, None] + b[:, None]
+    Y = nn.group_norm(A, G, B, 2, 1, [2])
+    found = np.empty(a.shape, "float32")
+
+    tecomp.build(Y, [c, A, G, B, Y])(2, a, g, b, found)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("axis", [None, 1, -1])
@@ -369,6 +386,11 @@ def test_refusals() -> None:
     assert refused(lambda: nn.group_norm(A, None, None, 4, 1, [1])) == (
         "topi.nn.group_norm: there are 6 channels and 4 groups, which do not divide them; take "
         "another number of groups"
+    )
+    C = te.placeholder((2, te.var("c")), name="C")
+    assert refused(lambda: nn.group_norm(C, None, None, 4, 1, [])) == (
+        "topi.nn.group_norm: there are c channels and 4 groups, which are not known to divide them; "
+        "write the extent as a multiple, 4 * n"
     )
     assert refused(lambda: nn.lrn(A, 4)) == (
         "topi.nn.lrn: size is 4; it is odd, to have a middle"

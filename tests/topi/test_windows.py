@@ -174,6 +174,30 @@ def test_transposed(rank: int, step: int, pad: int, more: int, groups: int) -> N
         check(lambda X, W: plain(X, W, step, pad, "float32", more), x, w, wanted)
 
 
+@pytest.mark.parametrize("groups", [2, 4])
+def test_groups_of_channels_that_the_call_says(groups: int) -> None:
+    c, o = te.var("c"), te.var("o")
+    x = values((1, 2 * groups, 5, 4), "float32", low=-3, high=3)
+    w = values((2 * groups, 3, 3, 2), "float32", low=-3, high=3, seed=1)
+    X = te.placeholder((1, groups * c, 5, 4), name="X")
+    W = te.placeholder((c * groups, o, 3, 2), name="W")
+    Y = nn.group_conv2d_transpose_nchw(X, W, 2, 1, "float32", 1, groups)
+    wanted = spread(x, w, 2, 1, 1, groups)
+    found = np.empty(wanted.shape, "float32")
+
+    tecomp.build(te.create_schedule(Y.op), [c, X, W, Y])(2, x, w, found)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+    w = values((3 * groups, 2, 3, 2), "float32", low=-3, high=3, seed=1)
+    V = te.placeholder((o * groups, c, 3, 2), name="V")
+    Y = nn.group_conv2d_nchw(X, V, 1, 0, 1, groups)
+    wanted = convolution(x, w, [1, 1], [0, 0], [0, 0], [1, 1], groups)
+    found = np.empty(wanted.shape, "float32")
+
+    tecomp.build(te.create_schedule(Y.op), [o, X, V, Y])(3, x, w, found)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 def pooled(
     x: Array, kernel: Sequence[int], step: int, gap: int, pad: int, kind: str, ceil: bool,
     count_pad: bool,
@@ -336,6 +360,13 @@ def test_refusals() -> None:
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 0)) == (
         "topi.nn.conv2d_transpose_nchw: X, shape (1, 4, 6, 6), has 4 channels, and W, shape "
         "(8, 3, 3, 3), takes 8 in 1 groups; make them equal, and a multiple of the groups"
+    )
+    c = te.var("c")
+    Y, V = te.placeholder((1, c, 6, 6), name="Y"), te.placeholder((c, 3, 3, 3), name="V")
+    assert refused(lambda: nn.group_conv2d_transpose_nchw(Y, V, 1, 0, "float32", 0, 2)) == (
+        "topi.nn.group_conv2d_transpose_nchw: Y, shape (1, c, 6, 6), has c channels, and V, shape "
+        "(c, 3, 3, 3), takes c in 2 groups; make them equal, and a multiple of the groups, such as "
+        "2 * n"
     )
     assert refused(lambda: nn.depthwise_conv2d_nchw(X, W, 1, 0, 1)) == (
         "topi.nn.depthwise_conv2d_nchw: X, shape (1, 4, 6, 6) as NCHW, has 4 channels, and W, "

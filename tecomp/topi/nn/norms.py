@@ -19,7 +19,7 @@ from tecomp.topi.given import (
     tensor_of,
 )
 from tecomp.topi.nn.elemwise import channels
-from tecomp.topi.sizes import Size, equal, product, quotient
+from tecomp.topi.sizes import Size, equal, is_multiple, product, quotient
 from tecomp.topi.transform.views import reshape
 
 
@@ -303,10 +303,12 @@ def group_norm(
     along = channels(data, channel_axis, where, gamma=gamma, beta=beta)
     own = [k for k in axes_of(axes, data.ndim, where, "axes") if k != along]
     count, extent = integer_of(num_groups, where, "num_groups", least=1), data.shape[along]
-    if isinstance(extent, int) and extent % count:
+    if not is_multiple(extent, count):
+        why = "do not divide them; take another number of groups"
+        if not isinstance(extent, int):
+            why = f"are not known to divide them; write the extent as a multiple, {count} * n"
         raise DefinitionError(
-            f"{where}: there are {extent} channels and {count} groups, which do not divide them; "
-            "take another number of groups"
+            f"{where}: there are {extent} channels and {count} groups, which {why}"
         )
     each = quotient(extent, count)
     shape: list[Size] = [*data.shape[:along], count, each, *data.shape[along + 1 :]]

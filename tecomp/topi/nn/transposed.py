@@ -10,7 +10,7 @@ from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import integer_of, integers_of
 from tecomp.topi.nn.convolution import convolved
-from tecomp.topi.sizes import Size, equal, plus, quotient, times
+from tecomp.topi.sizes import Size, equal, is_multiple, plus, quotient, times
 from tecomp.topi.windows import SPATIAL, Images, images_of, paddings
 
 Numbers = Any
@@ -35,11 +35,12 @@ def _transposed(
                 "less than the stride"
             )
     given, own = data.shape[1], kernel.shape[0]
-    if not equal(given, own) or (isinstance(own, int) and own % parts):
+    if not equal(given, own) or not is_multiple(own, parts):
+        multiple = "" if isinstance(own, int) else f", such as {parts} * n"
         raise DefinitionError(
             f"{where}: {data.name}, shape {shape_text(data.shape)}, has {given} channels, and "
             f"{kernel.name}, shape {shape_text(kernel.shape)}, takes {own} in {parts} groups; make "
-            "them equal, and a multiple of the groups"
+            f"them equal, and a multiple of the groups{multiple}"
         )
     before, after = paddings(padding, filters.extents, where)
     low = [plus(size, -1 - a) for size, a in zip(filters.extents, before, strict=True)]
