@@ -20,8 +20,8 @@ def test_numbers_and_refusals() -> None:
         "copy: from_ltensor is [1.0]; give the local array of NumPy, float64[6] on this rank",
         "redistribute: float64[6] and float64[2] are not one array; give partitions of the same shape "
         "and type",
-        "finalize_reduce: tensor 4294967297 has no partial values, it is placed as [Shard(0)] on "
-        "Mesh(m0=1); give Partial(op) to init_dtensor",
+        "finalize_reduce: tensor 4294967297, float64[6] as [Shard(0)] on Mesh(m0=1), has no partial "
+        "values; give Partial(op) to init_dtensor",
         "Mesh(m0=2) has 2 processes, and team 1 has 1; give a mesh whose extents multiply to 1",
         "reduce: there is no operation 'mean'; give one of sum, prod, min, max, any, all",
         "start_halo: padded is float64[4]; give the local array of NumPy, float64[8] on this rank",

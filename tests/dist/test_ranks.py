@@ -36,8 +36,8 @@ def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     ("shapes", "team 1: call 1 is `allreduce sum float64[3]` on rank"),
     ("leaves", "team 1: rank 1 has ended after 1 calls, and ranks 0, 2 wait in "
                f"`allreduce sum float64[3]`; {SAME}"),
-    ("other_copy", "team 1: call 1 is `copy float64[4] [Shard(0)] on Mesh(m0=3) -> [Replicate()] on "
-                   "Mesh(m0=3)` on rank"),
+    ("other_copy", "team 1: call 1 is `copy float64[4] as [Shard(0)] on Mesh(m0=3) -> float64[4] as "
+                   "[Replicate()] on Mesh(m0=3)` on rank"),
 ])
 def test_calls_that_differ_are_named(what: str, message: str) -> None:
     done = ran("wrong", 3, what)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.dist.partition.messages import Box, Message, Senders
+from tecomp.dist.partition.messages import Box, Message, Senders, by_sender
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.places import Places, count_of, gathered, listed
 from tecomp.errors import LayoutError
@@ -28,17 +28,17 @@ class Around:
     part: Places
     after: Places
 
-    @property
+    @cached_property
     def all(self) -> Places:
         """All three, in the order of memory."""
         return gathered(np.concatenate([listed(p) for p in (self.before, self.part, self.after)]))
 
-    @property
+    @cached_property
     def extent(self) -> int:
         """How many there are."""
         return sum(map(count_of, (self.before, self.part, self.after)))
 
-    @property
+    @cached_property
     def core(self) -> slice:
         """Where the part is among them."""
         first = count_of(self.before)
@@ -74,6 +74,14 @@ class Halo:
     widths: Widths
     periodic: tuple[bool, ...]
     corners: bool = True
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        ends = "periodic" if any(self.periodic) else "open"
+        return f"halo {self.widths} {ends} {self.partition}"
 
     def __post_init__(self) -> None:
         if self.partition.op is not None:
@@ -143,7 +151,11 @@ class Halo:
             LayoutError: there is no such rank.
         """
         self.partition.mesh.coordinates(rank)
-        return tuple(m for m in self.messages if m.source == rank)
+        return self._by_sender.get(rank, ())
+
+    @cached_property
+    def _by_sender(self) -> dict[int, tuple[Message, ...]]:
+        return by_sender(self.messages)
 
     def _received(self, rank: int) -> Iterator[Message]:
         boxes: dict[int, list[Box]] = {}
@@ -180,6 +192,11 @@ class Halo:
                 )
 
     def _around(self, rank: int) -> tuple[Around, ...]:
+        if rank not in self._arounds:
+            self._arounds[rank] = self._found_around(rank)
+        return self._arounds[rank]
+
+    def _found_around(self, rank: int) -> tuple[Around, ...]:
         found = []
         for axis, part in enumerate(self.partition.local_index(rank)):
             extent, (left, right) = self.partition.shape[axis], self.widths[axis]
@@ -194,6 +211,10 @@ class Halo:
                 before, after = before[before >= 0], after[after < extent]
             found.append(Around(gathered(before), part, gathered(after)))
         return tuple(found)
+
+    @cached_property
+    def _arounds(self) -> dict[int, tuple[Around, ...]]:
+        return {}
 
     @cached_property
     def _senders(self) -> Senders:

@@ -151,6 +151,14 @@ class Senders:
         return found
 
 
+def by_sender(messages: Sequence[Message]) -> dict[int, tuple[Message, ...]]:
+    """The messages of each process that sends some, in their order."""
+    found: dict[int, list[Message]] = {}
+    for message in messages:
+        found.setdefault(message.source, []).append(message)
+    return {rank: tuple(sent) for rank, sent in found.items()}
+
+
 def _index(places: Index) -> Index:
     if all(isinstance(each, slice) for each in places):
         return places

@@ -91,6 +91,19 @@ class Partition:
     def __hash__(self) -> int:
         return self._hash
 
+    def __str__(self) -> str:
+        placements = ", ".join(map(repr, self.placements))
+        return f"{self.named} as [{placements}] on {self.mesh}"
+
+    @cached_property
+    def named(self) -> str:
+        """Type and shape, as messages say them.
+
+        >>> Partition((10, 4), "float32", Mesh((4,)), [Shard(0)]).named
+        'float32[10, 4]'
+        """
+        return f"{self.dtype.name}{list(self.shape)}"
+
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
         """How each axis of the array is cut; for a view, those of the array beneath."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from tecomp.dist.partition.messages import Box, Message, Senders
+from tecomp.dist.partition.messages import Box, Message, Senders, by_sender
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
 from tecomp.errors import LayoutError
@@ -65,7 +65,7 @@ class Redistribution:
         source, target = self.source, self.target
         if (source.shape, source.dtype) != (target.shape, target.dtype):
             raise LayoutError(
-                f"redistribute: {_named(source)} and {_named(target)} are not one array; give "
+                f"redistribute: {source.named} and {target.named} are not one array; give "
                 "partitions of the same shape and type"
             )
         if source.mesh.size != target.mesh.size:
@@ -80,6 +80,13 @@ class Redistribution:
                 f"redistribute: {list(source.placements)} cannot become "
                 f"{list(target.placements)}, with partial values; give Shard or Replicate there"
             )
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return f"copy {self.source} -> {self.target}"
 
     @cached_property
     def reduced(self) -> tuple[int, ...]:
@@ -159,7 +166,11 @@ class Redistribution:
             LayoutError: there is no such rank.
         """
         self.source.mesh.coordinates(rank)
-        return tuple(m for m in self.messages if m.source == rank)
+        return self._by_sender.get(rank, ())
+
+    @cached_property
+    def _by_sender(self) -> dict[int, tuple[Message, ...]]:
+        return by_sender(self.messages)
 
     def _received(self, rank: int) -> Iterator[Message]:
         target, at = self.target, self.target.mesh.coordinates(rank)
@@ -191,7 +202,3 @@ def redistribution(source: Partition, target: Partition) -> Redistribution:
         LayoutError: see there.
     """
     return Redistribution(source, target)
-
-
-def _named(partition: Partition) -> str:
-    return f"{partition.dtype.name}{list(partition.shape)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -13,8 +14,12 @@ KEPT = 64
 _LONGEST = 160
 _TEXT = f"S{_LONGEST}"
 _SLOT = np.dtype([
-    ("calls", "i8"), ("ended", "i8"), ("waits", _TEXT), ("names", _TEXT, (KEPT,)),
+    ("calls", "i8"), ("ended", "i8"), ("sums", "i8", (KEPT,)), ("waits", _TEXT),
+    ("names", _TEXT, (KEPT,)),
 ])
+
+# A slot as numbers of 8 bytes, which are read faster one by one than with NumPy.
+_STRIDE, _SUMS = _SLOT.itemsize // 8, 2
 
 _DONE, _FAILED = 1, 2
 
@@ -40,6 +45,7 @@ class Calls:
         self.ranks: list[int] = node.allgather(comm.rank)
         self._mine = node.rank
         self._slots = slots
+        self._numbers = memoryview(memory)[: slots.nbytes].cast("B").cast("q")
         self._calls, self._ended = slots["calls"], slots["ended"]
         self._waits, self._names = slots["waits"], slots["names"]
         slots[node.rank] = np.zeros((), _SLOT)
@@ -50,12 +56,18 @@ class Calls:
 
         The last one to begin sees the others, before MPI mistakes one call for the other.
         """
-        mine, count, said = self._mine, int(self._calls[self._mine]), name.encode()[:_LONGEST]
-        names = self._names[:, count % KEPT]
-        names[mine] = said
-        self._calls[mine] = count + 1
-        ahead = self._calls - count
-        return not np.any((names != said) & (ahead > 0) & (ahead < KEPT))
+        said = name.encode()[:_LONGEST]
+        numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)
+        count = numbers[own]
+        at = _SUMS + count % KEPT
+        self._names[self._mine, count % KEPT] = said
+        numbers[own + at] = total
+        numbers[own] = count + 1
+        for other in range(0, len(numbers), _STRIDE):
+            ahead = numbers[other] - count
+            if 0 < ahead < KEPT and numbers[other + at] != total:
+                return False
+        return True
 
     def waits(self, name: str) -> None:
         """Note in which call this process waits; in none if the name is empty."""

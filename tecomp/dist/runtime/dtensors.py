@@ -21,7 +21,7 @@ from tecomp.dist.partition.places import Places
 from tecomp.dist.partition.redistribution import Redistribution, redistribution
 from tecomp.dist.runtime.reductions import combined_along
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
-from tecomp.dist.runtime.transfers import Transfer
+from tecomp.dist.runtime.transfers import Nothing, Transfer
 from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -181,12 +181,16 @@ def start_redistribution(
         target: the local array that is filled, which has no memory in common with it.
     """
     found = team_of(team)
-    before, after = moves.source, moves.target
-    name = f"copy {before.dtype.name}{list(before.shape)} {_written(before)} -> {_written(after)}"
+    before = moves.source
+    name = str(moves)
     if moves.reduced:
-        op = before.op or "sum"
-        with found.call(f"all_reduce {op} {name}"):
-            source = combined_along(found, before.mesh, moves.reduced, source, op)
+        op, is_all = before.op or "sum", moves.combined == moves.target
+        with found.call(f"all_reduce {name}"):
+            source = combined_along(
+                found, before.mesh, moves.reduced, source, op, target if is_all else None
+            )
+        if source is target:
+            return Transfer(found, name, Nothing(), source, target)
     elif np.may_share_memory(source, target):
         source = source.copy()
     return Transfer(found, name, moves, source, target, moves.op)
@@ -208,12 +212,12 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
     partition, op = tensor.partition, tensor.partition.op
     if op is None:
         raise TeamError(
-            f"finalize_reduce: tensor {dtensor_id} has no partial values, it is placed as "
-            f"{_written(partition)}; give Partial(op) to init_dtensor"
+            f"finalize_reduce: tensor {dtensor_id}, {partition}, has no partial values; give "
+            "Partial(op) to init_dtensor"
         )
     _check_local(found, partition, ltensor, "finalize_reduce: ltensor")
     axes = partition.mesh_axes(Partial)
-    with found.call(f"finalize_reduce {op} {partition.dtype.name}{list(partition.shape)}"):
+    with found.call(f"finalize_reduce {partition}"):
         ltensor[...] = combined_along(found, partition.mesh, axes, ltensor, op)
     placements = [
         Replicate() if isinstance(placed, Partial) else placed for placed in partition.placements
@@ -240,8 +244,7 @@ def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
     found = team_of(team)
     found.check_mesh(halo.partition.mesh)
     _check_shape(halo.shape(found.rank), halo.partition, padded, "start_halo: padded")
-    name = f"halo {halo.widths} {halo.partition.dtype.name}{list(halo.partition.shape)}"
-    return Transfer(found, name, halo, padded[halo.core(found.rank)], padded)
+    return Transfer(found, str(halo), halo, padded[halo.core(found.rank)], padded)
 
 
 def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
@@ -300,8 +303,3 @@ def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -
         f"{where} is {given}; give the local array of NumPy, "
         f"{partition.dtype.name}{list(shape)} on this rank"
     )
-
-
-def _written(partition: Partition) -> str:
-    placements = ", ".join(map(repr, partition.placements))
-    return f"[{placements}] on {partition.mesh}"

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.partition.placements import OPS
 from tecomp.dist.runtime.library import mpi
+from tecomp.dist.runtime.operations import operation
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
 from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-COMBINED: dict[str, Callable[..., Any]] = {
-    "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum,
-    "any": np.logical_or, "all": np.logical_and,
-}
-_OF_MPI = {"sum": "SUM", "prod": "PROD"}
+_FEW = 1024
+"""Elements that NumPy combines faster than it is found out whether all of them are numbers."""
 
 
 def allreduce(team: AnyTeam, array: Array, op: str = "sum") -> Array:
@@ -47,9 +45,9 @@ def reduce(team: AnyTeam, array: Array, op: str = "sum", root: int = 0) -> Array
     found, given = team_of(team), _given(array, op)
     made = np.empty_like(given) if found.rank == root else None
     with found.call(f"reduce {op} {_named(given)} to {root}"):
-        kind = _kind(given.dtype, op)
-        found.comm.Reduce(_buffer(given, kind), made if made is None else _buffer(made, kind),
-                          op=_op(op, given.dtype), root=root)
+        kind, combine = operation(given.dtype, op, is_ordered=False)
+        into = None if made is None else _buffer(made, kind)
+        found.comm.Reduce(_buffer(given, kind), into, op=combine, root=root)
     return made
 
 
@@ -62,8 +60,8 @@ def exscan(team: AnyTeam, array: Array, op: str = "sum") -> Array | None:
     found, given = team_of(team), _given(array, op)
     made = np.empty_like(given)
     with found.call(f"exscan {op} {_named(given)}"):
-        kind = _kind(given.dtype, op)
-        found.comm.Exscan(_buffer(given, kind), _buffer(made, kind), op=_op(op, given.dtype))
+        kind, combine = operation(given.dtype, op, is_ordered=False)
+        found.comm.Exscan(_buffer(given, kind), _buffer(made, kind), op=combine)
     return made if found.rank else None
 
 
@@ -76,7 +74,7 @@ def allgather(team: AnyTeam, array: Array) -> Array:
     """
     found, given = team_of(team), np.ascontiguousarray(array)
     rest = given.shape[1:]
-    with found.call(f"allgather {given.dtype.name}{['any', *rest]}"):
+    with found.call(f"allgather {_name(given.dtype)}{['any', *rest]}"):
         counts = np.empty(found.size, np.int64)
         found.comm.Allgather(np.array([given.shape[0]]), counts)
         made = np.empty((int(counts.sum()), *rest), given.dtype)
@@ -92,20 +90,40 @@ def barrier(team: AnyTeam) -> None:
         found.comm.Barrier()
 
 
-def combined(comm: Any, array: Array, op: str) -> Array:
-    """The arrays of all processes of a communicator, combined."""
-    made = np.empty_like(array)
-    kind = _kind(array.dtype, op)
-    comm.Allreduce(_buffer(array, kind), _buffer(made, kind), op=_op(op, array.dtype))
+def combined(comm: Any, array: Array, op: str, out: Array | None = None) -> Array:
+    """The arrays of all processes of a communicator, combined; truth values are 0 and 1.
+
+    Args:
+        comm: the communicator.
+        array: in one piece.
+        op: what combines them.
+        out: where the result goes, in one piece too; a new array if not given.
+    """
+    made = np.empty_like(array) if out is None else out
+    is_ordered = op in ("min", "max") and array.dtype.kind == "f" and _are_numbers(comm, array)
+    kind, combine = operation(array.dtype, op, is_ordered=is_ordered)
+    comm.Allreduce(_buffer(array, kind), _buffer(made, kind), op=combine)
     return made
 
 
-def combined_along(team: Team, mesh: Any, axes: tuple[int, ...], array: Array, op: str) -> Array:
-    """The arrays of the processes in line along axes of a mesh, combined."""
+def combined_along(
+    team: Team, mesh: Mesh, axes: tuple[int, ...], array: Array, op: str, out: Array | None = None
+) -> Array:
+    """The arrays of the processes in line along axes of a mesh, combined; as `combined`."""
     made = _operand(array, op)
     for axis in axes:
-        made = combined(team.along(mesh, axis), made, op)
+        is_last = axis == axes[-1] and out is not None and out.flags.c_contiguous
+        made = combined(team.along(mesh, axis), made, op, out if is_last else None)
     return made
+
+
+def _are_numbers(comm: Any, array: Array) -> bool:
+    """Whether all elements of all processes are numbers; no if that is not worth the question."""
+    if array.size <= _FEW:
+        return False
+    has_other = np.array([np.isnan(array.max())])
+    comm.Allreduce(mpi().IN_PLACE, has_other, op=mpi().LOR)
+    return not has_other[0]
 
 
 def _given(array: Array, op: str) -> Array:
@@ -122,7 +140,12 @@ def _operand(array: Array, op: str) -> Array:
 
 
 def _named(array: Array) -> str:
-    return f"{array.dtype.name}{list(array.shape)}"
+    return f"{_name(array.dtype)}{list(array.shape)}"
+
+
+@cache
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name
 
 
 def _bytes(array: Array) -> Array:
@@ -131,42 +154,3 @@ def _bytes(array: Array) -> Array:
 
 def _buffer(array: Array, kind: Any) -> list[Any]:
     return [_bytes(array), array.size, kind]
-
-
-@cache
-def _kind(dtype: np.dtype[Any], op: str) -> Any:
-    """The type of MPI of an element; its bytes, under its name, where MPI does not combine it."""
-    if _is_of_mpi(dtype, op):
-        return mpi().Datatype.fromcode(dtype.char)
-    made = mpi().BYTE.Create_contiguous(dtype.itemsize).Commit()
-    made.Set_name(dtype.name)
-    _NAMED[dtype.name] = dtype
-    return made
-
-
-_NAMED: dict[str, np.dtype[Any]] = {}
-
-
-def _op(op: str, dtype: np.dtype[Any]) -> Any:
-    """The operation of MPI; one that calls NumPy where MPI has none with the same meaning.
-
-    MPI leaves open what the least of numbers is of which one is none.
-    """
-    return getattr(mpi(), _OF_MPI[op]) if _is_of_mpi(dtype, op) else _of_numpy(op)
-
-
-@cache
-def _of_numpy(op: str) -> Any:
-    # Few operations can be made, so one is for all types.
-    def call(left: Any, right: Any, kind: Any) -> None:
-        dtype = _NAMED[kind.Get_name()]
-        a, b = np.frombuffer(left, dtype), np.frombuffer(right, dtype)
-        b[...] = COMBINED[op](a, b)
-
-    return mpi().Op.Create(call, commute=True)
-
-
-def _is_of_mpi(dtype: np.dtype[Any], op: str) -> bool:
-    if op not in _OF_MPI or dtype.kind not in "iufc" or dtype.char == "e":
-        return False
-    return dtype.isbuiltin == 1

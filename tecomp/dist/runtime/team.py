@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.runtime.buffers import Buffers
 from tecomp.dist.runtime.calls import Calls
 from tecomp.dist.runtime.library import mpi, survives
 from tecomp.dist.runtime.watchdog import watch
@@ -29,6 +30,7 @@ class Team:
         comm: its communicator, which nobody else uses.
         size: how many processes there are.
         rank: which of them this one is.
+        buffers: memory for messages.
     """
 
     def __init__(self, comm: Any, number: int) -> None:
@@ -41,6 +43,7 @@ class Team:
         self.n_tensors = 0
         self._along: dict[tuple[tuple[int, ...], int], Any] = {}
         self._calls: Calls | None = None
+        self.buffers = Buffers()
         self._started: list[Sequence[Any]] = []
         if self.size > 1 and not survives():
             self._calls = Calls(self.comm, library)
@@ -97,8 +100,7 @@ class Team:
         for comm in (self.comm, *self._along.values()):
             comm.Revoke()
 
-    @contextmanager
-    def call(self, name: str) -> Iterator[None]:
+    def call(self, name: str) -> AbstractContextManager[None]:
         """A call that all processes make, from its first message to its last.
 
         Args:
@@ -108,8 +110,7 @@ class Team:
             TeamError: the processes make different calls.
         """
         self.began(name)
-        with self.waiting(name):
-            yield
+        return self.waiting(name)
 
     def began(self, name: str) -> None:
         """Note a call that ends later, in `waiting`.
@@ -120,22 +121,35 @@ class Team:
         if self._calls is not None and not self._calls.began(name):
             raise TeamError(f"team {self.id}: {self._calls.complaint() or name}")
 
-    @contextmanager
-    def waiting(self, name: str) -> Iterator[None]:
-        """While this process waits in a call that it made."""
-        if self._calls is None:
-            yield
-            return
-        self._calls.waits(name)
-        try:
-            yield
-        except mpi().Exception as error:
+    def waiting(self, name: str) -> AbstractContextManager[None]:
+        """While this process waits in a call that it made.
+
+        Raises:
+            TeamError: MPI noticed that the processes make different calls.
+        """
+        return _NOT_WATCHED if self._calls is None else _Waiting(self.id, self._calls, name)
+
+
+_NOT_WATCHED = nullcontext()
+
+
+class _Waiting:
+    """While a process waits in a call; written out, since each call of a program goes through it."""
+
+    __slots__ = ("_calls", "_name", "_team")
+
+    def __init__(self, team: int, calls: Calls, name: str) -> None:
+        self._team, self._calls, self._name = team, calls, name
+
+    def __enter__(self) -> None:
+        self._calls.waits(self._name)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and isinstance(error, mpi().Exception):
             if self._calls.failed:
                 time.sleep(_GRACE)  # the error of that process ends this one
-            complaint = self._calls.complaint() or str(error)
-            raise TeamError(f"team {self.id}: {complaint}") from error
-        finally:
-            self._calls.waits("")
+            raise TeamError(f"team {self._team}: {self._calls.complaint() or error}") from error
+        self._calls.waits("")
 
 
 AnyTeam: TypeAlias = "Team | int"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from tecomp.dist.partition.messages import Box, Message
 from tecomp.dist.runtime.library import mpi
-from tecomp.dist.runtime.reductions import COMBINED
+from tecomp.dist.runtime.operations import COMBINED
 from tecomp.dist.runtime.team import Team
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -23,6 +23,17 @@ class Moves(Protocol):
 
     def sent_by(self, rank: int) -> Sequence[Message]:
         """The messages from a process, its own included."""
+
+
+class Nothing:
+    """Where all is done already."""
+
+    def received_by(self, rank: int) -> Sequence[Message]:
+        """None."""
+        del rank
+        return ()
+
+    sent_by = received_by
 
 
 class Transfer:
@@ -45,16 +56,18 @@ class Transfer:
             target: where elements go.
             op: what combines those of several messages for one place.
         """
-        self._team, self._name, self._target, self._op = team, name, target, op
+        self._team, self._name, self._op = team, name, op
+        self._source, self._target = source, target
         self._requests: list[Any] = []
-        self._received: list[tuple[Message, Array]] = []
-        self._kept: list[Array] = []
+        self._received: list[tuple[Message, Array | None]] = []
+        self._packed: list[Array] = []
         team.began(name)
-        for message in moves.received_by(team.rank):
-            self._receive(message, source)
+        received = moves.received_by(team.rank)
+        for message in received:
+            self._receive(message)
         for message in moves.sent_by(team.rank):
             if message.target != team.rank:
-                self._send(message, source)
+                self._send(message)
 
     def wait(self) -> None:
         """Go on when all elements have come.
@@ -66,26 +79,39 @@ class Transfer:
             self._team.wait_all(self._requests)
         seen: set[int] = set()
         for message, data in self._received:
-            self._unpack(message, data, seen)
-        self._requests, self._received, self._kept = [], [], []
+            for box, part in self._parts(message, data):
+                self._store(box, part, is_first=id(box) not in seen)
+                seen.add(id(box))
+        for buffer in self._packed:
+            self._team.buffers.give(buffer)
+        self._requests, self._received, self._packed = [], [], []
 
-    def _send(self, message: Message, source: Array) -> None:
-        data = _packed(message, source)
-        self._kept.append(data)
+    def _send(self, message: Message) -> None:
+        parts = [self._source[box.sent_index] for box in message.boxes]
+        data = parts[0]
+        if len(parts) > 1 or not data.flags.c_contiguous:
+            data = self._buffer(message)
+            start = 0
+            for box, part in zip(message.boxes, parts, strict=True):
+                np.copyto(data[start : start + box.size].reshape(box.shape), part)
+                start += box.size
         self._requests.append(self._team.comm.Isend([_bytes(data), mpi().BYTE], message.target))
 
-    def _receive(self, message: Message, source: Array) -> None:
+    def _receive(self, message: Message) -> None:
         if message.source == self._team.rank:
-            self._received.append((message, _packed(message, source)))
+            self._received.append((message, None))
             return
         data = self._in_place(message)
-        is_there = data is not None
         if data is None:
-            data = np.empty(message.size, self._target.dtype)
-        self._kept.append(data)
-        self._requests.append(self._team.comm.Irecv([_bytes(data), mpi().BYTE], message.source))
-        if not is_there:
+            data = self._buffer(message)
             self._received.append((message, data))
+        self._requests.append(self._team.comm.Irecv([_bytes(data), mpi().BYTE], message.source))
+
+    def _buffer(self, message: Message) -> Array:
+        """Memory for the elements of a message, one after the other."""
+        buffer = self._team.buffers.take(message.nbytes)
+        self._packed.append(buffer)
+        return buffer.view(self._target.dtype)
 
     def _in_place(self, message: Message) -> Array | None:
         """The place where elements go, if that is one piece of memory."""
@@ -97,12 +123,14 @@ class Transfer:
         part: Array = self._target[box.received_index]
         return part if part.flags.c_contiguous else None
 
-    def _unpack(self, message: Message, data: Array, seen: set[int]) -> None:
+    def _parts(self, message: Message, data: Array | None) -> Iterator[tuple[Box, Array]]:
+        """The elements of each box: out of what came, or of what was here all the time."""
         start = 0
         for box in message.boxes:
-            part = data.reshape(-1)[start : start + box.size].reshape(box.shape)
-            self._store(box, part, is_first=id(box) not in seen)
-            seen.add(id(box))
+            if data is None:
+                yield box, self._source[box.sent_index]
+                continue
+            yield box, data[start : start + box.size].reshape(box.shape)
             start += box.size
 
     def _store(self, box: Box, part: Array, *, is_first: bool) -> None:
@@ -112,14 +140,6 @@ class Transfer:
             return
         before = self._target[box.received_index]
         self._target[box.received_index] = COMBINED[self._op](before, part)
-
-
-def _packed(message: Message, source: Array) -> Array:
-    """The elements of a message one after the other; of one piece of memory they are a view."""
-    parts = [source[box.sent_index] for box in message.boxes]
-    if len(parts) == 1:
-        return np.ascontiguousarray(parts[0])
-    return np.concatenate([part.reshape(-1) for part in parts])
 
 
 def _bytes(array: Array) -> Array:

@@ -58,6 +58,10 @@ for dtype in ("float64", "float32", "int64", "uint8", "complex64", "float16", "b
 
 mine = np.array([1.0, np.nan if team.rank == 0 else 2.0])
 np.testing.assert_array_equal(dist.allreduce(team, mine, "max"), [1.0, np.nan])
+for many in (np.arange(3000.0), np.where(np.arange(3000) == 7, np.nan, 1.0)):
+    for op, combine in (("min", np.minimum), ("max", np.maximum)):
+        wanted = combine.reduce([many - rank for rank in range(team.size)])
+        np.testing.assert_array_equal(dist.allreduce(team, many - team.rank, op), wanted)
 half = dist.allreduce(team, np.ones(3, ml_dtypes.bfloat16))
 assert half.dtype == ml_dtypes.bfloat16
 np.testing.assert_array_equal(half.astype(float), team.size)
