@@ -20,14 +20,13 @@ from tecomp.array.text import html_of, text_of
 from tecomp.array.views import moved
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.elementwise import (
-    ElementwiseBinaryOp,
-    ElementwiseBinaryTest,
-    ElementwiseUnaryOp,
-)
+from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.operations.manipulation import PermuteDims
+from tecomp.ptensor.promotion import FLOATING, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
+
+_POWER, _SQUARE = FUNCTIONS["pow"], FUNCTIONS["square"]
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
@@ -38,8 +37,8 @@ def _binary(op: Operation) -> Methods:
     def forward(self: Array, other: object) -> Any:
         if isinstance(other, Array):
             return _made(record(op, self._node, other._node))
-        node = beside(self._node.type, other, where)
-        return _foreign(other, where) if node is None else _made(record(op, self._node, node))
+        node = _with_number(op, self._node, other, where)
+        return _foreign(other, where) if node is None else _made(node)
 
     def reflected(self: Array, other: object) -> Any:
         node = beside(self._node.type, other, where)
@@ -59,6 +58,20 @@ def _binary(op: Operation) -> Methods:
         return self
 
     return forward, reflected, inplace
+
+
+def _with_number(op: Operation, node: Node, number: object, where: str) -> Node | None:
+    """An operation on an array and a number of Python; None if it is something else."""
+    if op is _POWER and _squares(number, node.type.dtype):
+        return record(_SQUARE, node)
+    other = beside(node.type, number, where)
+    return None if other is None else record(op, node, other)
+
+
+def _squares(number: object, dtype: str) -> bool:
+    """Whether a power is a square in the same type, which is as exact as a product, and quicker."""
+    kinds = {int: NUMERIC, float: FLOATING}.get(number.__class__, ())
+    return dtype in kinds and number == 2
 
 
 def _foreign(other: object, where: str) -> Any:
@@ -236,29 +249,29 @@ class Array:
 
     __str__ = __repr__
 
-    __neg__ = _unary(ElementwiseUnaryOp("negative"))
-    __pos__ = _unary(ElementwiseUnaryOp("positive"))
-    __abs__ = _unary(ElementwiseUnaryOp("abs"))
-    __invert__ = _unary(ElementwiseUnaryOp("bitwise_invert"))
-    __add__, __radd__, __iadd__ = _binary(ElementwiseBinaryOp("add"))
-    __sub__, __rsub__, __isub__ = _binary(ElementwiseBinaryOp("subtract"))
-    __mul__, __rmul__, __imul__ = _binary(ElementwiseBinaryOp("multiply"))
-    __truediv__, __rtruediv__, __itruediv__ = _binary(ElementwiseBinaryOp("divide"))
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(ElementwiseBinaryOp("floor_divide"))
-    __mod__, __rmod__, __imod__ = _binary(ElementwiseBinaryOp("remainder"))
+    __neg__ = _unary(FUNCTIONS["negative"])
+    __pos__ = _unary(FUNCTIONS["positive"])
+    __abs__ = _unary(FUNCTIONS["abs"])
+    __invert__ = _unary(FUNCTIONS["bitwise_invert"])
+    __add__, __radd__, __iadd__ = _binary(FUNCTIONS["add"])
+    __sub__, __rsub__, __isub__ = _binary(FUNCTIONS["subtract"])
+    __mul__, __rmul__, __imul__ = _binary(FUNCTIONS["multiply"])
+    __truediv__, __rtruediv__, __itruediv__ = _binary(FUNCTIONS["divide"])
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(FUNCTIONS["floor_divide"])
+    __mod__, __rmod__, __imod__ = _binary(FUNCTIONS["remainder"])
     __matmul__, __rmatmul__, __imatmul__ = _binary(MatMul())
-    __pow__, __rpow__, __ipow__ = _binary(ElementwiseBinaryOp("pow"))
-    __and__, __rand__, __iand__ = _binary(ElementwiseBinaryOp("bitwise_and"))
-    __or__, __ror__, __ior__ = _binary(ElementwiseBinaryOp("bitwise_or"))
-    __xor__, __rxor__, __ixor__ = _binary(ElementwiseBinaryOp("bitwise_xor"))
-    __lshift__, __rlshift__, __ilshift__ = _binary(ElementwiseBinaryOp("bitwise_left_shift"))
-    __rshift__, __rrshift__, __irshift__ = _binary(ElementwiseBinaryOp("bitwise_right_shift"))
-    __eq__ = _test(ElementwiseBinaryTest("equal"))  # type: ignore[assignment]
-    __ne__ = _test(ElementwiseBinaryTest("not_equal"))  # type: ignore[assignment]
-    __lt__ = _test(ElementwiseBinaryTest("less"))
-    __le__ = _test(ElementwiseBinaryTest("less_equal"))
-    __gt__ = _test(ElementwiseBinaryTest("greater"))
-    __ge__ = _test(ElementwiseBinaryTest("greater_equal"))
+    __pow__, __rpow__, __ipow__ = _binary(FUNCTIONS["pow"])
+    __and__, __rand__, __iand__ = _binary(FUNCTIONS["bitwise_and"])
+    __or__, __ror__, __ior__ = _binary(FUNCTIONS["bitwise_or"])
+    __xor__, __rxor__, __ixor__ = _binary(FUNCTIONS["bitwise_xor"])
+    __lshift__, __rlshift__, __ilshift__ = _binary(FUNCTIONS["bitwise_left_shift"])
+    __rshift__, __rrshift__, __irshift__ = _binary(FUNCTIONS["bitwise_right_shift"])
+    __eq__ = _test(FUNCTIONS["equal"])  # type: ignore[assignment]
+    __ne__ = _test(FUNCTIONS["not_equal"])  # type: ignore[assignment]
+    __lt__ = _test(FUNCTIONS["less"])
+    __le__ = _test(FUNCTIONS["less_equal"])
+    __gt__ = _test(FUNCTIONS["greater"])
+    __ge__ = _test(FUNCTIONS["greater_equal"])
 
 
 _new = Array.__new__
@@ -297,6 +310,8 @@ def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     Raises:
         ArrayTypeError: one is neither, or both are numbers.
     """
+    if op is _POWER and isinstance(x1, Array) and _squares(x2, x1._node.type.dtype):
+        return _made(record(_SQUARE, x1._node))
     return _made(record(op, *nodes_of_pair(x1, x2, op.where)))
 
 

@@ -23,14 +23,14 @@ class _Kind(NamedTuple):
     Attributes:
         type: of a number.
         dtype: the same for NumPy.
-        least: of the numbers that need no further look.
+        least: of the numbers that need no further look; None if all are such.
         most: of these.
     """
 
     type: PTensorType
     dtype: np.dtype[Any]
-    least: float
-    most: float
+    least: float | None
+    most: float | None
 
 
 _kinds: dict[tuple[PTensorType, type], _Kind] = {}
@@ -49,7 +49,9 @@ def beside(type: PTensorType, value: object, where: str) -> Node | None:
         ArrayTypeError: an int is out of the range of the array's type.
     """
     kind = _kinds.get((type, value.__class__))
-    if kind is not None and kind.least <= value <= kind.most:  # type: ignore[operator]
+    if kind is not None and (
+        kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
+    ):
         return leaf(np.array(value, kind.dtype), kind.type)
     if isinstance(value, np.generic):
         value = value.item()
@@ -62,15 +64,17 @@ def _looked_at(type: PTensorType, value: Scalar, where: str) -> Node:
     name = of_scalar(value, type.dtype, where)
     dtype = numpy_dtype(name)
     scalar = PTensorType((), name, type.device, type.team)
-    if not isinstance(value, complex):
+    if name != "complex64" or not isinstance(value, complex):
         if len(_kinds) > 20_000:
             _kinds.clear()
-        _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name))
+        _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name, value))
     return leaf(_made(value, dtype, where), scalar)
 
 
-def _range(dtype: str) -> tuple[float, float]:
-    """Numbers that NumPy turns into one of the type without a word."""
+def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
+    """Numbers of a class that NumPy turns into one of the type without a word."""
+    if isinstance(value, complex):
+        return None, None
     part = PART.get(dtype, dtype)
     least, most = te.min_value(part), te.max_value(part)
     assert isinstance(least, Const)

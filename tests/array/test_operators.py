@@ -1,0 +1,154 @@
+"""Operators of arrays: those of the functions, on either side of numbers, and in place."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array.counters import counters
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.strategies.elements import elements
+
+ARITHMETIC = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "pow": operator.pow,
+}
+BITS = {
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "bitwise_left_shift": operator.lshift, "bitwise_right_shift": operator.rshift,
+}
+TESTS: dict[str, Any] = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}
+SIGNS: dict[str, Any] = {
+    "negative": operator.neg, "positive": operator.pos, "abs": operator.abs,
+    "bitwise_invert": operator.invert,
+}
+_INPLACE: Any = operator
+INPLACE = {kind: f"__i{f.__name__.strip('_')}__" for kind, f in (ARITHMETIC | BITS).items()}
+
+
+def same(result: Any, wanted: Any) -> None:
+    assert result.dtype == wanted.dtype
+    assert result.shape == wanted.shape
+    np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("kind", [*ARITHMETIC, *BITS, *TESTS])
+def test_operators_are_the_functions(kind: str) -> None:
+    function = (ARITHMETIC | BITS | TESTS)[kind]
+    dtype = "uint8" if kind in BITS else "float32"
+    x, y = xp.asarray(elements(dtype, 50)), xp.asarray(elements(dtype, 50, 1))
+    named = getattr(xp, kind)
+    same(function(x, y), named(x, y))
+    number = 3 if kind in BITS else 2.5
+    same(function(x, number), named(x, number))
+    same(function(number, x), named(number, x))
+
+
+@pytest.mark.parametrize("kind", SIGNS)
+def test_operators_of_one_array(kind: str) -> None:
+    x = xp.asarray(elements("int16", 50))
+    same(SIGNS[kind](x), getattr(xp, kind)(x))
+
+
+@pytest.mark.parametrize("kind", INPLACE)
+def test_in_place_is_a_new_value_under_the_same_name(kind: str) -> None:
+    dtype = "int32" if kind in BITS else "float64"
+    x, y = xp.asarray(elements(dtype, 20)), xp.asarray(elements(dtype, 20, 1)[:1])
+    before, old = x + 0, x
+    wanted = getattr(xp, kind)(x, y)
+    x = getattr(operator, INPLACE[kind])(x, y)
+    assert x is old
+    same(x, wanted)
+    assert before.shape == x.shape
+    x = getattr(operator, INPLACE[kind])(x, 3)
+    same(x, getattr(xp, kind)(wanted, 3))
+
+
+def test_values_that_others_hold_stay_in_place() -> None:
+    x = xp.asarray([1.0, 2.0])
+    y = x + 1
+    view = x[:1]
+    x += 5
+    assert [float(e) for e in (*x, *y, *view)] == [6, 7, 2, 3, 1]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), [
+    (lambda x: _INPLACE.iadd(x, 1.5), ArrayTypeError,
+     "add: the result in place is ptensor<2xfloat64, device='cpu'>, and the array is "
+     "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
+    (lambda x: _INPLACE.iadd(x, xp.zeros((3, 2), dtype=xp.int64)), ArrayTypeError,
+     "add: the result in place is ptensor<3x2xint64, device='cpu'>, and the array is "
+     "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
+    (lambda x: _INPLACE.itruediv(x, x), ArrayTypeError,
+     "divide: the elements are int64 and int64, and it takes float16, bfloat16, float32, float64, "
+     "complex64, complex128; convert them, xp.astype(x, dtype)"),
+    (lambda x: _INPLACE.iadd(x, xp.zeros(3, dtype=xp.int64)), ArrayValueError,
+     "add: shapes (2,) and (3,) do not broadcast: axis -1 has extents 2 and 3; make them equal, or "
+     "one of them 1"),
+    (lambda x: x + (x == x), ArrayTypeError,
+     "add: the elements are int64 and bool, and it takes int8, int16, int32, int64, uint8, uint16, "
+     "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert them, "
+     "xp.astype(x, dtype)"),
+    (lambda x: (x == x) ** 2, ArrayTypeError,
+     "pow: the elements are bool and int64, and it takes int8, int16, int32, int64, uint8, uint16, "
+     "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert them, "
+     "xp.astype(x, dtype)"),
+])
+def test_refusals(change: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+    x = xp.asarray([1, 2])
+    with pytest.raises(error) as caught:
+        change(x)
+    assert caught.value.args[0] == message
+    assert [int(e) for e in x] == [1, 2]
+
+
+def test_others_are_left_to_python() -> None:
+    x = xp.asarray([1.0, 2.0])
+    for other in (None, "text", object()):
+        assert [x == other, x != other] == [False, True]
+        for function in (*ARITHMETIC.values(), *BITS.values(), operator.lt, operator.ge):
+            with pytest.raises(TypeError):
+                function(x, other)
+            if other == "text" and function is operator.mod:
+                continue  # a format
+            with pytest.raises(TypeError):
+                function(other, x)
+    with pytest.raises(TypeError):
+        hash(x)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    x = xp.asarray(np.array([1, 2], "float32"))
+    for number in (np.float64(2.5), np.float32(2.5)):
+        same(number * x, 2.5 * x)
+        same(x - number, x - 2.5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float32", "float64"])
+def test_squares_are_powers(dtype: str) -> None:
+    data = elements(dtype, 100)
+    x = xp.asarray(data)
+    with np.errstate(all="ignore"):
+        wanted = data * data
+    for result in (x**2, xp.pow(x, 2), _INPLACE.ipow(xp.asarray(data), 2)):
+        assert result.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(np.asarray(result), wanted)
+    assert (x**2.0).dtype == xp.result_type(x, 2.0)
+
+
+def test_numbers_are_no_reason_to_compile_again() -> None:
+    x = xp.asarray(np.ones(7, "float32"))
+    np.asarray(x * 1.5 + 2)
+    before = counters.compiled
+    for k in range(5):
+        assert float((x * (k + 0.5) + k)[0]) == 2 * k + 0.5
+    assert counters.compiled == before
