@@ -81,6 +81,9 @@ def residency(
 
 _Reason = tuple[SpillKind, str]
 
+_MOST = 8
+"""Values that stay in one kernel: lowering takes more than twice as long for twice as many."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Along:
@@ -295,6 +298,8 @@ class _Chooser:
             names = " and ".join(_divided(self.joints[r].members[r]) for r in readers)
             return "readers", f"{names} read it, each in a kernel of its own"
         joint = self.joints[readers[0]]
+        if len(joint.near) == _MOST:
+            return "many", f"{joint.members[joint.last].name} has {_MOST} values that stay"
         found = self._attempt(k, best, joint, 0)
         if isinstance(found, _Joint) or joint.near:
             return found

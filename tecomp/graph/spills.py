@@ -9,7 +9,7 @@ from tecomp.compute.tensor import Tensor
 
 SpillKind: TypeAlias = Literal[
     "host", "result", "relayout", "asked", "padding", "hint", "steps", "reduction", "gather",
-    "copied", "division", "readers", "room",
+    "copied", "division", "readers", "room", "many",
 ]
 """Why a value goes to the memory of the device.
 
@@ -20,7 +20,7 @@ divided; `steps`: it is computed, or read, one step after another; `reduction`: 
 the reduction that it is, or that reads it; `gather`: data says which elements are read; `copied`:
 what reads it has it in another order first; `division`: its reader's cores read other parts than
 cores make; `readers`: several kernels read it, divided in different ways; `room`: a scratchpad has
-no room for it.
+no room for it; `many`: what reads it has as many values that stay as one kernel may have.
 """
 
 

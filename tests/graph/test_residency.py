@@ -223,6 +223,14 @@ def read_by_two() -> Asked:
     return [product(part, W, "Y"), Z], [X, W], {}
 
 
+def in_a_row() -> Asked:
+    X = given()
+    x = X
+    for _ in range(5):
+        _, _, x = parts_of_rows(x)
+    return x, [X], {}
+
+
 def of_scratchpads(size: int) -> tecomp.Target:
     """A machine whose scratchpads have so many bytes."""
     room = {"lx": {"capacity_bytes": size, "reserved_bytes": 0}}
@@ -251,6 +259,7 @@ SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
      "29_491_200 bytes more, and 393_216 are saved"),
     (read_by_two, "part", "readers",
      "Y (divided 4 x 8) and Z (divided 32 x 1) read it, each in a kernel of its own"),
+    (in_a_row, "total", "many", "part has 8 values that stay"),
 ]
 
 
