@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.partition.placements import OPS
@@ -20,7 +21,7 @@ _FEW = 1024
 """Elements that NumPy combines faster than it is found out whether all of them are numbers."""
 
 
-def allreduce(team: AnyTeam, array: Array, op: str = "sum") -> Array:
+def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
     """The arrays of all processes combined, element by element, on all of them.
 
     Args:
@@ -36,7 +37,9 @@ def allreduce(team: AnyTeam, array: Array, op: str = "sum") -> Array:
         return combined(found.comm, given, op)
 
 
-def reduce(team: AnyTeam, array: Array, op: str = "sum", root: int = 0) -> Array | None:
+def reduce(
+    team: AnyTeam, array: npt.ArrayLike, op: str = "sum", root: int = 0
+) -> Array | None:
     """The same on one process; None on the others.
 
     Raises:
@@ -51,7 +54,7 @@ def reduce(team: AnyTeam, array: Array, op: str = "sum", root: int = 0) -> Array
     return made
 
 
-def exscan(team: AnyTeam, array: Array, op: str = "sum") -> Array | None:
+def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None:
     """The arrays of the processes before this one combined; None on the first.
 
     Raises:
@@ -65,7 +68,7 @@ def exscan(team: AnyTeam, array: Array, op: str = "sum") -> Array | None:
     return made if found.rank else None
 
 
-def allgather(team: AnyTeam, array: Array) -> Array:
+def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
     """The arrays of all processes, one after the other along the first axis, on all of them.
 
     Args:
@@ -126,10 +129,10 @@ def _are_numbers(comm: Any, array: Array) -> bool:
     return not has_other[0]
 
 
-def _given(array: Array, op: str) -> Array:
+def _given(array: npt.ArrayLike, op: str) -> Array:
     if op not in OPS:
         raise TeamError(f"reduce: there is no operation {op!r}; give one of {', '.join(OPS)}")
-    return _operand(array, op)
+    return _operand(np.asarray(array), op)
 
 
 def _operand(array: Array, op: str) -> Array:

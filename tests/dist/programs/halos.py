@@ -65,7 +65,8 @@ for many in (np.arange(3000.0), np.where(np.arange(3000) == 7, np.nan, 1.0)):
 half = dist.allreduce(team, np.ones(3, ml_dtypes.bfloat16))
 assert half.dtype == ml_dtypes.bfloat16
 np.testing.assert_array_equal(half.astype(float), team.size)
-assert dist.allreduce(team, np.array(2.0)).shape == ()
+assert dist.allreduce(team, 2.0).shape == ()
+assert dist.allreduce(team, team.rank == 0, "any")
 
 uneven = np.full((team.rank, 2), team.rank)
 gathered = dist.allgather(team, uneven)
