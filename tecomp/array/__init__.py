@@ -120,6 +120,7 @@ from tecomp.array.functions.linear_algebra import matrix_transpose as matrix_tra
 from tecomp.array.functions.linear_algebra import tensordot as tensordot
 from tecomp.array.functions.linear_algebra import vecdot as vecdot
 from tecomp.array.functions.manipulation import broadcast_arrays as broadcast_arrays
+from tecomp.array.functions.manipulation import broadcast_shapes as broadcast_shapes
 from tecomp.array.functions.manipulation import broadcast_to as broadcast_to
 from tecomp.array.functions.manipulation import concat as concat
 from tecomp.array.functions.manipulation import expand_dims as expand_dims

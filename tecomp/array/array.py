@@ -180,10 +180,10 @@ class Array:
             raise ArrayTypeError("iter(x): x has no axes")
         return (self[k] for k in range(self.shape[0]))
 
-    def __getitem__(self, key: Any) -> Array:
+    def __getitem__(self, key: Any, /) -> Array:
         return _made(selected(self._node, _plain(key)))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Any, value: Any, /) -> None:
         given = node_beside(self._node.type, value, "x[...] = value", "value")
         assign(self, _plain(key), given)
         if self._node.pending > FEWEST:

@@ -62,14 +62,14 @@ def of_dlpack(obj: Any, where: str) -> Buffer:
     """The elements of an object that offers them by DLPack.
 
     Raises:
-        ArrayValueError: they are where the processor cannot read them.
+        ArrayValueError: they are where the processor cannot read them, or NumPy cannot.
     """
     try:
         return np.from_dlpack(obj)
-    except BufferError as error:
+    except (BufferError, RuntimeError) as error:
         raise ArrayValueError(
-            f"{where}: {type(obj).__name__} gives no memory of the processor ({error}); copy it "
-            "there first"
+            f"{where}: DLPack gives no elements of {type(obj).__name__} that the processor can "
+            f"read ({error}); make it another array first, of its library"
         ) from None
 
 

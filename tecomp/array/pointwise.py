@@ -183,7 +183,7 @@ def _operand(
     extents = tuple([loops[k] for k in axes])
     held = [0 if extent > 1 and stride == 0 else slice(None) for extent, stride in zip(
         data.shape, data.strides, strict=True)]
-    index = tuple(held) if 0 in held else None
+    index = (*held, ...) if 0 in held else None  # dots, so that it stays an array
     rest = tuple([e for e, part in zip(data.shape, held, strict=True) if part != 0])
     dense = _dense(extents)
     strided = tuple([steps[k] for k in axes]) != dense

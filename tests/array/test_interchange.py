@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,24 @@ def test_dlpack_refuses_what_it_cannot_do() -> None:
     assert text.endswith("); convert it, xp.astype(x, dtype)")
     assert isinstance(ArrayBufferError(""), BufferError)
     assert x.__dlpack_device__() == (1, 0)
+
+
+class _Elsewhere:
+    """An array that is in no memory of the processor."""
+
+    def __dlpack__(self, **_: object) -> Any:
+        raise BufferError("on a device")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def test_what_cannot_be_read_is_refused() -> None:
+    for function in (xp.asarray, xp.from_dlpack):
+        assert message(ArrayValueError, partial(function, _Elsewhere())) == (
+            f"{function.__name__}: DLPack gives no elements of _Elsewhere that the processor can read (on a "
+            "device); make it another array first, of its library"
+        )
 
 
 def test_the_namespace_of_an_array() -> None:

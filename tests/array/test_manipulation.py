@@ -92,7 +92,10 @@ def test_broadcasting() -> None:
     same(first, np.broadcast_to(data_of((2, 1)), (2, 3)))
     same(second, np.broadcast_to(data_of((3,)), (2, 3)))
     assert xp.broadcast_arrays() == []
-    same(xp.broadcast_to(a, 1) if a.size == 1 else xp.broadcast_to(b[:1], 4), np.zeros(4, int))
+    same(xp.broadcast_to(b[:1], 4), np.zeros(4, int))
+    same(xp.broadcast_to(b[1], (2, 3)) - 1, np.zeros((2, 3), int))
+    assert xp.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
+    assert xp.broadcast_shapes() == ()
 
 
 def test_moved_axes() -> None:

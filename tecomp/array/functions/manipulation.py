@@ -28,7 +28,8 @@ from tecomp.ptensor.operations.manipulation import (
     Tile,
 )
 from tecomp.ptensor.promotion import INTEGERS
-from tecomp.ptensor.types import Shape, broadcast_shapes, check_together
+from tecomp.ptensor.types import Shape, check_together
+from tecomp.ptensor.types import broadcast_shapes as shared_shape
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
@@ -50,8 +51,26 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
     if not nodes:
         return []
     check_together([node.type for node in nodes], where)
-    shape = broadcast_shapes([node.type.shape for node in nodes], where)
+    shape = shared_shape([node.type.shape for node in nodes], where)
     return [made(moved(Broadcast(shape), node)) for node in nodes]
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that arrays of some shapes broadcast to.
+
+    Args:
+        shapes: the shapes.
+
+    Raises:
+        ArrayTypeError: an extent is no integer.
+        ArrayValueError: there is no such shape.
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    where = "broadcast_shapes"
+    known = [shape_of(shape, where) for shape in shapes]
+    return shared_shape(known, where) if known else ()
 
 
 def broadcast_to(x: Array, /, shape: Extents) -> Array:

@@ -1,0 +1,100 @@
+"""Every function and method of the standard takes the arguments that the standard says."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import array_api_strict as strict
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+
+CONSTANTS = {"e", "inf", "nan", "newaxis", "pi"}
+OWN = {"ArrayAPIStrictFlags", "get_array_api_strict_flags", "reset_array_api_strict_flags",
+       "set_array_api_strict_flags", "Device", "ArrayTypeError"}
+
+
+def functions() -> dict[str, Any]:
+    """The functions of the other library by their names, those of extensions with a dot."""
+    found: dict[str, Any] = {}
+    for module, prefix in ((strict, ""), (strict.linalg, "linalg."), (strict.fft, "fft.")):
+        for name in module.__all__:
+            if inspect.isfunction(getattr(module, name)) and name not in OWN:
+                found[prefix + name] = getattr(module, name)
+    return found
+
+
+def methods() -> dict[str, Any]:
+    kind = type(strict.asarray(1))
+    return {
+        name: value for name, value in vars(kind).items()
+        if inspect.isfunction(value) and (name.startswith("__") or name == "to_device")
+        and name not in ("__init__", "__new__", "__hash__", "__str__", "__repr__", "__buffer__",
+                         "__array__", "__release_buffer__", "__getattr__", "__setstate__",
+                         "__getstate__", "__reduce__", "__class_getitem__")
+    }
+
+
+def ours(name: str) -> Any:
+    place: Any = xp
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return place
+
+
+def shape_of(function: Any) -> list[tuple[str, Any]]:
+    """Names, where they can be used, and how arguments are given."""
+    return [
+        (parameter.name if parameter.kind is not parameter.POSITIONAL_ONLY else "", parameter.kind)
+        for parameter in inspect.signature(function).parameters.values()
+    ]
+
+
+def check(one: Any, other: Any) -> None:
+    assert shape_of(one) == shape_of(other)
+    given, wanted = (inspect.signature(function).parameters.values() for function in (one, other))
+    for mine, theirs in zip(given, wanted, strict=True):
+        if theirs.default is theirs.empty:
+            continue
+        # What is left out means None there.
+        default = None if type(theirs.default).__name__ == "Undef" else theirs.default
+        assert mine.default == default, mine.name
+
+
+FUNCTIONS, METHODS = functions(), methods()
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_functions_take_what_the_standard_says(name: str) -> None:
+    check(ours(name), FUNCTIONS[name])
+
+
+# The other library takes `stream` by place too, which the standard does not.
+@pytest.mark.parametrize("name", sorted(({*METHODS} & {*vars(Array)}) - {"to_device"}))
+def test_methods_take_what_the_standard_says(name: str) -> None:
+    method = getattr(Array, name)
+    one, other = shape_of(method), shape_of(METHODS[name])
+    # Nobody names the operands of operators, and those of Python take them by place alone.
+    assert [kind for _, kind in one[1:]] == [kind for _, kind in other[1:]] or (
+        len(one) == len(other) <= 2 and name.startswith("__"))
+
+
+def test_all_of_the_standard_is_here() -> None:
+    missing = {name for name in FUNCTIONS if ours(name) is None}
+    missing |= {name for name in CONSTANTS if not hasattr(xp, name)}
+    missing |= {f"Array.{name}" for name in METHODS if not hasattr(Array, name)}
+    missing |= {
+        f"Array.{name}" for name in ("T", "mT", "device", "dtype", "ndim", "shape", "size")
+        if not hasattr(Array, name)
+    }
+    missing |= {name for name in strict.__array_namespace_info__().dtypes() if not hasattr(xp, name)}
+
+    assert missing == set()
+
+
+def test_extensions_are_modules() -> None:
+    assert isinstance(getattr(xp, "linalg", xp), ModuleType)
+    assert isinstance(getattr(xp, "fft", xp), ModuleType)

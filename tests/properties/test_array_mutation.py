@@ -1,0 +1,169 @@
+"""Arrays are values: random programs of views, assignments and arithmetic, beside NumPy's copies.
+
+Each array of ours stands beside one of NumPy's that shares memory with no other. Whatever is
+recorded, computed, borrowed or written in place, both have the same elements in the end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+
+Buffer = np.ndarray[Any, Any]
+
+
+class Pair:
+    """An array of ours, and what it has to be."""
+
+    def __init__(self, ours: Array, numpys: Buffer) -> None:
+        self.ours, self.numpys = ours, np.array(numpys)
+
+
+class Program:
+    """A random program, and all that it made."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.pairs: list[Pair] = []
+        self.exported: list[tuple[Buffer, Buffer]] = []
+        self.sources: list[tuple[Buffer, Buffer]] = []
+        self.create()
+
+    def pick(self) -> Pair:
+        return self.draw.choice(self.pairs)
+
+    def like(self, pair: Pair) -> Pair:
+        """An array of the same shape."""
+        return self.draw.choice([p for p in self.pairs if p.ours.shape == pair.ours.shape])
+
+    def keep(self, ours: Array, numpys: Buffer) -> None:
+        if len(self.pairs) > 8:
+            self.pairs.pop(self.draw.randrange(len(self.pairs)))
+        self.pairs.append(Pair(ours, numpys))
+
+    def create(self) -> None:
+        shape = self.draw.choice([(3, 4), (4, 3), (4,)])
+        data = np.arange(np.prod(shape), dtype=float).reshape(shape) + self.draw.randrange(100)
+        way = self.draw.randrange(4)
+        if way == 0:
+            self.sources.append((data, data.copy()))
+            self.keep(xp.asarray(data), data)
+        elif way == 1:
+            self.keep(xp.asarray(data, copy=True), data)
+        elif way == 2:
+            self.keep(xp.zeros(shape), np.zeros(shape))
+        else:
+            self.keep(xp.broadcast_to(xp.asarray(data[:1]), shape), np.broadcast_to(data[:1], shape))
+
+    def view(self) -> None:
+        pair = self.pick()
+        ways: list[Callable[[Any, Any], Any]] = [
+            lambda np, x: np.flip(x), lambda np, x: np.reshape(x, (-1,)) if x.size else x,
+            lambda np, x: np.expand_dims(x, axis=0), lambda np, x: x[()],
+            lambda np, x: np.permute_dims(x, tuple(range(x.ndim))[::-1]),
+        ]
+        way = self.draw.choice(ways)
+        self.keep(way(xp, pair.ours), way(np, pair.numpys))
+
+    def part(self) -> None:
+        pair = self.pick()
+        key = self.basic(pair)
+        self.keep(pair.ours[key], pair.numpys[key])
+
+    def basic(self, pair: Pair) -> Any:
+        """A key of integers and slices."""
+        keys: list[Any] = []
+        for extent in pair.ours.shape[: self.draw.randint(0, pair.ours.ndim)]:
+            if extent and self.draw.random() < 0.3:
+                keys.append(self.draw.randrange(-extent, extent))
+            else:
+                keys.append(self.draw.choice([
+                    slice(None), slice(1, None), slice(None, -1), slice(None, None, 2),
+                    slice(None, None, -1),
+                ]))
+        return tuple(keys)
+
+    def assign(self) -> None:
+        pair = self.pick()
+        key = self.basic(pair)
+        target = pair.numpys[key].shape
+        fits = [p for p in self.pairs if p.ours.shape == target]
+        if fits and self.draw.random() < 0.6:
+            value = self.draw.choice(fits)
+            new = value.numpys.copy()
+            pair.ours[key] = value.ours
+            pair.numpys[key] = new
+        else:
+            number = float(self.draw.randrange(1000))
+            pair.ours[key] = number
+            pair.numpys[key] = number
+
+    def assign_elements(self) -> None:
+        pair = self.pick()
+        if not pair.ours.ndim or not pair.ours.shape[0]:
+            return
+        if self.draw.random() < 0.5:
+            pair.ours[pair.ours > 50.0] = -1.0
+            pair.numpys[pair.numpys > 50.0] = -1.0
+        else:
+            places = [self.draw.randrange(pair.ours.shape[0]) for _ in range(2)]
+            pair.ours[xp.asarray(places)] = 5.0
+            pair.numpys[places] = 5.0
+
+    def compute(self) -> None:
+        one = self.pick()
+        other = self.like(one)
+        if self.draw.random() < 0.5:
+            self.keep(one.ours + 2 * other.ours, one.numpys + 2 * other.numpys)
+        elif self.draw.random() < 0.5:
+            new = one.numpys + other.numpys
+            one.ours += other.ours
+            one.numpys[...] = new
+        else:
+            one.ours -= 1
+            one.numpys -= 1
+
+    def share(self) -> None:
+        """The same value by another name, with memory of its own or not."""
+        pair = self.pick()
+        way = self.draw.randrange(3)
+        if way == 0:
+            self.keep(xp.asarray(pair.ours, copy=True), pair.numpys)
+        elif way == 1:
+            self.pairs.append(pair)
+        else:
+            self.exported.append((np.asarray(pair.ours), pair.numpys.copy()))
+
+    def ask(self) -> None:
+        pair = self.pick()
+        if pair.ours.size:
+            place = tuple([self.draw.randrange(extent) for extent in pair.ours.shape])
+            assert float(pair.ours[place]) == pair.numpys[place]
+
+    def run(self, steps: int) -> None:
+        kinds = [
+            self.create, self.view, self.part, self.assign, self.assign, self.assign_elements,
+            self.compute, self.compute, self.share, self.ask,
+        ]
+        for _ in range(steps):
+            self.draw.choice(kinds)()
+
+    def check(self) -> None:
+        for pair in self.pairs:
+            np.testing.assert_array_equal(np.asarray(pair.ours), pair.numpys)
+        for there, expected in (*self.exported, *self.sources):
+            np.testing.assert_array_equal(there, expected)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arrays_are_values(seed: int) -> None:
+    program = Program(seed)
+    program.run(25)
+    program.check()
