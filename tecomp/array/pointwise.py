@@ -6,7 +6,7 @@ kernel; sizes and strides come with the call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -21,7 +21,7 @@ from tecomp.array.node import Buffer, Node
 from tecomp.ptensor.elements import element, is_elementwise
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
-from tecomp.ptensor.values import Element
+from tecomp.ptensor.values import Complex, Element
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Operand:
         shape: the extents along its loops; None if that is the array's own shape.
         strided: whether there are places between its elements.
         unit: whether elements along the last of its loops lie side by side.
+        part: the type of real and imaginary part, which lie side by side; None of real numbers.
     """
 
     axes: tuple[int, ...]
@@ -41,6 +42,7 @@ class Operand:
     shape: Shape | None
     strided: bool
     unit: bool
+    part: np.dtype[Any] | None
 
     def view(self, data: Buffer) -> Buffer:
         """The array as it is passed."""
@@ -48,7 +50,7 @@ class Operand:
             data = data[self.index]
         if self.shape is not None:
             data = data.reshape(self.shape)
-        return data
+        return data if self.part is None else data[..., None].view(self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,15 @@ def _run(recipe: Recipe, work: Pending) -> None:
         for how, node in zip(recipe.operands, work.leaves, strict=True)
     ]
     counters.called += 1
-    recipe.kernel(*arrays, *[result.reshape(recipe.loops) for result in results])
+    recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
     for place, result in zip(work.outputs, results, strict=True):
         work.nodes[place].computed(result)
+
+
+def _passed(result: Buffer, loops: Shape) -> Buffer:
+    if result.dtype.kind != "c":
+        return result.reshape(loops)
+    return result.reshape((*loops, 1)).view(result.real.dtype)
 
 
 def _recipe(work: Pending) -> Recipe | None:
@@ -126,14 +134,16 @@ def _recipe(work: Pending) -> Recipe | None:
 
 
 def _is_taken(work: Pending, shape: Shape) -> bool:
-    """Whether all results have one shape, and are made of the elements at one place."""
+    """Whether all results have one shape, and are made of the elements at one place.
+
+    Complex results have another shape for the kernel than real ones.
+    """
+    kinds = {work.nodes[place].type.dtype in PART for place in work.outputs}
     return (
-        all(is_elementwise(op) for op, _ in work.steps)
+        len(kinds) == 1
+        and all(is_elementwise(op) for op, _ in work.steps)
         and all(node.type.shape == shape for node in work.nodes)
-        and not any(
-            node.type.dtype in PART or node.type.device not in (None, "cpu")
-            for node in (*work.nodes, *work.leaves)
-        )
+        and all(node.type.device in (None, "cpu") for node in (*work.nodes, *work.leaves))
     )
 
 
@@ -188,7 +198,8 @@ def _operand(
     dense = _dense(extents)
     strided = tuple([steps[k] for k in axes]) != dense
     unit = not strided or not axes or steps[axes[-1]] == 1
-    return Operand(axes, index, None if rest == extents else extents, strided, unit)
+    part = data.real.dtype if data.dtype.kind == "c" else None
+    return Operand(axes, index, None if rest == extents else extents, strided, unit, part)
 
 
 def _kernel(work: Pending, operands: Sequence[Operand], rank: int) -> Any:
@@ -197,27 +208,33 @@ def _kernel(work: Pending, operands: Sequence[Operand], rank: int) -> Any:
     key = work.steps, work.outputs, dtypes, lies, rank
     kernel = _kernels.get(key)
     if kernel is None:
-        kernel = _kernels[key] = _built(work.steps, work.outputs, dtypes, operands, rank)
+        is_complex = work.nodes[work.outputs[0]].type.dtype in PART
+        kernel = _kernels[key] = _built(
+            work.steps, work.outputs, dtypes, operands, rank, is_complex
+        )
         counters.compiled += 1
     return kernel
 
 
 def _built(
     steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str],
-    operands: Sequence[Operand], rank: int,
+    operands: Sequence[Operand], rank: int, is_complex: bool,
 ) -> Any:
     sizes = [te.size_var(f"n{k}") for k in range(rank)]
     inputs = [
-        te.placeholder([sizes[k] for k in how.axes], dtype, name=f"x{k}")
+        _placeholder([sizes[k] for k in how.axes], dtype, f"x{k}")
         for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
 
-    def elements(*index: te.Expr) -> Any:
-        leaves = [x(*[index[k] for k in how.axes]) for x, how in zip(inputs, operands, strict=True)]
+    def elements(*index: te.Expr) -> list[Element]:
+        leaves = [
+            _read(x, how, [index[k] for k in how.axes])
+            for x, how in zip(inputs, operands, strict=True)
+        ]
         made = _elements(steps, leaves, dtypes)
-        return tuple([made[place] for place in outputs])
+        return [made[place] for place in outputs]
 
-    made = te.compute(sizes, elements, name="y")
+    made = _stage(sizes, elements, is_complex)
     results = made if isinstance(made, tuple) else (made,)
     binds = {
         x: _strided(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided
@@ -225,11 +242,41 @@ def _built(
     return tecomp.build(results, [*inputs, *results], name="array", binds=binds)
 
 
+def _placeholder(shape: list[te.Expr], dtype: str, name: str) -> te.Tensor:
+    part = PART.get(dtype)
+    if part is None:
+        return te.placeholder(shape, dtype, name=name)
+    return te.placeholder([*shape, 2], part, name=name)
+
+
+def _read(tensor: te.Tensor, how: Operand, index: Sequence[te.Expr]) -> Element:
+    if how.part is None:
+        return tensor(*index)
+    return Complex(tensor(*index, 0), tensor(*index, 1))
+
+
+def _stage(
+    sizes: Sequence[te.Expr], elements: Callable[..., list[Element]], is_complex: bool
+) -> Any:
+    """Several results of one stage; the parts of complex ones lie side by side."""
+    if not is_complex:
+        return te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
+
+    def parts(*index: te.Expr) -> Any:
+        *i, part = index
+        made = [value for value in elements(*i) if isinstance(value, Complex)]
+        return tuple([te.select(part == 0, value.re, value.im) for value in made])
+
+    return te.compute([*sizes, 2], parts, name="y")
+
+
 def _strided(tensor: te.Tensor, how: Operand) -> Any:
     """Memory with strides that come with the call."""
     strides: list[Any] = [te.var(f"{tensor.name}_s{k}") for k in range(len(how.axes))]
     if how.unit:
-        strides[-1] = 1
+        strides[-1] = 1 if how.part is None else 2
+    if how.part is not None:
+        strides.append(1)
     return te.decl_buffer(tensor.shape, tensor.dtype, strides=strides)
 
 

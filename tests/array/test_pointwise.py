@@ -77,3 +77,17 @@ def test_several_results_of_one_kernel() -> None:
     np.testing.assert_array_equal(np.asarray(z), numbers(6, 4) ** 2 + numbers(6, 4))
     np.testing.assert_array_equal(np.asarray(y), numbers(6, 4) ** 2)
     assert counters.called == before + 1
+
+
+@pytest.mark.parametrize("view", ["all", "steps", "reversed", "transposed", "row", "one", "repeated"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers(view: str, dtype: str) -> None:
+    x = (numbers(4, 6, 5) + 1j * numbers(4, 6, 5)[::-1]).astype(dtype)
+    a = VIEWS[view](x)
+    b = a.real.astype("float32")
+    before = counters.compiled
+    result = np.asarray(array(a) * array(a) - array(b))
+    assert result.dtype == (a * b).dtype
+    np.testing.assert_array_equal(result, a * a - b)
+    np.testing.assert_array_equal(np.asarray(array(a) == array(a)), a == a)
+    assert counters.compiled <= before + 2
