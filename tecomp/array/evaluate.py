@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.array.graph import Pending, pending
+from tecomp.array.kernels import run
 from tecomp.array.node import Buffer, Node, empty
-from tecomp.array.pointwise import run_pointwise
 from tecomp.array.programs import run_program
+from tecomp.array.recipes import recipe_of
 from tecomp.errors import ArrayTypeError
 
 
@@ -31,8 +32,12 @@ def compute(work: Pending) -> None:
     if not any(node.type.size for node in outputs):
         for node in outputs:
             node.computed(empty(node.type))
-    elif not run_pointwise(work):
+        return
+    recipe = recipe_of(work)
+    if recipe is None:
         run_program(work)
+    else:
+        run(recipe, work)
 
 
 def data_of(node: Node) -> Buffer:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tecomp.array.array import Array, node_of
 from tecomp.array.graph import Pending, pending
-from tecomp.array.pointwise import recipe_of
 from tecomp.array.programs import program_of
+from tecomp.array.recipes import recipe_of
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered import Lowered

@@ -173,7 +173,8 @@ PRODUCT = te.comm_reducer(
 
 
 def _mean(x: Value, rows: Rows, wide: str) -> Value:
-    count = te.const(float(rows.count), wide)
+    known = isinstance(rows.count, int)
+    count = te.const(float(rows.count), wide) if known else te.cast(rows.count, wide)
 
     def mean(total: te.Tensor) -> te.Tensor:
         made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")

@@ -1,0 +1,26 @@
+"""Which kernel computes pending operations: looked up by what they are and how their arrays lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tecomp.array.graph import Pending
+from tecomp.array.kernels import Recipe
+from tecomp.array.pointwise import pointwise_recipe
+from tecomp.array.reductions import reduction_recipe
+
+_MOST = 20_000
+_recipes: dict[Any, Recipe | None] = {}
+
+
+def recipe_of(work: Pending) -> Recipe | None:
+    """How pending operations are computed by one kernel for all sizes; None if there is none."""
+    key = (
+        work.steps, work.outputs,
+        tuple([(node.type, node.data.strides) for node in work.leaves]),  # type: ignore[union-attr]
+    )
+    if key not in _recipes:
+        if len(_recipes) >= _MOST:
+            _recipes.clear()
+        _recipes[key] = pointwise_recipe(work) or reduction_recipe(work)
+    return _recipes[key]

@@ -1,0 +1,74 @@
+"""One kernel for a reduction of arrays of any sizes, wherever their elements lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array.counters import counters
+from tests.array.arrays import array
+
+Data = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int, dtype: str = "float64") -> Data:
+    return np.random.default_rng(len(shape)).integers(-9, 9, shape).astype(dtype)
+
+
+VIEWS: dict[str, Callable[[Data], Data]] = {
+    "all": lambda x: x,
+    "steps": lambda x: x[:, ::2],
+    "reversed": lambda x: x[:, ::-1, ::-1],
+    "transposed": lambda x: np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
+    "repeated": lambda x: np.broadcast_to(x[:, :1], x.shape),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2), (1, 2), (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_along_any_axes(view: str, axis: Any, keepdims: bool) -> None:
+    x = VIEWS[view](numbers(4, 6, 5))
+    a = array(x)
+    result = xp.sum(a * a + 1, axis=axis, keepdims=keepdims) * 2
+    expected = np.asarray((x * x + 1).sum(axis=axis, keepdims=keepdims) * 2)
+    assert result.shape == expected.shape
+    np.testing.assert_array_equal(np.asarray(result), expected)
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float16", "float32"])
+def test_kinds_and_types(kind: str, dtype: str) -> None:
+    x = (numbers(5, 3) % 3).astype(dtype)
+    number = kind in ("any", "all", "count_nonzero")
+    if not number and (dtype == "bool" or (kind == "mean" and dtype[0] != "f")):
+        return
+    for axis in (0, 1, None):
+        ours = np.asarray(getattr(xp, kind)(array(x), axis=axis))
+        theirs = getattr(np, kind)(x, axis=axis)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
+def test_one_kernel_serves_all_sizes() -> None:
+    def run(*shape: int) -> None:
+        x, y = numbers(*shape), numbers(*shape)[1:2]
+        ours = xp.sum(array(x) * array(x), axis=0) - array(y)[0]
+        np.testing.assert_array_equal(np.asarray(ours), (x * x).sum(axis=0) - y[0])
+
+    run(3, 4)
+    before = counters.compiled
+    for shape in [(7, 9), (64, 33), (5, 2, 6), (2, 70, 1)]:
+        run(*shape)
+    assert counters.compiled == before
+
+
+def test_what_is_held_before_the_reduction_is_kept_too() -> None:
+    x = numbers(6, 4)
+    square = array(x) * array(x)
+    total = xp.sum(square, axis=1)
+    np.testing.assert_array_equal(np.asarray(total), (x * x).sum(axis=1))
+    np.testing.assert_array_equal(np.asarray(square), x * x)
