@@ -65,7 +65,7 @@ def explain(*arrays: Array) -> Explanation:
     recipe = recipe_of(work)
     if recipe is not None:
         kernel = recipe.kernel
-        sizes = {f"n{k}": extent for k, extent in enumerate(recipe.loops)}
+        sizes = {f"n{k}": extent for k, extent in enumerate(recipe.extents)}
         cost = str(kernel.report(**sizes))
         texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
         return Explanation(function, lowered, *texts, cost)

@@ -22,13 +22,15 @@ class Recipe:
         kernel: takes the operands and the results.
         operands: how the leaves are passed.
         shape: of the results.
-        loops: the extents of the kernel's loops.
+        extents: of the kernel's loops.
+        loops: of those that go along the results.
         dtypes: of the results.
     """
 
     kernel: Any
     operands: tuple[Operand, ...]
     shape: Shape
+    extents: Shape
     loops: Shape
     dtypes: tuple[np.dtype[Any], ...]
 

@@ -47,7 +47,7 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
     types = [node.type for node in work.nodes]
     kernel = _kernel(work, operands, len(loops))
     dtypes = tuple([numpy_dtype(types[place].dtype) for place in work.outputs])
-    return Recipe(kernel, operands, shape, loops, dtypes)
+    return Recipe(kernel, operands, shape, loops, loops, dtypes)
 
 
 def _is_taken(work: Pending, shape: Shape) -> bool:

@@ -82,7 +82,7 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     result = tuple([loops[k] for k in range(len(loops)) if k not in reduced])
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
-    return Recipe(kernel, how, types[0].shape, result, dtypes)
+    return Recipe(kernel, how, types[0].shape, loops, result, dtypes)
 
 
 def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:

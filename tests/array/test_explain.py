@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import tecomp.array as xp
 from tecomp.array.counters import counters
 from tecomp.array.explain import explain
 from tecomp.ptensor.parse import parse
@@ -26,6 +27,12 @@ def test_every_step_is_shown_and_nothing_runs() -> None:
         "array on cpu:",
     ):
         assert part in text
+
+
+def test_what_a_reduction_of_any_sizes_costs() -> None:
+    x = array(np.ones((30, 4), "float32"))
+    shown = explain(xp.sum(x * x, axis=0))
+    assert "global  read     480" in shown.report
 
 
 def test_what_is_computed_needs_nothing() -> None:
