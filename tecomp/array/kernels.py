@@ -2,37 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph import Pending
 from tecomp.array.loops import Operand
 from tecomp.array.node import Buffer
 from tecomp.ptensor.types import Shape
 
+_OFTEN = 16
+"""Calls with the same sizes after which these are built in."""
+_MANY = 1 << 14
+"""Elements that make it worth while."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Recipe:
     """How pending operations are computed by a kernel for loops of any extents.
 
     Attributes:
         kernel: takes the operands and the results.
+        build: makes a kernel for some extents.
         operands: how the leaves are passed.
         shape: of the results.
         extents: of the kernel's loops.
         loops: of those that go along the results.
         dtypes: of the results.
+        calls: how often it was called.
     """
 
     kernel: Any
+    build: Callable[[Sequence[Any]], Any]
     operands: tuple[Operand, ...]
     shape: Shape
     extents: Shape
     loops: Shape
     dtypes: tuple[np.dtype[Any], ...]
+    calls: int = 0
+
+    def build_in(self) -> None:
+        """Build the sizes into the kernel, where that lets it be another one."""
+        if len(self.extents) > 1 and prod(self.extents) >= _MANY:
+            self.kernel = self.build(self.extents)
+            counters.compiled += 1
+
+
+_kernels: dict[Any, Any] = {}
+
+
+def for_any_sizes(key: Any, build: Callable[[Sequence[Any]], Any], rank: int) -> Any:
+    """The kernel for loops of any extents, built when it is first asked for.
+
+    Args:
+        key: equal for equal kernels.
+        build: makes one for some extents.
+        rank: the number of loops.
+    """
+    if key not in _kernels:
+        _kernels[key] = build([te.size_var(f"n{k}") for k in range(rank)])
+        counters.compiled += 1
+    return _kernels[key]
 
 
 def run(recipe: Recipe, work: Pending) -> None:
@@ -43,6 +78,9 @@ def run(recipe: Recipe, work: Pending) -> None:
         for how, node in zip(recipe.operands, work.leaves, strict=True)
     ]
     counters.called += 1
+    recipe.calls += 1
+    if recipe.calls == _OFTEN:
+        recipe.build_in()
     recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
     for place, result in zip(work.outputs, results, strict=True):
         work.nodes[place].computed(result)

@@ -43,6 +43,11 @@ class Operand:
     unit: bool
     part: np.dtype[Any] | None
 
+    @property
+    def lies(self) -> object:
+        """What a kernel has to know of it."""
+        return self.axes, self.strided, self.unit
+
     def view(self, data: Buffer) -> Buffer:
         """The array as it is passed."""
         if self.index is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import tecomp
 from tecomp import te
-from tecomp.array.counters import counters
 from tecomp.array.graph import Pending, Step
-from tecomp.array.kernels import Recipe
+from tecomp.array.kernels import Recipe, for_any_sizes
 from tecomp.array.loops import (
     Operand,
     argument,
@@ -27,8 +27,6 @@ from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import Shape, numpy_dtype
 from tecomp.ptensor.values import Complex, Element
 
-_kernels: dict[Any, Any] = {}
-
 
 def pointwise_recipe(work: Pending) -> Recipe | None:
     """How pending operations are computed, if all are elementwise."""
@@ -44,10 +42,14 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
         operand_of(node, groups, loops, steps)
         for node, steps in zip(work.leaves, strides, strict=True)
     ])
-    types = [node.type for node in work.nodes]
-    kernel = _kernel(work, operands, len(loops))
-    dtypes = tuple([numpy_dtype(types[place].dtype) for place in work.outputs])
-    return Recipe(kernel, operands, shape, loops, loops, dtypes)
+    types = [node.type.dtype for node in work.leaves]
+    is_complex = work.nodes[work.outputs[0]].type.dtype in PART
+    what = work.steps, work.outputs, tuple(types), is_complex
+    lies = tuple([how.lies for how in operands])
+    build = partial(_built, *what, operands)
+    kernel = for_any_sizes((what, lies, len(loops)), build, len(loops))
+    dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
+    return Recipe(kernel, build, operands, shape, loops, loops, dtypes)
 
 
 def _is_taken(work: Pending, shape: Shape) -> bool:
@@ -64,25 +66,10 @@ def _is_taken(work: Pending, shape: Shape) -> bool:
     )
 
 
-def _kernel(work: Pending, operands: Sequence[Operand], rank: int) -> Any:
-    dtypes = tuple([node.type.dtype for node in work.leaves])
-    lies = tuple([(how.axes, how.strided, how.unit) for how in operands])
-    key = work.steps, work.outputs, dtypes, lies, rank
-    kernel = _kernels.get(key)
-    if kernel is None:
-        is_complex = work.nodes[work.outputs[0]].type.dtype in PART
-        kernel = _kernels[key] = _built(
-            work.steps, work.outputs, dtypes, operands, rank, is_complex
-        )
-        counters.compiled += 1
-    return kernel
-
-
 def _built(
-    steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str],
-    operands: Sequence[Operand], rank: int, is_complex: bool,
+    steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str], is_complex: bool,
+    operands: Sequence[Operand], sizes: Sequence[Any],
 ) -> Any:
-    sizes = [te.size_var(f"n{k}") for k in range(rank)]
     inputs = [
         argument([sizes[k] for k in how.axes], dtype, f"x{k}")
         for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))

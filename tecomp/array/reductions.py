@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
 import tecomp
 from tecomp import te
-from tecomp.array.counters import counters
 from tecomp.array.graph import Pending, Step
-from tecomp.array.kernels import Recipe
+from tecomp.array.kernels import Recipe, for_any_sizes
 from tecomp.array.loops import (
     Operand,
     Strides,
@@ -31,8 +31,6 @@ from tecomp.ptensor.elements import is_elementwise
 from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
 from tecomp.ptensor.promotion import COMPLEX
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
-
-_kernels: dict[Any, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +76,17 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     reduced = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
     if any(all(k not in operand.axes for operand in how) for k in reduced):
         return None  # nothing that is passed would say how often the same is added
-    kernel = _kernel(work, parts, how, reduced, len(loops))
+    op: Any = work.steps[parts.at][0]
+    steps = list(work.steps)
+    steps[parts.at] = (replace(op, axis=reduced, keepdims=False), steps[parts.at][1])
+    what = tuple(steps), parts.at, work.outputs, tuple([n.type.dtype for n in work.leaves])
+    build = partial(_built, *what, how)
+    key = what, tuple([operand.lies for operand in how]), len(loops)
+    kernel = for_any_sizes(key, build, len(loops))
     result = tuple([loops[k] for k in range(len(loops)) if k not in reduced])
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
-    return Recipe(kernel, how, types[0].shape, loops, result, dtypes)
+    return Recipe(kernel, build, how, types[0].shape, loops, result, dtypes)
 
 
 def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
@@ -142,26 +146,11 @@ def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] |
     return [tuple([strides[k] for k in kept]) for strides in found]
 
 
-def _kernel(
-    work: Pending, parts: _Parts, operands: Sequence[Operand], reduced: tuple[int, ...], rank: int
-) -> Any:
-    op: Any = work.steps[parts.at][0]
-    steps = list(work.steps)
-    steps[parts.at] = (replace(op, axis=reduced, keepdims=False), steps[parts.at][1])
-    dtypes = tuple([node.type.dtype for node in work.leaves])
-    lies = tuple([(how.axes, how.strided, how.unit) for how in operands])
-    key = tuple(steps), work.outputs, dtypes, lies, rank
-    if key not in _kernels:
-        _kernels[key] = _built(steps, parts.at, work.outputs, dtypes, operands, rank)
-        counters.compiled += 1
-    return _kernels[key]
-
-
 def _built(
     steps: Sequence[Step], at: int, outputs: Sequence[int], dtypes: Sequence[str],
-    operands: Sequence[Operand], rank: int,
+    operands: Sequence[Operand], sizes: Sequence[Any],
 ) -> Any:
-    sizes: list[Any] = [te.size_var(f"n{k}") for k in range(rank)]
+    rank = len(sizes)
     inputs = [
         argument([sizes[k] for k in how.axes], dtype, f"x{k}")
         for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))

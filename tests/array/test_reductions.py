@@ -72,3 +72,12 @@ def test_what_is_held_before_the_reduction_is_kept_too() -> None:
     total = xp.sum(square, axis=1)
     np.testing.assert_array_equal(np.asarray(total), (x * x).sum(axis=1))
     np.testing.assert_array_equal(np.asarray(square), x * x)
+
+
+def test_sizes_that_come_often_are_built_in() -> None:
+    x = numbers(6000, 3)
+    a = array(x)
+    before = counters.compiled
+    for _ in range(40):
+        np.testing.assert_array_equal(np.asarray(xp.sum(a * a * a, axis=1)), (x * x * x).sum(axis=1))
+    assert counters.compiled == before + 2
