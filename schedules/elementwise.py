@@ -79,8 +79,9 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     s = te.create_schedule(output)
     inline_chain(s, output)
     if output.shape:
-        stream(s, output, target, run_length(output))
-        stream_large(s, output, target)
+        row = run_length(output)
+        stream(s, output, target, row)
+        stream_large(s, output, target, row)
     return s
 
 

@@ -110,9 +110,10 @@ def formula_at_root(
         walk = moves.moves_of(dims, widths, core.vector_bytes)
         moves.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
-        stream(s, output, target, run_length(output, apart, strides), apart)
+        row = run_length(output, apart, strides)
+        stream(s, output, target, row, apart)
         if is_result(s, output) and output not in strides:
-            stream_large(s, output, target)
+            stream_large(s, output, target, row)
 
 
 def _dims(output: te.Tensor, read: Moved) -> list[moves.Dim]:

@@ -12,6 +12,11 @@ from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, l
 
 _STREAM = "global.stream"
 
+_LINE = 64
+"""Bytes that go to memory at once."""
+_LONG = 32
+"""Lines of a row beside which the one at its end does not count."""
+
 _VECTORS = 2
 """Vectors that are computed at a time: what a formula has of constants is loaded once for both."""
 
@@ -79,15 +84,25 @@ def is_short(axis: te.IterVar, lanes: int, few: int = _FEW) -> bool:
     return isinstance(axis.extent, int) and axis.extent < few * lanes
 
 
-def stream_large(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int = 1) -> None:
     """Store a result past the caches if it fills the last one alone.
 
     It would be gone from there before anybody reads it, and each of its lines would have been read
-    before it is written. This is for results that are written in order: a line that is filled part
-    by part, with others in between, would go to memory once for each part.
+    before it is written. This is for results that are written in order, in rows of whole lines, or
+    long ones: a line that is filled part by part, with others in between or in other ways, would go
+    to memory once for each part.
+
+    Args:
+        s: the schedule.
+        output: the stage.
+        target: for its caches.
+        count: how many of the last axes are walked through as one row.
     """
     sizes = [extent for extent in output.shape if isinstance(extent, int)]
     if len(sizes) < len(output.shape) or _STREAM not in target.memories:
+        return
+    row = prod(sizes[-count:]) * width_of(output)
+    if row % _LINE and row < _LONG * _LINE:
         return
     if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
         s[output].set_scope(_STREAM)

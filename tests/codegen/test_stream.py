@@ -84,3 +84,20 @@ def test_results_as_large_as_the_last_cache_go_past_it(rows: int, scope: str) ->
     result = np.zeros_like(a)
     tecomp.build(s, [A, double], target, check_bounds=True)(a, result)
     assert (result == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "past"),
+    [((4096, 4096), True), ((16_000_000,), True), ((2000, 2000, 6), False), ((4100, 4099), True),
+     ((2000, 2000, 16), True)],
+)
+def test_rows_of_parts_of_lines_go_through_the_caches(shape: tuple[int, ...], past: bool) -> None:
+    """Short rows that are no whole lines would go to memory a part of a line at a time."""
+    x, y = te.placeholder((*shape[:-2], shape[-1]), name="x"), te.placeholder(shape[1:], name="y")
+    result = te.compute(
+        shape,
+        (lambda i, j, k: x[i, k] - y[j, k]) if len(shape) == 3 else lambda *i: x[i[-1]] * 2.0,
+        name="result",
+    )
+    text = str(elementwise.schedule(result, "cpu").trace)
+    assert ("global.stream" in text) == past
