@@ -14,7 +14,7 @@ from tecomp import Target, accesses, te
 from tecomp.schedules.structure.reductions import Reduction, need_reduction
 from tecomp.schedules.structure.sizes import ceil_div, is_one, product
 from tecomp.schedules.structure.stages import begin
-from tecomp.schedules.tiling.fold import LONG, fold, one
+from tecomp.schedules.tiling.fold import LONG, fold, left_of, one
 from tecomp.schedules.tiling.streams import is_short
 from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
 from tecomp.schedules.tiling.types import wide_type
@@ -187,7 +187,7 @@ def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Targe
     block, column = stage.split(run, factor=most)
     vectors, lane = stage.split(column, factor=lanes)
     outer = axes[: len(axes) - 1 - columns]
-    stage.reorder(*outer, block, *stage.op.reduce_axis, vectors, lane)
+    stage.reorder(*outer, block, *left_of(s, partial), vectors, lane)
     stage.parallel(stage.fuse(*outer, block))
     stage.vectorize(lane)
 
@@ -213,7 +213,7 @@ def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
         partial = one(s.rfactor(total, parts, factor_axis=0))
-        run = s[partial].op.reduce_axis[-1]
+        run = left_of(s, partial)[-1]
         several = _side_by_side(partial, run, target)
         place = _groups(s, partial, several)
         s[partial].parallel(place)
@@ -318,7 +318,7 @@ def _across_short_rows(
     s[partial].compute_at(s[total], place)
     *_, row, column = s[partial].op.axis
     vectors, lane = s[partial].split(s[partial].fuse(row, column), factor=lanes)
-    s[partial].reorder(*s[partial].op.reduce_axis, vectors, lane)
+    s[partial].reorder(*left_of(s, partial), vectors, lane)
     s[partial].unroll(vectors)
     s[partial].vectorize(lane)
 

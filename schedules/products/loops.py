@@ -10,7 +10,7 @@ from tecomp.schedules.products.plan import Plan, plan_blocks
 from tecomp.schedules.products.thin import stream
 from tecomp.schedules.structure.products import Factor, Product, before_copy, operand
 from tecomp.schedules.tiling.dots import add_dots, dot_types, lanes_of_dots, sum_in_vectors
-from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.fold import left_of, one
 from tecomp.schedules.tiling.tiles import keep_tile, walk_tiles
 
 
@@ -100,7 +100,7 @@ def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterV
     """
     stage = s[sums]
     batch, i, across, j = d.axes_of(sums)
-    depth = list(sums.op.reduce_axis) if p.is_split else d.depth_of(sums)
+    depth: list[te.IterVar] = left_of(s, sums) if p.is_split else d.depth_of(sums)
     stage.reorder(*batch, *across, *depth, *keep_tile(stage, i, j))
     return depth
 

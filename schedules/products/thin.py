@@ -6,7 +6,7 @@ from tecomp import Target, te
 from tecomp.schedules.structure.products import Product
 from tecomp.schedules.structure.sizes import Size, ceil_div, is_one
 from tecomp.schedules.structure.stages import unconverted
-from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.fold import left_of, one
 from tecomp.schedules.tiling.tiles import RegisterTile, balanced, core_of, register_tile, walk_tiles
 
 
@@ -95,7 +95,7 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     part.compute_at(stage, row)
     part.transform_layout(lambda lane, *place: [*place, lane])
     *rows, lane = part.leaf_iter_vars[: len(sums.shape)]
-    part.reorder(*part.op.reduce_axis, *rows, lane)
+    part.reorder(*left_of(s, sums), *rows, lane)
     for axis in rows:
         part.unroll(axis)
     part.vectorize(lane)

@@ -37,7 +37,7 @@ from tecomp.schedules.scratchpads.need import (
 from tecomp.schedules.scratchpads.on_cores import walk, walk_parts
 from tecomp.schedules.scratchpads.placement import Placement, number, sizes_of
 from tecomp.schedules.structure.sizes import ceil_div, round_up
-from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.fold import left_of, one
 from tecomp.schedules.tiling.tiles import width_of
 
 
@@ -112,7 +112,7 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
     left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
     if not own.keys().isdisjoint(left):
         raise ScheduleError(f"{w.output.name}: a formula is computed for its reduction and after")
-    work = Work(partial, partial, own, w.whole, partial.op.reduce_axis)
+    work = Work(partial, partial, own, w.whole, tuple(left_of(s, partial)))
     rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
     cuts = {} if cut is None else {
         partial: cut.of_partial(len(w.output.shape)), w.output: cut.along(len(w.output.shape))
@@ -201,7 +201,7 @@ def _reduce(
     *outer, lane = stage.transform_layout(where.layout(sizes_of(total), total.dtype))
     stage.compute_at(s[w.output], loop)
     pieces, steps = [], []
-    for axis, own in zip(w.depth, stage.op.reduce_axis, strict=True):
+    for axis, own in zip(w.depth, left_of(s, total), strict=True):
         if p.depth[axis] < number(axis.extent, total):
             piece, own = stage.split(own, factor=p.depth[axis])
             pieces.append(piece)

@@ -46,7 +46,7 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     several, lane = s[partial].split(many, factor=lanes)
     own = outer if rows > 1 else []
     alone = [] if own else outer
-    s[partial].reorder(*alone, *s[partial].op.reduce_axis, *own, several, lane)
+    s[partial].reorder(*alone, *left_of(s, partial), *own, several, lane)
     for axis in (*own, several):
         s[partial].unroll(axis)
     s[partial].vectorize(lane)
@@ -55,8 +55,8 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         (left,) = s[result].op.reduce_axis
         _, inner = s[result].split(left, factor=width)
         half = _combine_later(s, result, inner, place)
-        s[half].reorder(*s[half].op.axis[:-1], *s[half].op.reduce_axis, s[half].op.axis[-1])
-        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()), *s[half].op.reduce_axis):
+        s[half].reorder(*s[half].op.axis[:-1], *left_of(s, half), s[half].op.axis[-1])
+        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()), *left_of(s, half)):
             s[half].unroll(axis)
         s[half].vectorize(s[half].op.axis[-1])
         width //= 2
@@ -73,6 +73,13 @@ def _combine_later(
     s[partial].set_scope("local")
     s[partial].compute_at(s[result], place)
     return partial
+
+
+def left_of(s: te.Schedule, partial: te.Tensor) -> list[te.IterVar]:
+    """The loops of a reduction that `rfactor` left to partial results, in the order they had."""
+    return [
+        axis for axis in s[partial].leaf_iter_vars if axis.iter_type == te.IterVar.CommReduce
+    ]
 
 
 def one(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:

@@ -249,6 +249,9 @@ def rfactor(
     The partial results can run in parallel or as a vector. They start from the identity; what
     combines them starts from `init=`.
 
+    The reduction of the partial results has the axes that are whole, in their order, and then the
+    loops that others were cut into; its loops run in the order that they have now.
+
     Args:
         state: the schedule so far.
         tensor: the reduction.
@@ -269,7 +272,7 @@ def rfactor(
     compute = stage.compute
     reduce, at = _checked_rfactor(stage, axis, factor_axis)
     combiner = reduce.combiner if order is None else _in_order(stage, reduce, axis, order)
-    factored = _factored_op(stage, compute, reduce, axis, at)
+    factored, loops = _factored_op(stage, compute, reduce, axis, at)
     partial = factored.outputs
     combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
     indices = (*compute.axis[:at], combined, *compute.axis[at:])
@@ -287,7 +290,9 @@ def rfactor(
         replace(stage, leaves=(*data_leaves, combined), relations=relations),
         *(leaf for leaf in stage.leaves if is_reduction(leaf)),
     )
-    state = state.insert(initial_stage(factored, is_output=False), before=stage.key)
+    first = replace(
+        initial_stage(factored, is_output=False), leaves=(*factored.axis, *loops))
+    state = state.insert(first, before=stage.key)
     state = state.redefine(kept, redefined(compute, body))
     return state, partial if len(partial) > 1 else partial[0]
 
@@ -334,8 +339,11 @@ def _from_zero(axis: IterVar) -> IterVar:
 
 def _factored_op(
     stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, at: int
-) -> ComputeOp:
-    """The stage that makes one partial result for each iteration of `axis`."""
+) -> tuple[ComputeOp, tuple[IterVar, ...]]:
+    """The stage that makes one partial result for each iteration of `axis`.
+
+    And its loops over the reduction, which has the axes that are whole before all others, as TVM's.
+    """
     relations = [r for r in stage.relations if _is_reduction_relation(r)]
     leaves = [leaf for leaf in stage.leaves if is_reduction(leaf)]
     data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
@@ -350,8 +358,10 @@ def _factored_op(
     given = tuple(substitute(value, moved) for value in reduce.given)
     made = replace(reduce, source=source, condition=condition, init=(), given=given)
     if rest:
+        order = [*(a for a in compute.reduce_axis if a in rest), *rest]
+        left = tuple(dict.fromkeys(rest[a] for a in order))
         body: tuple[Expr, ...] = tuple(
-            replace(made, axis=tuple(rest.values()), value_index=k)
+            replace(made, axis=left, value_index=k)
             for k in range(compute.num_outputs)
         )
     else:
@@ -361,7 +371,8 @@ def _factored_op(
         )
     axes = (*data[:at], factor, *data[at:])
     name = f"{stage.name}.rf"
-    return ComputeOp(name, axes, body, compute.tag, compute.attrs, compute.location)
+    op = ComputeOp(name, axes, body, compute.tag, compute.attrs, compute.location)
+    return op, tuple(rest.values())
 
 
 def _over_data_too(stage: StageState) -> set[IterVar]:

@@ -213,9 +213,26 @@ def test_rfactor_keeps_the_other_axes_of_the_reduction() -> None:
     SF = tensor(s.rfactor(S, inner))
     s[SF].reorder(k2, outer)
 
-    *same, from_zero = s[SF].op.reduce_axis
-    assert set(same) == {outer, k2}
+    first, from_zero, last = s[SF].op.reduce_axis
+    assert (first, last) == (k2, outer)
     assert (from_zero.name, from_zero.low, from_zero.extent) == ("k3", 0, 3)
+
+
+def test_rfactor_puts_whole_axes_of_the_reduction_first() -> None:
+    k1, k2 = te.reduce_axis((0, 12), name="k1"), te.reduce_axis((0, 6), name="k2")
+    k3 = te.reduce_axis((0, 3), name="k3")
+    B = te.placeholder((4, 12, 6, 3), name="B")
+    S = te.compute((4,), lambda i: te.sum(B[i, k1, k2, k3], axis=[k1, k2, k3]), name="S")
+    s = te.create_schedule(S)
+    outer, inner = s[S].split(k1, factor=4)
+    s[S].reorder(k3, outer, inner)
+
+    SF = tensor(s.rfactor(S, inner))
+
+    assert s[SF].op.reduce_axis == (k2, k3, outer)
+    assert s[SF].leaf_iter_vars == (*s[SF].op.axis, k3, outer, k2)
+    again = tecomp.replay(s.trace.to_json(), S)
+    assert again.trace.to_json() == s.trace.to_json()
 
 
 def test_rfactor_keeps_the_data_loops_of_the_tensor() -> None:
