@@ -20,10 +20,20 @@ from tecomp.dist.runtime.dtensors import (
     partition_of,
     start_copy,
     start_halo,
+    start_halos,
     start_redistribution,
     update_halo,
 )
-from tecomp.dist.runtime.reductions import allgather, allreduce, barrier, exscan, reduce
+from tecomp.dist.runtime.reductions import (
+    allgather,
+    allreduce,
+    allreduce_all,
+    alltoall,
+    barrier,
+    bcast,
+    exscan,
+    reduce,
+)
 from tecomp.dist.runtime.team import Team, team_of, world
 from tecomp.dist.runtime.transfers import Transfer
 
@@ -45,7 +55,10 @@ __all__ = [
     "Transfer",
     "allgather",
     "allreduce",
+    "allreduce_all",
+    "alltoall",
     "barrier",
+    "bcast",
     "copy",
     "exscan",
     "finalize_reduce",
@@ -61,6 +74,7 @@ __all__ = [
     "reduce",
     "start_copy",
     "start_halo",
+    "start_halos",
     "start_redistribution",
     "team_of",
     "update_halo",

@@ -25,4 +25,6 @@ def test_numbers_and_refusals() -> None:
         "Mesh(m0=2) has 2 processes, and team 1 has 1; give a mesh whose extents multiply to 1",
         "reduce: there is no operation 'mean'; give one of sum, prod, min, max, any, all",
         "start_halo: padded is float64[4]; give the local array of NumPy, float64[8] on this rank",
+        "alltoall: 2 parts for the 1 processes of team 1; give one for each, of no elements if there is "
+        "nothing to send",
     ]

@@ -21,6 +21,11 @@ def test_halos_and_reductions(n: int) -> None:
     assert printed("halos", n) == ["all as on one"]
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_halos_of_several_arrays(n: int) -> None:
+    assert printed("merged", n) == ["merged"]
+
+
 def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     start = time.monotonic()
     done = ran("wrong", 3, "raises")

@@ -21,7 +21,7 @@ from tecomp.dist.partition.places import Places
 from tecomp.dist.partition.redistribution import Redistribution, redistribution
 from tecomp.dist.runtime.reductions import combined_along
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
-from tecomp.dist.runtime.transfers import Nothing, Transfer
+from tecomp.dist.runtime.transfers import Job, Transfer
 from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -190,10 +190,10 @@ def start_redistribution(
                 found, before.mesh, moves.reduced, source, op, target if is_all else None
             )
         if source is target:
-            return Transfer(found, name, Nothing(), source, target)
+            return Transfer(found, name, [])
     elif np.may_share_memory(source, target):
         source = source.copy()
-    return Transfer(found, name, moves, source, target, moves.op)
+    return Transfer(found, name, [Job(moves, source, target, moves.op)])
 
 
 def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
@@ -241,10 +241,26 @@ def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
     Raises:
         TeamError: the array does not fit.
     """
+    return start_halos(team, [(halo, padded)])
+
+
+def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer:
+    """The same for several arrays at once: each neighbour sends one message for all of them.
+
+    Args:
+        team: the processes; all of them have to call it.
+        wanted: for each array what is needed, and the local array with its halo.
+
+    Raises:
+        TeamError: an array does not fit.
+    """
     found = team_of(team)
-    found.check_mesh(halo.partition.mesh)
-    _check_shape(halo.shape(found.rank), halo.partition, padded, "start_halo: padded")
-    return Transfer(found, str(halo), halo, padded[halo.core(found.rank)], padded)
+    jobs = []
+    for halo, padded in wanted:
+        found.check_mesh(halo.partition.mesh)
+        _check_shape(halo.shape(found.rank), halo.partition, padded, "start_halo: padded")
+        jobs.append(Job(halo, padded[halo.core(found.rank)], padded))
+    return Transfer(found, " and ".join(str(halo) for halo, _ in wanted), jobs)
 
 
 def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -35,6 +36,28 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
     found, given = team_of(team), _given(array, op)
     with found.call(f"allreduce {op} {_named(given)}"):
         return combined(found.comm, given, op)
+
+
+def allreduce_all(
+    team: AnyTeam, arrays: Sequence[npt.ArrayLike], op: str = "sum"
+) -> list[Array]:
+    """The same for several arrays, with one message for all of the same type.
+
+    Raises:
+        TeamError: there is no such operation.
+    """
+    found, given = team_of(team), [_given(array, op) for array in arrays]
+    made = list(given)
+    for dtype in dict.fromkeys(array.dtype for array in given):
+        chosen = [k for k, array in enumerate(given) if array.dtype == dtype]
+        flat = np.concatenate([given[k].reshape(-1) for k in chosen])
+        shapes = " and ".join(_named(given[k]) for k in chosen)
+        with found.call(f"allreduce {op} {shapes}"):
+            parts = combined(found.comm, flat, op)
+        ends = np.cumsum([given[k].size for k in chosen])[:-1]
+        for k, part in zip(chosen, np.split(parts, ends), strict=True):
+            made[k] = part.reshape(given[k].shape)
+    return made
 
 
 def reduce(
@@ -84,6 +107,48 @@ def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
         each = given.dtype.itemsize * int(np.prod(rest, dtype=np.int64))
         found.comm.Allgatherv(_bytes(given), [_bytes(made), (counts * each).tolist()])
     return made
+
+
+def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
+    """What each process has for this one, in the order of ranks.
+
+    Args:
+        team: the processes.
+        parts: for each process an array, all of one type and of one shape but for the first axis.
+
+    Raises:
+        TeamError: there are more or fewer parts than processes.
+    """
+    found, given = team_of(team), [np.ascontiguousarray(part) for part in parts]
+    if len(given) != found.size:
+        raise TeamError(
+            f"alltoall: {len(given)} parts for the {found.size} processes of team {found.id}; give "
+            "one for each, of no elements if there is nothing to send"
+        )
+    rest, dtype = given[0].shape[1:], given[0].dtype
+    with found.call(f"alltoall {_name(dtype)}{['any', *rest]}"):
+        counts = np.empty(found.size, np.int64)
+        found.comm.Alltoall(np.array([len(part) for part in given]), counts)
+        each = dtype.itemsize * int(np.prod(rest, dtype=np.int64))
+        made = np.empty((int(counts.sum()), *rest), dtype)
+        sent = [len(part) * each for part in given]
+        found.comm.Alltoallv(
+            [_bytes(np.concatenate(given)), sent], [_bytes(made), (counts * each).tolist()]
+        )
+    return np.split(made, np.cumsum(counts)[:-1])
+
+
+def bcast(team: AnyTeam, value: Any, root: int = 0) -> Any:
+    """What one process has, on all: any value that can be pickled.
+
+    Args:
+        team: the processes.
+        value: the value, on the process `root`; others may give anything.
+        root: which process has it.
+    """
+    found = team_of(team)
+    with found.call(f"bcast from {root}"):
+        return found.comm.bcast(value, root)
 
 
 def barrier(team: AnyTeam) -> None:

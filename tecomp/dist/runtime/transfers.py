@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from tecomp.dist.runtime.operations import COMBINED
 from tecomp.dist.runtime.team import Team
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Parts: TypeAlias = "list[tuple[Message, Job]]"
 
 
 class Moves(Protocol):
@@ -25,49 +28,50 @@ class Moves(Protocol):
         """The messages from a process, its own included."""
 
 
-class Nothing:
-    """Where all is done already."""
+@dataclass(frozen=True)
+class Job:
+    """Elements of one array that are to be moved.
 
-    def received_by(self, rank: int) -> Sequence[Message]:
-        """None."""
-        del rank
-        return ()
+    Attributes:
+        moves: the messages.
+        source: the local array of this process.
+        target: where elements go.
+        op: what combines those of several messages for one place.
+    """
 
-    sent_by = received_by
+    moves: Moves
+    source: Array
+    target: Array
+    op: str | None = None
 
 
 class Transfer:
     """Messages between the processes of a team that have been started; `wait` ends them.
 
-    Until then nobody may write into the arrays, nor read what is received.
+    Until then nobody may write into the arrays, nor read what is received. However many arrays
+    there are, each process sends each other at most one message.
     """
 
-    def __init__(
-        self, team: Team, name: str, moves: Moves, source: Array, target: Array,
-        op: str | None = None,
-    ) -> None:
+    def __init__(self, team: Team, name: str, jobs: Sequence[Job]) -> None:
         """Send and receive what concerns this process.
 
         Args:
             team: the processes; all of them have to start it.
             name: what they do, with all that has to be the same on all of them.
-            moves: the messages.
-            source: its local array.
-            target: where elements go.
-            op: what combines those of several messages for one place.
+            jobs: what is moved.
         """
-        self._team, self._name, self._op = team, name, op
-        self._source, self._target = source, target
+        self._team, self._name = team, name
         self._requests: list[Any] = []
-        self._received: list[tuple[Message, Array | None]] = []
-        self._packed: list[Array] = []
+        self._received: list[tuple[Message, Job, Bytes | None]] = []
+        self._packed: list[Bytes] = []
         team.began(name)
-        received = moves.received_by(team.rank)
-        for message in received:
-            self._receive(message)
-        for message in moves.sent_by(team.rank):
-            if message.target != team.rank:
-                self._send(message)
+        rank = team.rank
+        arriving = [(m, job) for job in jobs for m in job.moves.received_by(rank)]
+        leaving = [(m, job) for job in jobs for m in job.moves.sent_by(rank) if m.target != rank]
+        for peer, parts in _by(arriving, lambda message: message.source):
+            self._receive(peer, parts)
+        for peer, parts in _by(leaving, lambda message: message.target):
+            self._send(peer, parts)
 
     def wait(self) -> None:
         """Go on when all elements have come.
@@ -78,69 +82,107 @@ class Transfer:
         with self._team.waiting(self._name):
             self._team.wait_all(self._requests)
         seen: set[int] = set()
-        for message, data in self._received:
-            for box, part in self._parts(message, data):
-                self._store(box, part, is_first=id(box) not in seen)
+        for message, job, data in self._received:
+            for box, part in _parts(message, job, data):
+                _store(job, box, part, is_first=id(box) not in seen)
                 seen.add(id(box))
         for buffer in self._packed:
             self._team.buffers.give(buffer)
         self._requests, self._received, self._packed = [], [], []
 
-    def _send(self, message: Message) -> None:
-        parts = [self._source[box.sent_index] for box in message.boxes]
-        data = parts[0]
-        if len(parts) > 1 or not data.flags.c_contiguous:
-            data = self._buffer(message)
-            start = 0
-            for box, part in zip(message.boxes, parts, strict=True):
-                np.copyto(data[start : start + box.size].reshape(box.shape), part)
-                start += box.size
-        self._requests.append(self._team.comm.Isend([_bytes(data), mpi().BYTE], message.target))
-
-    def _receive(self, message: Message) -> None:
-        if message.source == self._team.rank:
-            self._received.append((message, None))
-            return
-        data = self._in_place(message)
+    def _send(self, peer: int, parts: Parts) -> None:
+        data = _piece(parts)
         if data is None:
-            data = self._buffer(message)
-            self._received.append((message, data))
-        self._requests.append(self._team.comm.Irecv([_bytes(data), mpi().BYTE], message.source))
+            data = self._buffer(parts)
+            start = 0
+            for message, job in parts:
+                start = _pack(message, job, data, start)
+        self._requests.append(self._team.comm.Isend([data, mpi().BYTE], peer))
 
-    def _buffer(self, message: Message) -> Array:
-        """Memory for the elements of a message, one after the other."""
-        buffer = self._team.buffers.take(message.nbytes)
-        self._packed.append(buffer)
-        return buffer.view(self._target.dtype)
-
-    def _in_place(self, message: Message) -> Array | None:
-        """The place where elements go, if that is one piece of memory."""
-        if self._op is not None or len(message.boxes) > 1:
-            return None
-        (box,) = message.boxes
-        if not all(isinstance(each, slice) for each in box.received):
-            return None
-        part: Array = self._target[box.received_index]
-        return part if part.flags.c_contiguous else None
-
-    def _parts(self, message: Message, data: Array | None) -> Iterator[tuple[Box, Array]]:
-        """The elements of each box: out of what came, or of what was here all the time."""
-        start = 0
-        for box in message.boxes:
-            if data is None:
-                yield box, self._source[box.sent_index]
-                continue
-            yield box, data[start : start + box.size].reshape(box.shape)
-            start += box.size
-
-    def _store(self, box: Box, part: Array, *, is_first: bool) -> None:
-        """Put elements in their place; operands for one place come in boxes that are one object."""
-        if self._op is None or is_first:
-            self._target[box.received_index] = part
+    def _receive(self, peer: int, parts: Parts) -> None:
+        if peer == self._team.rank:
+            self._received += [(message, job, None) for message, job in parts]
             return
-        before = self._target[box.received_index]
-        self._target[box.received_index] = COMBINED[self._op](before, part)
+        data = _place(parts)
+        if data is None:
+            data = self._buffer(parts)
+            start = 0
+            for message, job in parts:
+                self._received.append((message, job, data[start : start + message.nbytes]))
+                start += message.nbytes
+        self._requests.append(self._team.comm.Irecv([data, mpi().BYTE], peer))
+
+    def _buffer(self, parts: Parts) -> Bytes:
+        """Memory for elements, one after the other."""
+        buffer = self._team.buffers.take(sum(message.nbytes for message, _ in parts))
+        self._packed.append(buffer)
+        return buffer
 
 
-def _bytes(array: Array) -> Array:
+def _by(
+    parts: Parts, peer_of: Callable[[Message], int]
+) -> Iterator[tuple[int, Parts]]:
+    """What goes to one process or comes from it, in the order of ranks and then of jobs."""
+    found: dict[int, Parts] = {}
+    for message, job in parts:
+        found.setdefault(peer_of(message), []).append((message, job))
+    return iter(sorted(found.items()))
+
+
+def _piece(parts: Parts) -> Bytes | None:
+    """The bytes that are sent, if they are one piece of memory."""
+    message, job = parts[0]
+    if len(parts) > 1 or len(message.boxes) > 1:
+        return None
+    data: Array = job.source[message.boxes[0].sent_index]
+    return _bytes(data) if data.flags.c_contiguous else None
+
+
+def _place(parts: Parts) -> Bytes | None:
+    """The place where elements go, if that is one piece of memory."""
+    message, job = parts[0]
+    if len(parts) > 1 or len(message.boxes) > 1 or job.op is not None:
+        return None
+    (box,) = message.boxes
+    if not all(isinstance(each, slice) for each in box.received):
+        return None
+    data: Array = job.target[box.received_index]
+    return _bytes(data) if data.flags.c_contiguous else None
+
+
+def _pack(message: Message, job: Job, data: Bytes, start: int) -> int:
+    """Put the elements of a message after those before it; where they end."""
+    for box in message.boxes:
+        end = start + box.size * message.itemsize
+        np.copyto(_elements(data[start:end], job, box), job.source[box.sent_index])
+        start = end
+    return start
+
+
+def _parts(message: Message, job: Job, data: Bytes | None) -> Iterator[tuple[Box, Array]]:
+    """The elements of each box: out of what came, or of what was here all the time."""
+    start = 0
+    for box in message.boxes:
+        if data is None:
+            yield box, job.source[box.sent_index]
+            continue
+        end = start + box.size * message.itemsize
+        yield box, _elements(data[start:end], job, box)
+        start = end
+
+
+def _elements(data: Bytes, job: Job, box: Box) -> Array:
+    return data.view(job.target.dtype).reshape(box.shape)
+
+
+def _store(job: Job, box: Box, part: Array, *, is_first: bool) -> None:
+    """Put elements in their place; operands for one place come in boxes that are one object."""
+    if job.op is None or is_first:
+        job.target[box.received_index] = part
+        return
+    before = job.target[box.received_index]
+    job.target[box.received_index] = COMBINED[job.op](before, part)
+
+
+def _bytes(array: Array) -> Bytes:
     return array.reshape(-1).view(np.uint8)

@@ -37,6 +37,7 @@ refused(dist.finalize_reduce, 1, kept, np.ones(6))
 refused(dist.init_dtensor, 1, (6,), mesh=dist.Mesh((2,)))
 refused(dist.allreduce, 1, np.ones(2), "mean")
 refused(dist.start_halo, 1, dist.halo(dist.partition_of(1, kept), [1], periodic=True), np.ones(4))
+refused(dist.alltoall, 1, [np.ones(2), np.ones(1)])
 dist.fini_dtensor(1, kept)
 assert dist.local_shape(1, half) == (2,)  # a view lives until it is ended itself
 same = np.arange(6.0)

@@ -72,6 +72,14 @@ uneven = np.full((team.rank, 2), team.rank)
 gathered = dist.allgather(team, uneven)
 np.testing.assert_array_equal(gathered, np.concatenate([np.full((r, 2), r) for r in range(team.size)]))
 
+sent = dist.alltoall(team, [np.full((rank, 2), team.rank, "int8") for rank in range(team.size)])
+assert [part.tolist() for part in sent] == [[[rank] * 2] * team.rank for rank in range(team.size)]
+assert dist.bcast(team, {"from": team.rank}, root=team.size - 1) == {"from": team.size - 1}
+sums = dist.allreduce_all(team, [np.float64(team.rank), [1, 2], np.full((2, 2), 0.5)])
+total = team.size * (team.size - 1) / 2
+assert [each.tolist() for each in sums] == [
+    total, [team.size, 2 * team.size], [[team.size / 2] * 2] * 2]
+
 part = team.split(team.rank % 2)
 assert dist.team_of(part.id) is part
 np.testing.assert_array_equal(dist.allreduce(part, np.array([team.rank])), sum(range(team.rank % 2, team.size, 2)))

@@ -1,0 +1,42 @@
+"""Halos of several arrays, of several types and widths, in one message from each neighbour."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tecomp import dist
+
+team = dist.world()
+mesh = dist.Mesh((team.size,))
+line = dist.halo(dist.Partition((9,), "int8", mesh, [dist.Shard(0)]), [1], periodic=True)
+rows = dist.halo(dist.Partition((8, 3), "float64", mesh, [dist.Shard(0)]), [(2, 1), 0])
+
+
+def padded(around: dist.Halo) -> np.ndarray:
+    """The local array, where each element is its first index."""
+    made = np.zeros(around.shape(team.rank), around.partition.dtype)
+    numbers = np.arange(around.partition.shape[0])[around.partition.local_slice(team.rank)[0]]
+    made[around.core(team.rank)] = numbers if made.ndim == 1 else numbers[:, None]
+    return made
+
+
+first, second = padded(line), padded(rows)
+pending = dist.start_halos(team, [(line, first), (rows, second)])
+senders = {m.source for around in (line, rows) for m in around.received_by(team.rank)}
+receivers = {m.target for around in (line, rows) for m in around.sent_by(team.rank)}
+assert len(pending._requests) == len(senders - {team.rank}) + len(receivers - {team.rank})
+pending.wait()
+
+for around, array, wanted in (
+    (line, first, np.arange(-1, 10) % 9), (rows, second[:, 2], np.arange(8)),
+):
+    part = around.partition.local_slice(team.rank)[0]
+    assert isinstance(part, slice)
+    if around is line:
+        wanted = wanted[part.start : part.stop + 2]
+    else:
+        wanted = wanted[max(part.start - 2, 0) : part.stop + 1]
+    if part.stop > part.start:
+        np.testing.assert_array_equal(array, wanted)
+if team.rank == 0:
+    print("merged")
