@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.array.borrowed import is_borrowed
 from tecomp.array.evaluate import data_of
 from tecomp.array.node import Buffer, Node
 from tecomp.errors import ArrayBufferError, ArrayValueError
@@ -39,6 +40,9 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
         ValueError: `copy=False`, and the type is another one.
     """
     data = data_of(node)
+    if 0 in data.strides and data.size > 1 and not is_borrowed(data):
+        # Others take memory to have a place for each element.
+        data = node.data = np.array(data, order="C")
     if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
         return np.array(data, dtype, copy=copy, order="C")
     view = data.view()

@@ -143,6 +143,28 @@ def test_values_are_no_part_of_the_program() -> None:
     assert counters.compiled == before
 
 
+def test_numbers_and_lengths_are_no_part_of_kernels() -> None:
+    np.asarray(xp.arange(2)), np.asarray(xp.arange(2.5)), np.asarray(xp.eye(2))
+    np.asarray(xp.linspace(0, 1, 2))
+    before = counters.compiled
+    for k in range(3, 9):
+        same(xp.arange(k, 2 * k, 2), np.arange(k, 2 * k, 2))
+        same(xp.arange(k + 0.5), np.arange(k + 0.5))
+        same(xp.eye(k, k + 1, k=1), np.eye(k, k + 1, k=1))
+        same(xp.linspace(0, k, k + 1), np.linspace(0, k, k + 1))
+        same(xp.ones((k, 2)), np.ones((k, 2)))
+    assert counters.compiled == before
+
+
+def test_constants_have_a_place_for_each_element_elsewhere() -> None:
+    x = xp.zeros((2, 3))
+    assert np.asarray(x).flags.c_contiguous
+    x[0] = 1
+    same(x, np.array([[1.0, 1, 1], [0, 0, 0]]))
+    source = np.broadcast_to(np.array([1.0]), 3)
+    assert np.shares_memory(np.asarray(xp.asarray(source)), source)
+
+
 def test_copies() -> None:
     data = np.arange(4)
     shared, own = xp.asarray(data), xp.asarray(data, copy=True)
@@ -237,6 +259,8 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], str]] = [
      "arange: the step is 0; give one that leads from start to stop"),
     ("endless", ArrayValueError, lambda: xp.arange(0, float("inf")),
      "arange: from 0 to inf in steps of 1 are no finite number of elements; give finite numbers"),
+    ("range", ArrayTypeError, lambda: xp.arange(0, 400, 100, dtype=np.uint8),
+     "arange: 300 is no uint8, which goes from 0 to 255; give another dtype"),
     ("complex range", ArrayTypeError, lambda: xp.arange(1j),  # type: ignore[arg-type]
      "arange: 1j is complex; give a real number"),
     ("bool range", ArrayTypeError, lambda: xp.arange(2, dtype=np.bool_),

@@ -10,6 +10,7 @@ import numpy as np
 from tecomp.array.arguments import Extents, device_name, dtype_name, integer, shape_of
 from tecomp.array.array import Array, made, node_of
 from tecomp.array.borrowed import is_borrowed
+from tecomp.array.creations import created
 from tecomp.array.devices import on_device
 from tecomp.array.imports import as_node
 from tecomp.array.node import Node, leaf, record
@@ -128,7 +129,10 @@ def arange(
     op = Arange(begin, end, stride, name, device_name(device, where))
     assert op.count is not None
     shape_of(op.count, where, name)
-    return made(record(op))
+    if op.count and name in INTEGERS:
+        for number in (begin, begin + (op.count - 1) * stride):
+            _check_range(number, name, where)
+    return made(created(op))
 
 
 def _real(value: Any, where: str) -> int | float:
@@ -172,7 +176,7 @@ def linspace(
     name = ("float64" if real else "complex128") if dtype is None else dtype_name(dtype, where)
     (count,) = shape_of(integer(num, where, "num"), where, name)
     place = device_name(device, where)
-    return made(record(Linspace(first, last, count, name, bool(endpoint), place)))
+    return made(created(Linspace(first, last, count, name, bool(endpoint), place)))
 
 
 def empty(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
@@ -248,10 +252,11 @@ def _created(
     shape: tuple[int, ...], value: Any, dtype: str, device: str, team: int | None, where: str
 ) -> Array:
     type = PTensorType(shape, dtype, device, team)
-    if not isinstance(value, Array):
-        return made(record(Create(shape, dtype, device, team), _number(value, type, where)))
-    node = node_of(value, where)
+    node = node_of(value, where) if isinstance(value, Array) else _number(value, type, where)
     check_together([type, node.type], where)
+    if dtype == node.type.dtype and node.data is not None:
+        # One element in memory, which kernels read again and again.
+        return made(moved(Broadcast(shape), node))
     if node.type.shape:
         return made(moved(Broadcast(shape), record(Cast(dtype), node)))
     return made(record(Create(shape, dtype, device, team), node))
@@ -271,19 +276,20 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
         raise ArrayTypeError(
             f"{where}: {value} is complex, which no {dtype} can hold; give a complex dtype"
         )
-    if dtype in INTEGERS and not _is_within(value, dtype):
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        raise ArrayTypeError(
-            f"{where}: {value} is no {dtype}, which goes from {least} to {most}; give another dtype"
-        )
+    if dtype in INTEGERS:
+        _check_range(value, dtype, where)
     with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
         data = np.array(value, numpy_dtype(dtype))
     return leaf(data, PTensorType((), dtype, type.device, type.team))
 
 
-def _is_within(value: Any, dtype: str) -> bool:
+def _check_range(value: Any, dtype: str, where: str) -> None:
     info = np.iinfo(dtype)
-    return isfinite(value) and bool(info.min <= value <= info.max)
+    if not (isfinite(value) and info.min <= value <= info.max):
+        raise ArrayTypeError(
+            f"{where}: {value} is no {dtype}, which goes from {info.min} to {info.max}; give "
+            "another dtype"
+        )
 
 
 def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
@@ -371,7 +377,7 @@ def eye(
     name = "float64" if dtype is None else dtype_name(dtype, where)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
     place = device_name(device, where)
-    return made(record(Eye(rows, columns, integer(k, where, "k"), name, place)))
+    return made(created(Eye(rows, columns, integer(k, where, "k"), name, place)))
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

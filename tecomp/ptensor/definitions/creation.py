@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import singledispatch
+
+import numpy as np
 
 from tecomp import te, topi
 from tecomp.ptensor.definitions.define import define
 from tecomp.ptensor.elements import converted
+from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.creation import (
     Arange,
     Create,
@@ -22,21 +26,83 @@ from tecomp.ptensor.values import Complex, Element, Value, element_at, mapped, v
 Types = Sequence[PTensorType]
 
 
-@define.register
-def _(op: Arange, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+@singledispatch
+def numbers_of(op: Operation) -> tuple[np.generic, ...]:
+    """The numbers that the elements of a tensor are computed from, beside their index."""
+    raise NotImplementedError(f"{op.name} is not made of numbers")
+
+
+@singledispatch
+def element_of(op: Operation, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
+    """An element of a tensor that is made of numbers.
+
+    Args:
+        op: the operation, of which the element type counts and nothing else.
+        numbers: `numbers_of` it.
+        index: of the element.
+    """
+    raise NotImplementedError(f"{op.name} is not made of numbers")
+
+
+@define.register(Arange)
+@define.register(Eye)
+@define.register(Linspace)
+def _(op: Operation, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    numbers = [te.const(number.item(), number.dtype.name) for number in numbers_of(op)]
+    return value_of(result.shape, lambda *i: element_of(op, numbers, i), op.name)
+
+
+@numbers_of.register
+def _(op: Arange) -> tuple[np.generic, ...]:
     start, step = op.start, op.step
-    exact = isinstance(start, int) and isinstance(step, int) and result.dtype in INTEGERS
-    wide = "float64"
-    if exact:
-        wide = "uint64" if result.dtype == "uint64" else "int64"
-    if wide == "uint64":  # sums wrap around, so that steps below 0 lead down
-        start, step = start % 2**64, step % 2**64
+    if isinstance(start, int) and isinstance(step, int) and op.dtype in INTEGERS:
+        # Sums wrap around, so that large numbers are right, and steps below 0 lead down.
+        row = np.array([start % 2**64, step % 2**64], np.uint64)
+        row = row if op.dtype == "uint64" else row.view(np.int64)
+        return row[0], row[1]
+    return np.float64(start), np.float64(step)
 
-    def at(i: te.Expr) -> Element:
-        number = te.const(start, wide) + te.cast(i, wide) * te.const(step, wide)
-        return converted(number, wide, result.dtype)
 
-    return value_of(result.shape, at, op.name)
+@element_of.register
+def _(op: Arange, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
+    (start, step), (i,) = numbers, index
+    return converted(start + te.cast(i, step.dtype) * step, step.dtype, op.dtype)
+
+
+@numbers_of.register
+def _(op: Eye) -> tuple[np.generic, ...]:
+    return (np.int64(max(min(op.k, 2**62), -(2**62))),)
+
+
+@element_of.register
+def _(op: Eye, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
+    (k,), (i, j) = numbers, index
+    return converted(te.cast(te.cast(j, "int64") - i == k, "int8"), "int8", op.dtype)
+
+
+@numbers_of.register
+def _(op: Linspace) -> tuple[np.generic, ...]:
+    start, stop = complex(op.start), complex(op.stop)
+    intervals = max(op.n - 1 if op.endpoint else op.n, 1)
+    last = op.n - 1 if op.endpoint and op.n > 1 else -1
+    ends = start.real, stop.real, start.imag, stop.imag
+    return (*map(np.float64, ends), np.float64(intervals), np.int64(last))
+
+
+@element_of.register
+def _(op: Linspace, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
+    # In the widest type; the last number is `stop` itself.
+    *ends, intervals, last = numbers
+    (i,) = index
+
+    def part(start: te.Expr, stop: te.Expr) -> te.Expr:
+        number = start + te.cast(i, "float64") * ((stop - start) / intervals)
+        return te.select(te.cast(i, "int64") == last, stop, number)
+
+    real = part(ends[0], ends[1])
+    if op.dtype not in COMPLEX:
+        return converted(real, "float64", op.dtype)
+    return converted(Complex(real, part(ends[2], ends[3])), "complex128", op.dtype)
 
 
 @define.register
@@ -54,37 +120,6 @@ def _filled(value: Value, given: PTensorType, result: PTensorType, name: str) ->
         return converted(element_at(value, ()), given.dtype, result.dtype)
 
     return value_of(result.shape, at, name)
-
-
-@define.register
-def _(op: Eye, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    def at(i: te.Expr, j: te.Expr) -> Element:
-        return converted(te.cast(j - i == op.k, "int8"), "int8", result.dtype)
-
-    return value_of(result.shape, at, op.name)
-
-
-@define.register
-def _(op: Linspace, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    # Computed in the widest type, so that the last number is `stop` itself.
-    intervals = max(op.n - 1 if op.endpoint else op.n, 1)
-    last = op.n - 1 if op.endpoint and op.n > 1 else -1
-
-    def part(i: te.Expr, start: float, stop: float) -> te.Expr:
-        whole, count = te.const(stop, "float64"), te.const(float(intervals), "float64")
-        first = te.const(start, "float64")
-        number = first + te.cast(i, "float64") * ((whole - first) / count)
-        return te.select(i == last, whole, number)
-
-    def at(i: te.Expr) -> Element:
-        start, stop = complex(op.start), complex(op.stop)
-        real = part(i, start.real, stop.real)
-        if result.dtype not in COMPLEX:
-            return converted(real, "float64", result.dtype)
-        both = Complex(real, part(i, start.imag, stop.imag))
-        return converted(both, "complex128", result.dtype)
-
-    return value_of(result.shape, at, op.name)
 
 
 @define.register
