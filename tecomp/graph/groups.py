@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tecomp.compute.accesses import Access, Accesses, accesses
 from tecomp.compute.axis import IterVar
@@ -12,6 +13,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.graph.dag import Graph, steps_of_scans
+from tecomp.schedules.structure.scans import grouped_scan_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ def border_of(group: Group) -> list[Tensor]:
 
 
 def groups_of(
-    graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = ()
+    graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
+    parts: Mapping[Operation, Operation] = MappingProxyType({}),
 ) -> tuple[Group, ...]:
     """Groups in an order in which each has what it reads.
 
@@ -52,6 +55,7 @@ def groups_of(
         graph: the operations.
         apart: those that are groups of their own, with the views that they read.
         stored: those whose results are in memory, whoever reads them.
+        parts: those that are in the group of another one.
     """
     steps = steps_of_scans(graph.operations)
     homes: dict[Operation, dict[Operation, None]] = {}
@@ -60,7 +64,9 @@ def groups_of(
     for op in reversed(graph.operations):
         readers = graph.readers[op]
         found = {home: None for reader in readers for home in homes[reader]}
-        if op in steps:
+        if (whole := parts.get(op)) is not None:
+            found = homes[whole]
+        elif op in steps:
             found = {steps[op]: None}
         elif op in outputs:
             found = {op: None} | (found if _is_view(op) and op not in apart else {})
@@ -79,6 +85,26 @@ def groups_of(
             members.setdefault(home, []).append(op)
     # Results come in the order of the graph: all that a group reads is the result of one before it.
     return tuple(Group(tuple(members[op])) for op in graph.operations if op in members)
+
+
+def parts_of_scans(graph: Graph) -> dict[Operation, Operation]:
+    """Operations that only a scan inside of groups of rows is made of, each with its result.
+
+    One after the other they would move all that they make through memory.
+    """
+    found: dict[Operation, Operation] = {}
+    outputs = {tensor.op for tensor in graph.outputs}
+    for op in graph.operations:
+        d = grouped_scan_of(op.output(0))
+        if d is None:
+            continue
+        rules = [x.op for scan in (d.sums, d.before) for x in scan.op.input_tensors]
+        own = {d.columns.op, d.sums.op, d.totals.op, d.before.op, *rules}
+        inside = {op, *own}
+        is_own = not outputs & own and own.issubset(graph.readers)
+        if is_own and all(reader in inside for x in own for reader in graph.readers[x]):
+            found |= dict.fromkeys(own, op)
+    return found
 
 
 def _is_view(op: Operation) -> bool:

@@ -13,7 +13,7 @@ from tecomp.graph.capacity import Needed, check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.divisions import Divided, divided
-from tecomp.graph.groups import Group, border_of, groups_of
+from tecomp.graph.groups import Group, border_of, groups_of, parts_of_scans
 from tecomp.graph.in_place import candidates
 from tecomp.graph.laid import Laid, laid
 from tecomp.graph.layouts import choose_layouts
@@ -157,7 +157,10 @@ def outline_of(asked: Asked) -> Outline:
         chosen = layouts_chosen(asked, graph)
         made = laid(chosen)
         graph, written, stands = made.graph, chosen.graph, dict(made.made)
-    groups = groups_of(graph) if made is None else groups_of(graph, made.apart, made.asked)
+    if made is None:
+        groups = groups_of(graph, parts=parts_of_scans(graph))
+    else:
+        groups = groups_of(graph, made.apart, made.asked)
     hinted = {hint: written.of(hint.tensor) for hint in asked.division_hints}
     apart = Outline(
         asked, graph, groups, known_once(graph, groups), chosen, made,

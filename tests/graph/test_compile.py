@@ -17,6 +17,7 @@ import tecomp
 from tecomp import te
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.program import Program
+from tecomp.schedules import cumsum
 
 SIZE = 24
 
@@ -592,3 +593,35 @@ def test_programs_go_through_pickle() -> None:
 
     np.testing.assert_allclose(pickle.loads(pickle.dumps(program))(x), by_numpy(x), rtol=1e-4)
     assert copy(program) is program
+
+
+@pytest.mark.parametrize("shape", [(4096,), (3, 5000), (2, 4096)])
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_scans_inside_of_groups_of_rows_are_one_kernel(
+    shape: tuple[int, ...], is_followed: bool
+) -> None:
+    X = te.placeholder(shape, name="X")
+    Y = cumsum.define(X)
+    Z = te.compute(shape, lambda *i: Y(*i) * X(*i), name="Z") if is_followed else Y
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+
+    program = tecomp.compile(Z, [X])
+
+    np.testing.assert_array_equal(program(x), x.cumsum(-1) * (x if is_followed else 1))
+    of_sums = next(
+        call.group for call in program.kernels if any(op is Y.op for op in call.group.operations))
+    names = {op.name for op in of_sums.operations}
+    assert names >= {"cumsum_transposed", "cumsum_sums", "cumsum_totals", "cumsum_before"}
+
+
+def test_scans_whose_parts_others_read_are_kernels_of_their_own() -> None:
+    X = te.placeholder((3, 4096), name="X")
+    Y = cumsum.define(X)
+    sums = next(x for x in Y.op.input_tensors if x.shape[0] == 16)
+    x = np.random.default_rng(0).integers(-9, 9, (3, 4096)).astype(np.float32)
+
+    program = tecomp.compile([sums, Y], [X])
+    inside, whole = program(x)
+
+    np.testing.assert_array_equal(whole, x.cumsum(1))
+    np.testing.assert_array_equal(inside, x.reshape(3, 256, 16).cumsum(2).transpose(2, 0, 1))
