@@ -14,6 +14,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.candidates import along, candidates, is_one_to_a_row, layouts_in
 from tecomp.graph.dag import Graph, steps_of_scans
 from tecomp.graph.demands import Demand
+from tecomp.graph.given import check_given
 from tecomp.graph.paddings import asked_paddings, is_padded_anyway, with_paddings
 from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
 from tecomp.graph.ways import (
@@ -287,11 +288,7 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
         _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
     )
     for layout in found:
-        if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
-            raise LayoutError(
-                f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
-                f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"
-            )
+        check_given(tensor, layout, machine.target)
     if not found:
         raise LayoutError(f"layouts: {tensor.name} is given no layout to choose; give one or more")
     return tuple(dict.fromkeys(found))
