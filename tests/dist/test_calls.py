@@ -93,3 +93,16 @@ def test_an_error_is_not_commented_on() -> None:
 
     assert calls.failed
     assert calls.complaint() is None
+
+
+def test_an_error_is_told_by_the_first_rank_that_has_it() -> None:
+    calls = calls_of([], [], [])
+    for rank, said in enumerate(("one", "other", "one")):
+        calls._mine = rank
+        calls.failed_with(said)
+
+    told = []
+    for rank, said in enumerate(("one", "other", "one")):
+        calls._mine = rank
+        told.append(calls.is_told(said))
+    assert told == [False, False, True]

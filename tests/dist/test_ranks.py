@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,22 @@ def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     assert done.stderr.count("Traceback") == 1
     assert done.stderr.count("ValueError: one rank alone") == 1
     assert time.monotonic() - start < 30  # a second on a machine that has nothing else to do
+
+
+def test_an_error_of_all_ranks_is_told_once() -> None:
+    done = ran("wrong", 3, "all_raise")
+
+    assert done.returncode == 1
+    assert done.stderr.count("ValueError: on every rank") == 1
+
+
+def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
+    """Which ends the others; MPI alone would wait for them."""
+    mpiexec = str(Path(sys.executable).parent / "mpiexec")
+    done = ran("wrong", 3, "raises", launcher=(mpiexec, "-n", "3", sys.executable))
+
+    assert done.returncode == 1
+    assert done.stderr.count("ValueError: one rank alone") == 1
 
 
 @pytest.mark.parametrize(("what", "message"), [

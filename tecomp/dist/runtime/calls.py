@@ -77,6 +77,17 @@ class Calls:
         """Note that this process makes no more calls, and whether an error is why."""
         self._ended[self._mine] = _FAILED if by_error else _DONE
 
+    def failed_with(self, said: str) -> None:
+        """Note the error that ends this process."""
+        self._waits[self._mine] = said.encode()
+        self.ended(by_error=True)
+
+    def is_told(self, said: str) -> bool:
+        """Whether a process before this one ends with the same error."""
+        before = slice(self._mine)
+        same = self._waits[before] == said.encode()[:_LONGEST]
+        return bool(np.any(same & (self._ended[before] == _FAILED)))
+
     @property
     def failed(self) -> bool:
         """Whether a process ends by an error, which ends all others too."""

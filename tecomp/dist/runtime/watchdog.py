@@ -5,14 +5,22 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
+import time
 import traceback
-from typing import NoReturn
+from collections.abc import Callable
+from types import TracebackType
+from typing import NoReturn, TypeAlias
 
 from tecomp.dist.runtime.calls import Calls
-from tecomp.dist.runtime.ending import end_all, let_pass
+from tecomp.dist.runtime.ending import end_all
 
 _EVERY = 0.25
 """Seconds between two looks; what two looks agree about is told."""
+
+_AGREED = 0.2
+"""Seconds in which an error comes up on all processes, if it does."""
+
+Hook: TypeAlias = "Callable[[type[BaseException], BaseException, TracebackType | None], object]"
 
 _WATCHED: dict[int, tuple[Calls, int]] = {}
 
@@ -28,6 +36,7 @@ def watch(team: int, calls: Calls, rank: int) -> None:
     if not _WATCHED:
         threading.Thread(target=_run, name="tecomp-watchdog", daemon=True).start()
         atexit.register(_ended)
+        sys.excepthook = _told_once(sys.excepthook)
     _WATCHED[team] = calls, rank
 
 
@@ -49,9 +58,22 @@ def _end(message: str, rank: int) -> NoReturn:
     end_all(f"rank {rank} is here:\n{stack}tecomp.TeamError: {message}\n")
 
 
+def _told_once(tell: Hook) -> Hook:
+    """What shows an error that ends this process, unless a rank before this one shows the same."""
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        said = f"{kind.__name__}: {error}"
+        for calls, _ in _WATCHED.values():
+            calls.failed_with(said)
+        time.sleep(_AGREED)
+        if not any(calls.is_told(said) for calls, _ in _WATCHED.values()):
+            tell(kind, error, trace)
+
+    return hook
+
+
 def _ended() -> None:
     by_error = getattr(sys, "last_value", None) is not None
     for calls, _ in _WATCHED.values():
         calls.ended(by_error=by_error)
-    if by_error:
-        let_pass()
+    if by_error:  # the others would wait for this one
+        end_all("")

@@ -19,6 +19,10 @@ def raises() -> None:
     dist.barrier(team)
 
 
+def all_raise() -> None:
+    raise ValueError("on every rank")
+
+
 def skips() -> None:
     if not odd:
         dist.barrier(team)
@@ -59,4 +63,4 @@ def other_copy() -> None:
     dist.barrier(team)
 
 
-{f.__name__: f for f in (raises, skips, leaves, exits, shapes, is_slow, other_copy)}[what]()
+{f.__name__: f for f in (raises, all_raise, skips, leaves, exits, shapes, is_slow, other_copy)}[what]()
