@@ -51,24 +51,25 @@ EXACT: MappingProxyType[str, Callable[..., Array]] = MappingProxyType({
     **{name: getattr(np, name) for name in _NUMPY.split()},
     **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE.split()},
     "atan2": np.arctan2,
+    "fmod": np.fmod,
     "pow": np.power,
     "erf": _erf,
     "sigmoid": _sigmoid,
 })
-DYADIC = frozenset({"atan2", "hypot", "pow"})
+DYADIC = frozenset({"atan2", "fmod", "hypot", "pow"})
 # The greatest error in units in the last place, with fused operations or without.
 BOUNDS = MappingProxyType({
     "float32": MappingProxyType({
         "exp": 1.2, "exp2": 1.3, "expm1": 1.6, "sigmoid": 2.5, "tanh": 2.4, "sinh": 1.7,
         "cosh": 1.7, "erf": 2.0, "log": 1.0, "log2": 2.1, "log10": 2.2, "log1p": 1.1, "sin": 1.6,
         "cos": 1.6, "tan": 2.6, "asin": 2.5, "acos": 1.2, "atan": 1.6, "atan2": 1.6, "pow": 0.51,
-        "hypot": 0.51, "asinh": 0.51, "acosh": 0.51, "atanh": 0.51,
+        "hypot": 0.51, "asinh": 0.51, "acosh": 0.51, "atanh": 0.51, "fmod": 0.0,
     }),
     "float64": MappingProxyType({
         "exp": 1.2, "exp2": 1.3, "expm1": 2.2, "sigmoid": 2.5, "tanh": 2.7, "sinh": 1.8,
         "cosh": 1.7, "erf": 2.0, "log": 1.0, "log2": 2.2, "log10": 2.2, "log1p": 1.2, "sin": 2.3,
         "cos": 2.3, "tan": 3.2, "asin": 2.6, "acos": 1.2, "atan": 1.8, "atan2": 1.8, "pow": 2.2,
-        "hypot": 1.3, "asinh": 1.8, "acosh": 2.0, "atanh": 2.2,
+        "hypot": 1.3, "asinh": 1.8, "acosh": 2.0, "atanh": 2.2, "fmod": 0.0,
     }),
 })  # fmt: skip
 _ODD = "0 -0.0 inf -inf nan 1 -1 2 -2 3 -3 0.5 -0.5 2.5 -2.5 1e30 -1e30 16777216 16777215"

@@ -14,6 +14,7 @@ from tecomp.codegen.math.helper import Formula, call_helper
 from tecomp.codegen.math.lanes import Real
 from tecomp.codegen.math.logarithm import log, log1p, log2, log10
 from tecomp.codegen.math.power import acosh, asinh, atanh, hypot, power
+from tecomp.codegen.math.remainder import fmod
 from tecomp.ir.language.dtype import DType
 
 _WIDEST = 64  # bytes: one register of the widest machines, several of others
@@ -22,6 +23,7 @@ _FORMULAS: dict[str, Formula] = {
     "sinh": sinh, "cosh": cosh, "erf": erf, "log": log, "log2": log2, "log10": log10,
     "log1p": log1p, "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos, "atan": atan,
     "atan2": atan2, "pow": power, "hypot": hypot, "asinh": asinh, "acosh": acosh, "atanh": atanh,
+    "fmod": fmod,
 }
 
 # What float32 leaves to float64.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import literal, register_type, splat, suffix, zero
+from tecomp.codegen.math.dispatch import by_formula
 from tecomp.codegen.values.convert import narrow, select, splat_int, wide_type, widen
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import BinOp, CmpOp
@@ -91,7 +92,7 @@ def _float_floor(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     none, one, half = (
         splat(literal(x, dtype.scalar), register_type(dtype.scalar), lanes) for x in (0.0, 1.0, 0.5)
     )
-    rest = code.op(f"frem {kind} {a}, {b}")
+    rest = by_formula(code, "fmod", dtype, (a, b))
     by_zero = code.op(f"fcmp oeq {kind} {b}, {none}")
     exact = code.op(f"fcmp oeq {kind} {rest}, {none}")
     low_rest = code.op(f"fcmp olt {kind} {rest}, {none}")

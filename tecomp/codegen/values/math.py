@@ -65,8 +65,6 @@ def _float_function(code: Code, name: str, dtype: DType, args: Sequence[str]) ->
         return code.op(f"fdiv {kind} {one}, {_float_function(code, 'sqrt', dtype, args)}")
     if has_formula(name, dtype):
         return by_formula(code, name, dtype, args)
-    if name == "fmod":
-        return code.op(f"frem {kind} {args[0]}, {args[1]}")
     raise InternalError(f"there is no function `{name}` of {dtype}")
 
 
