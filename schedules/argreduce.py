@@ -101,15 +101,15 @@ def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     shape = (*A.shape[:axis], *A.shape[axis + 1 :])
     place, _ = te.compute(
         shape,
-        lambda *i: _first(A.dtype, op)((index, A(*i[:axis], k, *i[axis:])), axis=k),
+        lambda *i: first_of(A.dtype, op)((index, A(*i[:axis], k, *i[axis:])), axis=k),
         name=f"{name}_found",
     )
     assert isinstance(place, te.Tensor)
     return place
 
 
-def _first(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
-    """The extreme and its index; of two that are equal the former, so it goes up the axis."""
+def first_of(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
+    """A reducer for an index and its value: of two that are equal the former, so it goes up."""
     is_float = te.const(0, dtype).dtype.is_float
 
     def combine(x: Sequence[te.Expr], y: Sequence[te.Expr]) -> list[te.Expr]:

@@ -291,7 +291,9 @@ def accesses(tensor: Tensor) -> Accesses:
 
 
 def _accesses(op: ComputeOp, body: Expr) -> Accesses:
-    loads = (node for node in walk(*op.body) if isinstance(node, TensorLoad))
+    # Of a reduction of several values each has all that any of them is made of.
+    bodies = op.body[:1] if isinstance(body, Reduce) else op.body
+    loads = (node for node in walk(*bodies) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
     for read in (_named(access_of(load), op.axis) for load in loads):
         key = read.tensor, tuple(_key(index) for index in read.index)
@@ -308,7 +310,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     parts = tuple(_part(factor, op.axis) for factor in written)
     every = tuple(reads.values())
     return Accesses(
-        op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(op.body),
+        op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
         written=parts if len(parts) > 1 else (), repeated=_repeated(op),
         rising=_rising(body) if isinstance(body, Reduce) else None,
     )

@@ -114,7 +114,7 @@ def _is_view(op: Operation) -> bool:
 
 def _fits(op: Operation, reader: Operation) -> bool:
     """Whether an operation can be computed inside the loops of one that reads it."""
-    if not _is_plain(op) or not _is_plain(reader):
+    if not _is_plain(op) or not _is_computed(reader):
         return False
     made, found = accesses(op.output(0)), accesses(reader.output(0))
     reads = [read for read in found.reads if read.tensor.op is op]
@@ -139,9 +139,11 @@ def _reads_again(op: Operation) -> bool:
 
 
 def _is_plain(op: Operation) -> bool:
-    return (
-        isinstance(op, ComputeOp) and not isinstance(op, ScanOp | ExternOp) and op.num_outputs == 1
-    )
+    return _is_computed(op) and op.num_outputs == 1
+
+
+def _is_computed(op: Operation) -> bool:
+    return isinstance(op, ComputeOp) and not isinstance(op, ScanOp | ExternOp)
 
 
 def _is_in_place(read: Access, axes: Sequence[IterVar]) -> bool:

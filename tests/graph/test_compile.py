@@ -529,6 +529,26 @@ def test_results_of_several_values_are_read_one_by_one() -> None:
     np.testing.assert_array_equal(doubled, x.max(1) * 2)
 
 
+def test_what_several_values_are_reduced_from_is_computed_with_them() -> None:
+    X = te.placeholder((4, 100), "float32", name="X")
+    shifted = te.compute(X.shape, lambda i, j: te.exp(X[i, j]) - 2.0, name="shifted")
+    k = te.reduce_axis((0, 100), name="k")
+    last = te.comm_reducer(
+        lambda x, y: (te.max(x[0], y[0]), x[1] + y[1]),
+        lambda place, total: (te.const(0, place), te.const(0, total)))
+    end, total = te.compute(
+        (4,), lambda i: last((te.cast(k, "int32"), shifted[i, k]), axis=k), name="ends")
+
+    program = tecomp.compile([end, total], [X], "cpu")
+
+    (kernel,) = program.kernels
+    assert [op.name for op in kernel.group.operations] == ["shifted", "ends"]
+    assert "as shifted" not in str(kernel.part.lowered.final)
+    (x,) = arrays((4, 100))
+    np.testing.assert_array_equal(program(x)[0], np.full(4, 99))
+    np.testing.assert_allclose(program(x)[1], np.sum(np.exp(x) - 2, axis=1), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["layer1_0", "sums1_0", "größe"])
 def test_a_program_may_have_any_name(name: str) -> None:
     X, W, Y = layers(2)
