@@ -57,7 +57,7 @@ def assign(holder: Holder, key: Any, value: Node) -> None:
     entries = entries_of(key, holder._node.type, WHERE)
     if is_basic(entries):
         holder._node = _inserted(holder._node, entries, value)
-    elif _is_mask_alone(entries) and value.type.size == 1:
+    elif _is_mask_alone(entries, holder._node.type.shape) and value.type.size == 1:
         holder._node = _masked(holder._node, entries, value)
     else:
         _check_indices(holder._node, entries)
@@ -134,12 +134,13 @@ def _inserted(node: Node, entries: list[Entry], value: Node) -> Node:
     return record(InsertSlice(spans), node, part)
 
 
-def _is_mask_alone(entries: list[Entry]) -> bool:
+def _is_mask_alone(entries: list[Entry], shape: Shape) -> bool:
     """Whether an index is a mask, and all of the axes that it has not."""
     masks = [entry for entry in entries if isinstance(entry, Mask)]
-    rest = [entry for entry in entries if not isinstance(entry, Mask)]
-    return len(masks) == 1 and all(
-        isinstance(entry, Span) and entry.step == 1 and entry.start == 0 for entry in rest
+    return (
+        len(masks) == 1
+        and all(isinstance(entry, Mask | Span) for entry in entries)
+        and spans_of(entries, shape) == tuple([(0, 1, extent) for extent in shape])
     )
 
 

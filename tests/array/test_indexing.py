@@ -41,7 +41,7 @@ ADVANCED = [
     (slice(None), MASK[0]), (..., MASK[0, 0]), (MASK[:, :, 0], 1), (MASK[:, 0, 0], ..., ROW[:1]),
     np.zeros((3, 4, 5), bool), np.ones((3,), bool), np.zeros((0,), int), np.zeros((2, 0), "int8"),
     (ROW.astype("int8"), slice(1, 3)), np.array([2, 0], "uint64"), np.array(1), (np.array(1), ROW),
-    True, False, (True, 0), (slice(0, 2), ROW, slice(None, None, 2)),
+    True, False, (True, 0), (slice(0, 2), ROW, slice(None, None, 2)), (MASK[:, 0, 0], slice(2, 2)),
 ]
 
 

@@ -1,0 +1,70 @@
+"""Functions that move elements inside of recorded functions, beside NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+from tecomp.errors import ArrayTypeError, CallError
+
+DATA = np.arange(12.0).reshape(3, 4)
+PLACES = np.array([0, -1, 2])
+
+
+def written(x: Any) -> Any:
+    y = x * 2
+    y[1:, ::2] = -1.0
+    y[0] = x[2]
+    y[x > 7] = 0.0
+    y[:, None, 1] = x[:, 3:]
+    return y
+
+
+CASES: list[Callable[[Any, Any, Any], Any]] = [
+    lambda np, x, i: written(x), lambda np, x, i: written(x)[:, i], lambda np, x, i: x[i, i],
+    lambda np, x, i: np.take(x, i, axis=1), lambda np, x, i: x[..., None, 0],
+    lambda np, x, i: np.roll(x, 1, axis=0), lambda np, x, i: np.concat([x, x * 2]),
+    lambda np, x, i: np.zeros((2,)) + x[0, 0], lambda np, x, i: np.arange(4) * x,
+    lambda np, x, i: np.take_along_axis(x, np.reshape(i, (3, 1)), axis=1),
+    lambda np, x, i: np.linspace(0, 1, 4) + np.eye(3, 4) * x, lambda np, x, i: np.full((2,), 3) + x[0, :2],
+    lambda np, x, i: np.reshape(x.T, (2, 6)), lambda np, x, i: np.broadcast_to(np.flip(x), (2, 3, 4)),
+]
+
+
+@pytest.mark.parametrize("k", range(len(CASES)))
+def test_recorded_functions(k: int) -> None:
+    recorded = xp.jit(lambda x, i: CASES[k](xp, x, i))
+    x = xp.asarray(DATA)
+    expected = CASES[k](np, DATA, PLACES)
+    for _ in range(2):
+        result = recorded(x, xp.asarray(PLACES))
+        assert result.shape == expected.shape
+        np.testing.assert_array_equal(np.asarray(result), expected)
+    np.testing.assert_array_equal(np.asarray(x), DATA)
+
+
+REFUSED: list[Callable[[Array], object]] = [
+    lambda x: x[x > 2], xp.nonzero, lambda x: float(x[0, 0]),
+    lambda x: xp.repeat(x[0], xp.astype(x[0], np.int64)),
+]
+
+
+@pytest.mark.parametrize("k", range(len(REFUSED)))
+def test_shapes_that_follow_from_values_are_refused(k: int) -> None:
+    with pytest.raises(ArrayTypeError) as caught:
+        xp.jit(REFUSED[k])(xp.asarray(DATA))
+    assert caught.value.message == (
+        "jit: the value of an element is asked for, and there is none while a function is recorded; "
+        "use where in place of if, or ask outside of the function"
+    )
+
+
+def test_indices_out_of_bounds_are_refused_when_it_runs() -> None:
+    recorded = xp.jit(lambda x, i: x[:, i])
+    with pytest.raises(CallError, match="index 9 is out of bounds"):
+        np.asarray(recorded(xp.asarray(DATA), xp.asarray([0, 9, 1])))
