@@ -22,7 +22,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         **dict.fromkeys(("utils", "get_const_tuple"), _HELPERS),
     },
     "tecomp.topi.nn": {
-        **dict.fromkeys(("conv2d_NCHWc", "conv2d_NCHWc_int8", "depthwise_conv2d_NCHWc",
+        **dict.fromkeys(("conv2d_NCHWc_int8", "depthwise_conv2d_NCHWc",
                          "group_conv2d_NCHWc_int8"), _PACKED),
         **dict.fromkeys(("deformable_conv2d_nchw", "bitserial_conv2d_nchw", "bitserial_dense",
                          "correlation_nchw", "simulated_quantize"), _FORMULAS),

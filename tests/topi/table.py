@@ -29,7 +29,7 @@ KINDS: list[tuple[str, str]] = [
     ("transform.ranges", FORMULA), ("transform", VIEW), ("sort", "library: NumPy"),
     ("scatter", "statements, compiled"), ("nn.softmax", "schedule: softmax"),
     ("nn.norms", "schedule: rows"), ("nn.dense", "schedule: matmul"),
-    ("nn.convolution", "schedule: conv2d"), ("nn.transposed", "schedule: conv2d"),
+    ("nn.convolution", "schedule: conv2d"), ("nn.packed", "schedule: auto"), ("nn.transposed", "schedule: conv2d"),
     ("nn.pooling", "schedule: pool"), ("nn.blocks", VIEW), ("nn.pad", PLACES),
     ("nn.loss", "formula of elements; schedule: reduce"), ("nn.upsampling", PLACES), ("nn", FORMULA),
     ("image", PLACES), ("generic", "`tecomp.schedules.auto`"),

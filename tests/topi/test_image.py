@@ -254,3 +254,50 @@ def test_refusals() -> None:
     assert refused(lambda: nn.upsampling(A, 0, 1)) == (
         "topi.nn.upsampling: a scale is 0; it is a number above 0"
     )
+
+
+def dilated(
+    x: Array, w: Array, stride: int, pad: tuple[int, int], gap: int
+) -> Array:
+    """Of (n, c, h, w) with (c, h, w): the greatest of the sums at each tap."""
+    wide = np.pad(x, [(0, 0), (0, 0), pad, pad])
+    sizes = [(n - gap * (k - 1) - 1) // stride + 1
+             for n, k in zip(wide.shape[2:], w.shape[1:], strict=True)]  # fmt: skip
+    rows, columns = sizes
+    sums = [
+        wide[:, :, a * gap : a * gap + stride * (rows - 1) + 1 : stride,
+             b * gap : b * gap + stride * (columns - 1) + 1 : stride] + w[:, a, b, None, None]
+        for a in range(w.shape[1]) for b in range(w.shape[2])
+    ]
+    result: Array = np.max(sums, 0)
+    return result
+
+
+@pytest.mark.parametrize(("stride", "padding", "gap"), [
+    (1, 0, 1), (2, 1, 1), (1, "SAME", 2), (2, "VALID", 2), (1, (1, 1, 1, 1), 1)])
+def test_dilations(stride: int, padding: Any, gap: int) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(-9, 9, (2, 3, 9, 8)).astype("float32")
+    w = rng.integers(-9, 9, (3, 3, 3)).astype("float32")
+    pad = {"SAME": (gap, gap), "VALID": (0, 0), 0: (0, 0)}.get(padding, (1, 1))
+    wanted = dilated(x, w, stride, pad, gap)
+    last, relief = x.transpose(0, 2, 3, 1).copy(), w.transpose(1, 2, 0).copy()
+    X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
+    L, R = te.placeholder(last.shape, name="L"), te.placeholder(relief.shape, name="R")
+
+    assert_results(
+        {image.dilation2d_nchw(X, W, stride, padding, gap): wanted}, {X: x, W: w})
+    assert_results(
+        {image.dilation2d_nhwc(L, R, stride, padding, gap): wanted.transpose(0, 2, 3, 1)},
+        {L: last, R: relief})
+    whole = image.dilation2d_nchw(X, W, stride, padding, gap, "int32")
+    assert_results({whole: wanted.astype("int32")}, {X: x, W: w})
+
+
+def test_dilations_that_are_refused() -> None:
+    X, W = te.placeholder((1, 3, 8, 8), name="X"), te.placeholder((4, 3, 3), name="W")
+
+    assert refused(lambda: image.dilation2d_nchw(X, W, 1, 0, 1)) == (
+        "topi.image.dilation2d_nchw: X, shape (1, 3, 8, 8) as NCHW, has 3 channels, and W, shape "
+        "(4, 3, 3) as CHW, 4; make them equal"
+    )

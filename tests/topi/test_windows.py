@@ -138,6 +138,32 @@ def test_depthwise(each: int) -> None:
           w.transpose(2, 3, 1, 0).copy(), mapped)
 
 
+@pytest.mark.parametrize(("step", "gap", "pad"), [(1, 1, 1), (2, 1, 0), (1, 2, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_channels_in_blocks(step: int, gap: int, pad: int, dtype: str) -> None:
+    x = values((2, 6, 7, 6), dtype, low=-3, high=3)
+    w = values((8, 6, 3, 2), dtype, low=-3, high=3, seed=1)
+    out_dtype = "float32" if dtype == "float32" else "int32"
+    wanted = convolution(x, w, [step] * 2, [pad] * 2, [pad] * 2, [gap] * 2)
+    blocks = x.reshape(2, 3, 2, 7, 6).transpose(0, 1, 3, 4, 2).copy()
+    filters = w.reshape(2, 4, 3, 2, 3, 2).transpose(0, 2, 4, 5, 3, 1).copy()
+    size = wanted.shape
+    wanted = wanted.reshape(2, 2, 4, *size[2:]).transpose(0, 1, 3, 4, 2).astype(out_dtype)
+    X, W = (te.placeholder(a.shape, dtype, name=n) for a, n in ((blocks, "X"), (filters, "W")))
+    Y = nn.conv2d_NCHWc(X, W, step, pad, gap, "NCHW2c", "NCHW4c", out_dtype)
+
+    assert_results({Y: wanted}, {X: blocks, W: filters})
+    assert refused(lambda: nn.conv2d_NCHWc(X, W, 1, 0, 1, "NCHW4c", "NCHW4c")) == (
+        "topi.nn.conv2d_NCHWc: layout is 'NCHW4c', and there are blocks of 2 channels; write "
+        "'NCHW2c'"
+    )
+    V = te.placeholder((2, 4, 3, 2, 2, 4), dtype, name="V")
+    assert refused(lambda: nn.conv2d_NCHWc(X, V, 1, 0, 1, "NCHW2c", "NCHW4c")) == (
+        "topi.nn.conv2d_NCHWc: X, shape (2, 3, 7, 6, 2) as NCHWc, has 3 blocks of 2 channels, and "
+        "V, shape (2, 4, 3, 2, 2, 4) as OIHWio, takes 4 of 2; make them equal"
+    )
+
+
 def spread(
     x: Array, w: Array, step: int, pad: int, more: int, groups: int
 ) -> Array:

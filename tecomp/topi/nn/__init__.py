@@ -52,6 +52,7 @@ from tecomp.topi.nn.norms import (
     lrn,
     rms_norm,
 )
+from tecomp.topi.nn.packed import conv2d_NCHWc
 from tecomp.topi.nn.pad import circular_pad, mirror_pad, pad, reflect_pad, replicate_pad
 from tecomp.topi.nn.pooling import (
     adaptive_pool,
@@ -88,6 +89,7 @@ __all__ = [
     "conv1d_nwc",
     "conv1d_transpose_ncw",
     "conv2d",
+    "conv2d_NCHWc",
     "conv2d_hwcn",
     "conv2d_nchw",
     "conv2d_nhwc",

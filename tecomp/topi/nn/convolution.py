@@ -47,10 +47,10 @@ def convolved(
         place[filters.axis("O")], place[filters.axis("I")] = out, channel
         return image(*at), filters.tensor(*place)
 
-    return _summed(tuple(shape), pair, [*taps, channel], data, out_dtype, name, tag)
+    return summed(tuple(shape), pair, [*taps, channel], data, out_dtype, name, tag)
 
 
-def _summed(
+def summed(
     shape: tuple[Size, ...], pair: Any, axes: Sequence[te.IterVar], data: te.Tensor,
     out_dtype: str | None, name: str, tag: str = "",
 ) -> te.Tensor:
@@ -408,4 +408,4 @@ def _depthwise(
             place[axis] = tap
         return image(*at), filters.tensor(*place)
 
-    return _summed(tuple(shape), pair, taps, data, out_dtype, name, name)
+    return summed(tuple(shape), pair, taps, data, out_dtype, name, name)
