@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,21 +17,26 @@ SHAPE = (7, 12, 5)
 A = te.placeholder(SHAPE, name="A")
 B = te.compute(SHAPE, lambda i, j, k: A[i, j, k] + 1.0, name="B")
 
+h, m, n = te.var("h"), te.var("m"), te.var("n")
+P = te.placeholder((h, m, n), name="P")
+Q = te.compute((h, m, n), lambda i, j, k: P[i, j, k] + 1.0, name="Q")
+
 
 @st.composite
-def schedules(draw: Draw) -> Schedule:
+def schedules(draw: Draw, B: te.Tensor = B) -> Schedule:
     """Splits, some of them shifted, fusions and marks of a stage, in any order of its loops."""
     s = te.create_schedule(B)
     for _ in range(draw(st.integers(1, 4))):
         loops = s[B].leaf_iter_vars
         place = draw(st.integers(0, len(loops) - 1))
         extent = loops[place].extent
-        assert isinstance(extent, int)
+        most = extent if isinstance(extent, int) else 8
         if draw(st.booleans()):
             tail = draw(st.sampled_from(["guard", "shift_inwards"]))
-            s[B].split(loops[place], draw(st.integers(1, extent)), tail=tail)
+            tail = tail if isinstance(extent, int) else "guard"
+            s[B].split(loops[place], draw(st.integers(1, most)), tail=tail)
         elif draw(st.booleans()):
-            s[B].split(loops[place], nparts=draw(st.integers(1, extent)))
+            s[B].split(loops[place], nparts=draw(st.integers(1, most)))
         elif draw(st.booleans()):
             s[B].reorder(*draw(st.permutations(loops)))
         elif place:
@@ -53,6 +59,40 @@ def test_they_are_the_same(s: Schedule) -> None:
         asked = loops_of(s)
 
     assert counted == asked
+
+
+@settings(max_examples=3 * settings().max_examples)
+@given(schedules(Q), st.tuples(*[st.integers(0, 9)] * 3))
+def test_sizes_are_counted_when_they_are_known(s: Schedule, shape: tuple[int, int, int]) -> None:
+    p, q = np.random.default_rng(0).random(shape, np.float32), np.zeros(shape, np.float32)
+
+    tecomp.evaluate(tecomp.lower(s, [P, Q], stop_after="nest"), [p, q])
+
+    np.testing.assert_array_equal(q, p + np.float32(1))
+
+
+def streamed(s: Schedule, fused: int) -> Schedule:
+    """Vectors along the last axes in chunks of several."""
+    axes = s[Q].op.axis
+    along = s[Q].fuse(*axes[-fused:]) if fused > 1 else axes[-1]
+    chunk, inner = s[Q].split(along, factor=64)
+    _, lane = s[Q].split(inner, factor=16)
+    s[Q].vectorize(lane)
+    s[Q].parallel(s[Q].fuse(*axes[: 3 - fused], chunk))
+    return s
+
+
+@pytest.mark.parametrize("fused", [1, 3])
+def test_no_set_is_asked_for_vectors_of_symbolic_extent(fused: int) -> None:
+    made = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nest, "counted", lambda *_: None)
+        asked = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nest, "whole", None)
+        tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
+
+    assert str(made) == str(asked)
 
 
 def test_a_loop_is_counted_where_what_it_depends_on_is_outside_of_it() -> None:

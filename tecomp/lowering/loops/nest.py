@@ -136,7 +136,7 @@ class _Nests:
         regions = {**first_steps(self.program, scope), **self.in_part}
         for definition in reversed(roots):
             nest = None
-            if definition.stage.key not in self.in_part:
+            if definition.stage.key not in regions:
                 nest = self._counted(definition)
             if nest is None:
                 points = whole(self.program, definition, scope)
@@ -148,14 +148,15 @@ class _Nests:
         return statement
 
     def _counted(self, definition: Definition) -> Stmt | None:
-        """The loops of a stage that is all of a box, in which no other is computed or opened."""
+        """The loops of a stage that is all of a box, in which no other is computed."""
+        definition = self.as_scheduled.definitions[definition.stage.key]
         stage = definition.stage
         is_plain = is_map(stage.op) and not stage.prefetches and not stage.pragmas
-        has_others = self.program.attached(stage.key) or stage.key in self.groups
+        has_others = self.as_scheduled.attached(stage.key)
         if not is_plain or stage.tensorized or has_others or stage.stored is not None:
             return None
-        body = StageBody(self.program, definition, self.checker.checks)
-        return counted(stage, body.update)
+        body = StageBody(self.as_scheduled, definition, self.checker.checks)
+        return counted(stage, body.update, self.program.extent)
 
     def stage(
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
