@@ -89,7 +89,9 @@ def _launcher() -> str:
 
 def _flags_of_openmpi(*, survive: bool) -> list[str]:
     """On one machine messages go through memory, more processes than processors may be started."""
-    flags = ["--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+    flags = ["--oversubscribe"]
+    for framework, chosen in (("pml", "ob1"), ("btl", "self,sm"), ("osc", "sm")):
+        flags += ["--mca", framework, chosen]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         flags = ["--allow-run-as-root", *flags]
     return [*flags, "--with-ft", "ulfm"] if survive else flags

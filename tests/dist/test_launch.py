@@ -92,4 +92,4 @@ def test_openmpi_is_told_what_mpich_takes_for_granted(monkeypatch: pytest.Monkey
 
     assert command[1:] == [
         "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self,sm",
-        "--with-ft", "ulfm", "-n", "4", sys.executable, "-m", "mpi4py"]
+        "--mca", "osc", "sm", "--with-ft", "ulfm", "-n", "4", sys.executable, "-m", "mpi4py"]

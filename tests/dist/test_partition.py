@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from itertools import product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +109,20 @@ def test_views_of_blocks_are_views_of_memory() -> None:
 
     assert view.indices_in(base, 1)[0] == slice(255, 256, 1)
     assert view.indices_in(base, 2)[0] == slice(2, None, -1)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_partitions_go_to_other_processes_without_what_is_kept(again: Any) -> None:
+    """The hash of a name is another one in each process."""
+    rows = Partition((8, 4), "float32", Mesh((2,), names=("x",)), [Shard(0)]).view(
+        [slice(1, 7), slice(None)])
+    assert {rows: 1}[rows] == 1
+    assert rows.local_shape(0) == (3, 4)
+    made = again(rows)
+
+    assert made == rows
+    assert "_hash" in rows.__dict__
+    assert "_hash" not in made.__dict__
 
 
 @pytest.mark.parametrize(("make", "message"), [

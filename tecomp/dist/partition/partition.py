@@ -91,6 +91,11 @@ class Partition:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is kept beside the fields is found again; a hash is another one in each process.
+        fields = (self.shape, self.dtype, self.mesh, self.placements, self.windows)
+        return Partition, fields
+
     def __str__(self) -> str:
         placements = ", ".join(map(repr, self.placements))
         return f"{self.named} as [{placements}] on {self.mesh}"
