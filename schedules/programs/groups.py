@@ -193,6 +193,18 @@ def _is_transposing(x: te.Tensor) -> bool:
     )
 
 
+def _is_across(x: te.Tensor) -> bool:
+    """Whether neighbours of a reduction are neighbours in what it reads, and its terms are not."""
+    if not x.op.reduce_axis or not x.op.axis:
+        return False
+    return any(
+        read.index and any(read.index[-1].coefficient(axis) for axis in x.op.axis)
+        and all(read.index[-1].coefficient(run) == 0 for run in x.op.reduce_axis)
+        and any(index.coefficient(run) for index in read.index for run in x.op.reduce_axis)
+        for read in accesses(x).reads
+    )
+
+
 def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
     """Whether neighbours of `y` are neighbours again in what `x`, which it reads, is made of."""
     if not y.op.axis or y.op.reduce_axis:
@@ -340,7 +352,10 @@ def _rows(
     """The stages that can be computed row by row of `output`: nobody else reads them."""
     if len(output.shape) < 2 or not is_pointwise(output) or not _fits(output, target):
         return set()
-    return _members(p, output, taken | {x for x in p.stages if _is_transposing(x)})
+    if _is_transposing(output):
+        return set()
+    across = {x for x in p.stages if _is_transposing(x) or _is_across(x)}
+    return _members(p, output, taken | across)
 
 
 def _values(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -474,3 +475,28 @@ def test_bad_outputs(outputs: Any, message: str, target: str) -> None:
         auto(outputs, target)
 
     assert error.value.message == message
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_lies_across_rows_is_not_walked_row_by_row(seed: int) -> None:
+    """Values of rows, whose elements lie apart in memory, and what is made of them."""
+    dice = Random(seed)
+    rows, columns = dice.choice([5, 33, 128]), dice.choice([7, 40, 300])
+    A = te.placeholder((columns, rows), name="A")
+    k, r = (te.reduce_axis((0, columns), name=x) for x in "kr")
+    moved, total, result = dice.random() < 0.5, dice.choice([te.sum, te.max]), dice.random() < 0.5
+    least = te.compute((rows,), lambda i: te.min(A[k, i], axis=k), name="least")
+
+    def term(i: Any, j: Any) -> Any:
+        return te.exp(A[j, i] - least[i]) if moved else A[j, i] * A[j, i]
+
+    whole = te.compute((rows,), lambda i: total(term(i, r), axis=r), name="whole")
+    shape = (rows, columns) if result else (columns, rows)
+    B = te.compute(
+        shape, lambda i, j: term(i, j) / whole[i] if result else term(j, i) / whole[j], name="B")
+    a = np.random.default_rng(seed).standard_normal((columns, rows), np.float32)
+    each = np.exp(a - a.min(0)) if moved else a * a
+    each = each / (each.sum(0) if total is te.sum else each.max(0))
+
+    np.testing.assert_allclose(computed(B, [A], a), each.T if result else each, rtol=1e-5)
+    assert "s[whole].compute_at" not in str(auto(B, CPU).trace)
