@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 from tecomp.array.graph import Pending, pending
-from tecomp.array.kernels import run
 from tecomp.array.node import Buffer, Node, empty
-from tecomp.array.programs import run_program
-from tecomp.array.recipes import recipe_of
 from tecomp.errors import ArrayTypeError
 
 
@@ -29,15 +29,17 @@ def evaluate(nodes: Sequence[Node]) -> None:
 def compute(work: Pending) -> None:
     """Compute pending operations on arrays that are there."""
     outputs = [work.nodes[place] for place in work.outputs]
-    if not any(node.type.size for node in outputs):
-        for node in outputs:
-            node.computed(empty(node.type))
+    if any(node.type.size for node in outputs):
+        _compiler().run(work)
         return
-    recipe = recipe_of(work)
-    if recipe is None:
-        run_program(work)
-    else:
-        run(recipe, work)
+    for node in outputs:
+        node.computed(empty(node.type))
+
+
+@cache
+def _compiler() -> Any:
+    # Known by name: who only records operations does not wait for the compiler.
+    return import_module("tecomp.array.compiling")
 
 
 def data_of(node: Node) -> Buffer:

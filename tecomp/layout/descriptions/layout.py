@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from importlib.metadata import EntryPoint
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from tecomp.layout.transfers.dma import DmaNest, dma_nests
 from tecomp.layout.transfers.runs import Runs, copy_runs, host_runs
 from tecomp.poly.maps.index_map import IndexMap
 
+# Known by its name, as an entry point has it: it stands above.
+_COPIES = EntryPoint("copies", "tecomp.copies.relayout", "tecomp.compilers")
+
 
 class Copies(Protocol):
     """What compiles copies of arrays; `tecomp.copies.relayout` is what there is.
@@ -34,6 +38,12 @@ class Copies(Protocol):
 
     def unpacked(self, layout: Layout, array: Any, out: Any) -> Any:
         """See `Layout.unpack`."""
+
+
+def _copies() -> Copies:
+    """What compiles `pack` and `unpack`."""
+    made: Copies = _COPIES.load()
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +66,6 @@ class Layout(StoredTensor):
     Source:
         Decision 11: a layout is one index map, and a remainder declares places.
     """
-
-    copies: ClassVar[Copies]
-    """What compiles `pack` and `unpack`; the front door puts it in."""
 
     @classmethod
     def of(
@@ -177,11 +184,11 @@ class Layout(StoredTensor):
         array([[ 4,  5,  0,  0],
                [10, 11,  0,  0]], dtype=int32)
         """
-        return self.copies.packed(self, array, out)
+        return _copies().packed(self, array, out)
 
     def unpack(self, array: Any, out: Any = None) -> Any:
         """An array in this layout as one of NumPy, compiled; as `pack` in all else."""
-        return self.copies.unpacked(self, array, out)
+        return _copies().unpacked(self, array, out)
 
     def dma(
         self,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from math import prod
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from tecomp.ir.language.operators import holds
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
+# Known by its name, as an entry point has it: it stands above.
+_CONVERTER = EntryPoint("converter", "tecomp.copies.conversion", "tecomp.compilers")
+
+
 class Converter(Protocol):
     """What compiles conversions of arrays; `tecomp.copies.conversion` is what there is.
 
@@ -34,6 +39,12 @@ class Converter(Protocol):
 
     def decoded(self, storage: Format, array: Array, dtype: DType) -> Array:
         """See `Format.decode_array`."""
+
+
+def _converter() -> Converter:
+    """What compiles `encode_array` and `decode_array`."""
+    made: Converter = _CONVERTER.load()
+    return made
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,6 @@ class Format:
         elements: how many elements make a block.
         units: how many units of memory a block takes.
     """
-
-    converter: ClassVar[Converter]
-    """What compiles `encode_array` and `decode_array`; the front door puts it in."""
 
     name: str
     stored: DType
@@ -236,11 +244,11 @@ class Format:
         >>> Format.plain("int8").encode_array(np.float32([1.5, -300, np.nan]))
         array([   1, -128,    0], dtype=int8)
         """
-        return self.converter.encoded(self, np.asarray(array))
+        return _converter().encoded(self, np.asarray(array))
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
         """The values of an array in memory, by a compiled kernel; see `decode`."""
-        return self.converter.decoded(self, np.asarray(array), self._target(dtype))
+        return _converter().decoded(self, np.asarray(array), self._target(dtype))
 
     def _target(self, dtype: str | None) -> DType:
         """The type of what is decoded."""
