@@ -10,6 +10,7 @@ from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.edges import edges_of, relayouts_of
 from tecomp.graph.groups import border_of
+from tecomp.graph.labels import labels_of
 from tecomp.graph.memory import Plan
 from tecomp.graph.outcome import DivisionWish, Layouts
 from tecomp.graph.picture import drawn
@@ -62,8 +63,10 @@ class Details:
                 costs[id(call.part)] = call.part.report(), seconds
         # Another machine's memory is not that of the host, which stands for it here.
         rate = copy_rate(target) if measure and target.core is not None else None
+        labels = labels_of(self.kernels)
         kernels = tuple(
-            _kernel_report(call, self.stored, *costs[id(call.part)], rate) for call in self.kernels
+            _kernel_report(call, name, self.stored, *costs[id(call.part)], rate)
+            for call, name in ((call, labels[call.group.result]) for call in self.kernels)
         )
         return ProgramReport(
             name, target.name, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
@@ -83,7 +86,7 @@ class Details:
 
 
 def _kernel_report(
-    call: Call, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None,
+    call: Call, name: str, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None,
     copy_rate: float | None,
 ) -> KernelReport:
     group, target = call.group, call.part.build.target
@@ -94,7 +97,7 @@ def _kernel_report(
     room = 0 if core is None else max(core.cache_bytes, default=0)
     copied = (reads + writes) / copy_rate if copy_rate and reads + writes > room else None
     return KernelReport(
-        group.result.name, tuple(op.name for op in group.operations), reads, writes,
+        name, tuple(op.name for op in group.operations), reads, writes,
         report.seconds, report.bound_by, seconds, report.cycles,
         len(report.cores) if core is None else 0, report.imbalance, sum(report.tiles.values()),
         copied, report.calls,

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.call import Call
+from tecomp.graph.candidates import is_one_to_a_row
 from tecomp.graph.groups import border_of
+from tecomp.graph.labels import labels_of
 from tecomp.graph.outcome import Layouts
 from tecomp.graph.report import EdgeReport, Kind, RelayoutReport
 from tecomp.graph.sizes import bytes_of
@@ -27,9 +29,14 @@ def edges_of(
         stored: the layouts of values that are not in the order of NumPy.
     """
     found: dict[object, EdgeReport] = {}
+    labels = labels_of(calls)
 
     def enter(x: Tensor, kind: Kind, made_by: str = "") -> None:
-        found[x] = EdgeReport(x.name, kind, made_by, (), bytes_of(x, stored), _text(stored.get(x)))
+        layout = stored.get(x)
+        found[x] = EdgeReport(
+            x.name, kind, made_by, (), bytes_of(x, stored), _text(layout),
+            layout is not None and is_one_to_a_row(layout),
+        )
 
     def read(key: object, name: str) -> None:
         found[key] = replace(found[key], read_by=(*found[key].read_by, name))
@@ -37,7 +44,7 @@ def edges_of(
     for x in inputs:
         enter(x, "input")
     for call in calls:
-        name = call.group.result.name
+        name = labels[call.group.result]
         packed = {each.source for each in call.packed}
         for x in border_of(call.group):
             if x not in found and x not in packed:

@@ -17,7 +17,7 @@ class KernelReport:
     """One call of a kernel.
 
     Attributes:
-        name: of its result.
+        name: of its result, with a number where several kernels have results of that name.
         operations: that it computes, by name.
         reads: bytes of the values that it reads.
         writes: bytes of the values that it makes.
@@ -81,6 +81,7 @@ class EdgeReport:
         read_by: the kernels that read it; none of a result.
         bytes: with padding.
         layout: the place of an element, by its index.
+        is_spread: whether there is one element to a stick, or to a row of a tile.
     """
 
     name: str
@@ -89,6 +90,7 @@ class EdgeReport:
     read_by: tuple[str, ...]
     bytes: int
     layout: str
+    is_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,8 @@ class ProgramReport:
             f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
             f"time; {self.constants:_} bytes of constants"
         )
-        lines = [head, memory, *self._moved(), *self._stay(), *self._not_counted(), ""]
+        said = (*self._moved(), *self._stay(), *self._spread(), *self._not_counted())
+        lines = [head, memory, *said, ""]
         lines += _table(self._rows(), (0, 1, 5))
         lines += ["", *_table(self._edge_rows(), (0, 1, 2, 3, 5))]
         if self.residents or self.spills:
@@ -199,6 +202,11 @@ class ProgramReport:
         verb = "stays" if len(self.residents) == 1 else "stay"
         saved = sum(each.bytes for each in self.residents)
         return [f"{count} {verb} in scratchpads: {saved:_} bytes are neither stored nor loaded"]
+
+    def _spread(self) -> list[str]:
+        found = [f"{each.name} ({each.bytes:_} bytes)" for each in self.edges if each.is_spread]
+        what = "with one element to a stick, or to a row of a tile"
+        return [f"{what}: {', '.join(found)}"] * bool(found)
 
     def _rows(self) -> list[list[str]]:
         is_measured = self.seconds is not None

@@ -126,6 +126,11 @@ def test_a_layer_of_a_transformer(name: str) -> None:
     report = program.report()
     assert len(report.kernels) == len(program.kernels) > 8
     assert all(kernel.writes for kernel in report.kernels)
+    # Several kernels have a result of the same name; lines and edges tell them apart.
+    names = {kernel.name for kernel in report.kernels}
+    assert len(names) == len(report.kernels)
+    assert names.issuperset(name for each in report.edges for name in (*each.read_by,))
+    assert any(name.endswith("#2") for name in names)
     assert report.cycles > 0
     (head,) = (line for line in str(report).splitlines() if line.startswith("kernel "))
     assert head.split()[-4:] == ["cycles", "cores", "imbalance", "tiles"]

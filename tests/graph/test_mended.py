@@ -170,6 +170,12 @@ def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
 
     np.testing.assert_array_equal(program(*arrays), expected)
     assert "StickFormat.Sparse" in str(program.layouts[inputs[0]])
+    # The report says what takes so much memory for little.
+    report = program.report()
+    spread = [f"{each.name} ({each.bytes:_} bytes)" for each in report.edges if each.is_spread]
+    line = "with one element to a stick, or to a row of a tile: " + ", ".join(spread)
+    assert inputs[0].name in {each.name for each in report.edges if each.is_spread}
+    assert line in str(report).splitlines()
 
 
 def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
