@@ -1,0 +1,129 @@
+"""Programs of reductions, products and running values on arrays give NumPy's numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+
+DTYPES = ["int8", "int64", "uint16", "float32", "float64", "complex64", "complex128", "bool"]
+Pair = tuple[Any, Any]
+"""An array, and NumPy's."""
+
+
+def drawn(draw: random.Random, shape: tuple[int, ...], dtype: str) -> Pair:
+    rng = np.random.default_rng(draw.randrange(2**32))
+    data = rng.integers(-3 if dtype[0] not in "ub" else 0, 4, shape).astype(dtype)
+    return xp.asarray(data), data
+
+
+def some_axes(draw: random.Random, rank: int) -> Any:
+    axes = [None, tuple(k for k in range(rank) if draw.random() < 0.5)]
+    return draw.choice([*axes, draw.randrange(-rank, rank)] if rank else axes)
+
+
+def reduced(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    names = ["any", "all", "count_nonzero"]
+    if y.dtype.kind != "b":
+        names += ["sum", "sum", "prod"]
+    if y.dtype.kind in "iuf" and 0 not in y.shape:
+        names += ["max", "min"]
+    if y.dtype.kind in "fc" and 0 not in y.shape:
+        names += ["mean", "var", "std"]
+    name, axis, keeps = draw.choice(names), some_axes(draw, y.ndim), draw.random() < 0.5
+    return (
+        getattr(xp, name)(x, axis=axis, keepdims=keeps),
+        np.asarray(getattr(np, name)(y, axis=axis, keepdims=keeps)),
+    )
+
+
+def running(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    if not y.ndim or y.dtype.kind == "b":
+        return pair
+    axis, initial = draw.randrange(y.ndim), draw.random() < 0.3
+    name = draw.choice(["cumulative_sum", "cumulative_sum", "cumulative_prod"])
+    given = {"axis": axis, "include_initial": initial}
+    return getattr(xp, name)(x, **given), getattr(np, name)(y, **given)
+
+
+def found(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    if y.dtype.kind not in "iuf" or 0 in y.shape:
+        return pair
+    axis = draw.choice([None, *range(y.ndim)])
+    name = draw.choice(["argmax", "argmin"])
+    return getattr(xp, name)(x, axis=axis), np.asarray(getattr(np, name)(y, axis=axis))
+
+
+def multiplied(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    if not y.ndim or y.dtype.kind == "b":
+        return pair
+    depth = y.shape[-1]
+    shape = draw.choice([(depth,), (depth, 3), *([(2, depth, 1)] if y.ndim < 3 else [])])
+    other, theirs = drawn(draw, shape, draw.choice([y.dtype.name, y.dtype.name, "float64"]))
+    return x @ other, np.asarray(y @ theirs)
+
+
+def spread(draw: random.Random, pair: Pair) -> Pair:
+    """What is left of each element without the mean, or the greatest, of its row."""
+    x, y = pair
+    if y.dtype.kind not in "fc" or not y.ndim or 0 in y.shape:
+        return pair
+    axis = draw.randrange(y.ndim)
+    return x - xp.mean(x, axis=axis, keepdims=True), y - np.mean(y, axis=axis, keepdims=True)
+
+
+def moved(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    if y.ndim < 2:
+        return pair
+    return xp.matrix_transpose(x), np.matrix_transpose(y)
+
+
+def joined(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    if y.dtype.kind == "b":
+        return x & x, y & y
+    other, theirs = drawn(draw, y.shape[1:], y.dtype.name)
+    return draw.choice([(x + other, y + theirs), (x * other, y * theirs), (-x, -y)])
+
+
+def stepped(draw: random.Random, pair: Pair) -> Pair:
+    x, y = pair
+    if not y.ndim or y.dtype.kind == "b":
+        return pair
+    axis = draw.randrange(y.ndim)
+    return xp.diff(x, axis=axis), np.diff(y, axis=axis)
+
+
+STEPS: list[Callable[[random.Random, Pair], Pair]] = [
+    reduced, reduced, running, found, multiplied, spread, moved, joined, joined, stepped,
+]
+
+
+@pytest.mark.parametrize("seed", range(24))
+@np.errstate(all="ignore")
+def test_programs(seed: int) -> None:
+    draw = random.Random(seed)
+    shape = tuple(draw.choice([1, 2, 3, 5, 17, 0 if draw.random() < 0.1 else 4]) for _ in range(
+        draw.choice([0, 1, 2, 2, 3])))
+    pairs = [drawn(draw, shape, draw.choice(DTYPES))]
+    for _ in range(draw.randrange(1, 7)):
+        pairs.append(draw.choice(STEPS)(draw, draw.choice(pairs[-2:])))
+    draw.shuffle(pairs)  # values are asked for in any order
+    for got, wanted in pairs:
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+        if wanted.dtype.kind not in "fc":
+            np.testing.assert_array_equal(np.asarray(got), wanted)
+            continue
+        size = np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted))
+        near = 1e3 * np.finfo(wanted.dtype).eps
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=near, atol=near * size)
