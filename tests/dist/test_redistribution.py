@@ -21,6 +21,7 @@ from tecomp.dist import (
     Shard,
     redistribution,
 )
+from tecomp.dist.partition.places import listed
 from tecomp.errors import LayoutError
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
 
@@ -84,6 +85,12 @@ def runs_of(message: Message) -> int:
     return sum(k == 0 or (a - 1, b - 1) != pairs[k - 1] for k, (a, b) in enumerate(pairs))
 
 
+def listed_of(message: Message) -> list[list[int]]:
+    """Its elements, on both sides."""
+    (box,) = message.boxes
+    return [listed(places).tolist() for places in (*box.sent, *box.received)]
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_every_process_gets_what_it_wants_once(seed: int) -> None:
     dice = Random(seed)
@@ -99,6 +106,9 @@ def test_every_process_gets_what_it_wants_once(seed: int) -> None:
     for rank, each in enumerate(sent(moves, locals_of(dice, source, array))):
         np.testing.assert_array_equal(each, array[taken(target, rank)])
     assert len({(m.source, m.target) for m in moves.messages}) == len(moves.messages)
+    told = {(m.source, m.target): listed_of(m) for m in moves.messages}
+    assert told == {
+        (rank, m.target): listed_of(m) for rank in range(source.mesh.size) for m in moves.sent_by(rank)}
     for message in moves.messages:
         assert len(message.runs[0]) == runs_of(message)
         assert int(message.runs[2].sum()) == message.size > 0

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.dist.partition.messages import Box, Message, Senders, by_sender
+from tecomp.dist.partition.messages import Box, Message, Senders
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.places import Places, count_of, gathered, listed
 from tecomp.errors import LayoutError
@@ -155,7 +155,10 @@ class Halo:
 
     @cached_property
     def _by_sender(self) -> dict[int, tuple[Message, ...]]:
-        return by_sender(self.messages)
+        found: dict[int, list[Message]] = {}
+        for message in self.messages:
+            found.setdefault(message.source, []).append(message)
+        return {rank: tuple(sent) for rank, sent in found.items()}
 
     def _received(self, rank: int) -> Iterator[Message]:
         boxes: dict[int, list[Box]] = {}

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Shard
 from tecomp.dist.partition.places import Places, common, count_of, listed
 from tecomp.dist.partition.runs import Runs, runs_of
 
@@ -108,6 +109,7 @@ class Senders:
         self.source = source
         self.combined = combined
         self._along: dict[Key, list[tuple[Shape, Places, Places]]] = {}
+        self._pairs: dict[Key, tuple[Places, Places]] = {}
 
     def boxes(
         self, target: int, wanted: Sequence[Places], keys: Sequence[object]
@@ -136,6 +138,33 @@ class Senders:
             found += [(self.source.mesh.rank(place), box) for place in product(*at)]
         return iter(sorted(found, key=lambda each: each[0]))
 
+    def box(
+        self, source: int, target: int, wanted: Sequence[Places], keys: Sequence[object]
+    ) -> Box | None:
+        """The box that one of the processes sends of these; None if it sends none."""
+        there, here = self.source.mesh.coordinates(source), self.source.mesh.coordinates(target)
+        asked = {*self.source.mesh_axes(Shard), *self.combined}
+        if any(k not in asked and a != b for k, (a, b) in enumerate(zip(there, here, strict=True))):
+            return None
+        found = []
+        for axis, places in enumerate(wanted):
+            numbers = self.source.numbers(axis, there)
+            pair = self._common(axis, numbers, places, keys[axis])
+            if not count_of(pair[0]):
+                return None
+            found.append(pair)
+        return Box(tuple(pair[0] for pair in found), tuple(pair[1] for pair in found))
+
+    def _common(
+        self, axis: int, numbers: Shape, wanted: Places, key: object
+    ) -> tuple[Places, Places]:
+        """Where wanted indices of a part are: there, and here."""
+        found = self._pairs.get((axis, numbers, key))
+        if found is None:
+            found = common(self.source.part(axis, numbers), wanted)
+            self._pairs[axis, numbers, key] = found
+        return found
+
     def _holders(
         self, axis: int, wanted: Places, key: object
     ) -> list[tuple[Shape, Places, Places]]:
@@ -144,19 +173,11 @@ class Senders:
         if found is None:
             found = []
             for numbers in product(*self.source.holders(axis, wanted)):
-                sent, received = common(self.source.part(axis, numbers), wanted)
+                sent, received = self._common(axis, numbers, wanted, key)
                 if count_of(sent):
                     found.append((numbers, sent, received))
             self._along[axis, key] = found
         return found
-
-
-def by_sender(messages: Sequence[Message]) -> dict[int, tuple[Message, ...]]:
-    """The messages of each process that sends some, in their order."""
-    found: dict[int, list[Message]] = {}
-    for message in messages:
-        found.setdefault(message.source, []).append(message)
-    return {rank: tuple(sent) for rank, sent in found.items()}
 
 
 def _index(places: Index) -> Index:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from tecomp.dist.partition.messages import Box, Message, Senders, by_sender
+from tecomp.dist.partition.messages import Box, Message, Senders
 from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.places import Places
 from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
 from tecomp.errors import LayoutError
 
@@ -165,19 +166,26 @@ class Redistribution:
         Raises:
             LayoutError: there is no such rank.
         """
-        self.source.mesh.coordinates(rank)
-        return self._by_sender.get(rank, ())
-
-    @cached_property
-    def _by_sender(self) -> dict[int, tuple[Message, ...]]:
-        return by_sender(self.messages)
+        found = self._known_sent.get(rank)
+        if found is None:
+            found = self._known_sent[rank] = tuple(self._sent(rank))
+        return found
 
     def _received(self, rank: int) -> Iterator[Message]:
-        target, at = self.target, self.target.mesh.coordinates(rank)
-        wanted = target.local_index(rank)
-        keys = [target.numbers(axis, at) for axis in range(len(target.shape))]
-        for source, box in self._senders.boxes(rank, wanted, keys):
+        for source, box in self._senders.boxes(rank, *self._wanted(rank)):
             yield self._message(source, rank, box)
+
+    def _sent(self, rank: int) -> Iterator[Message]:
+        for target in range(self.target.mesh.size):
+            box = self._senders.box(rank, target, *self._wanted(target))
+            if box is not None:
+                yield self._message(rank, target, box)
+
+    def _wanted(self, rank: int) -> tuple[tuple[Places, ...], list[object]]:
+        """The indices that a process wants, and what tells those of an axis from others."""
+        target, at = self.target, self.target.mesh.coordinates(rank)
+        keys: list[object] = [target.numbers(axis, at) for axis in range(len(target.shape))]
+        return target.local_index(rank), keys
 
     def _message(self, source: int, rank: int, box: Box) -> Message:
         return Message(
@@ -191,6 +199,10 @@ class Redistribution:
 
     @cached_property
     def _known(self) -> dict[int, tuple[Message, ...]]:
+        return {}
+
+    @cached_property
+    def _known_sent(self) -> dict[int, tuple[Message, ...]]:
         return {}
 
 
