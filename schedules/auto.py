@@ -47,6 +47,7 @@ from tecomp.schedules.structure.windows import Windows, windows_of
 from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
+_WIDE, _NARROW = "int64", "int32"
 _SEARCHED_ALONG = 64
 """Elements of a row from which on combining the lanes of a vector takes less than transposing."""
 
@@ -135,6 +136,7 @@ def auto(
 def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
     """The schedule with loops for a processor."""
     _merge_reductions(s)
+    _narrow_reductions(s)
     for stage in s.stages:
         for factors in factors_to_keep(stage.op.output(0)):
             s.cache_factor(stage.op.output(0), factors, "global")
@@ -160,6 +162,18 @@ def _merge_reductions(s: te.Schedule) -> None:
             if is_result(s, source) or not is_of_reductions(now, readers_of(s, source)):
                 break
             s.merge_reduction(x)
+
+
+def _narrow_reductions(s: te.Schedule) -> None:
+    """Reduce places and counts, that fit, in a type of which vectors have twice as many."""
+    for x in [stage.op.output(0) for stage in s.stages if stage.op.reduce_axis]:
+        if x.op.num_outputs > 1 or x.dtype != _WIDE or accesses(x).factors:
+            continue
+        try:
+            s.narrow_reduction(x, _NARROW)
+        except ScheduleError:
+            # It is of another kind, or may be as large as its type says.
+            continue
 
 
 def _share_terms(s: te.Schedule, group: Group) -> bool:

@@ -114,7 +114,7 @@ CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
     "cache_read", "cache_write", "cache_factor", "cache_terms", "rfactor",
-    "merge_formula", "merge_reduction", "into_dots", "prefetch", "pragma",
+    "merge_formula", "merge_reduction", "narrow_reduction", "into_dots", "prefetch", "pragma",
     "double_buffer", "rolling_buffer", "tensorize", "expand",
     "create_group", "place_group",
     "set_store_predicate",

@@ -20,6 +20,7 @@ from tecomp.scheduling.factors import cache_factor
 from tecomp.scheduling.groups import scan_steps
 from tecomp.scheduling.layout import NamedLayout, transform_layout
 from tecomp.scheduling.merge import merge_formula, merge_reduction
+from tecomp.scheduling.narrow import narrow_reduction
 from tecomp.scheduling.state import (
     At,
     AtRoot,
@@ -272,6 +273,13 @@ class Schedule:
     def merge_formula(self, tensor: Tensor) -> None:
         """Make a formula part of what reads it; see `merge.merge_formula`."""
         self._apply(merge_formula, "merge_formula", None, (_tensor(tensor, "s.merge_formula"),))
+
+    def narrow_reduction(self, tensor: Tensor, dtype: str) -> Tensor:
+        """Reduce integers in a narrower type; see `narrow.narrow_reduction`."""
+        where = "s.narrow_reduction"
+        made: Tensor = self._apply(
+            narrow_reduction, "narrow_reduction", None, (_tensor(tensor, where), dtype))
+        return made
 
     def into_dots(
         self, tensor: Tensor, axis: IterVar, first: str, second: str

@@ -132,6 +132,7 @@ PRIMITIVES: dict[str, Right] = {
     "Schedule.cache_terms": {"tensor": B, "scope": "local", "readers": [C]},
     "Schedule.merge_formula": {"tensor": B},
     "Schedule.merge_reduction": {"tensor": B},
+    "Schedule.narrow_reduction": {"tensor": B, "dtype": "int32"},
     "Schedule.into_dots": {"tensor": B, "axis": K, "first": "int8x4", "second": "int8x4"},
     "Schedule.rfactor": {"tensor": B, "axis": K, "factor_axis": 0},
     "Schedule.size": {"name": "n"},

@@ -1,0 +1,100 @@
+"""narrow_reduction: integers are reduced in a type that just holds them, and in no other."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.schedules import auto
+
+A = te.placeholder((4, 9), name="A")
+B = te.placeholder((4, 9), "int64", name="B")
+k = te.reduce_axis((0, 9), name="k")
+place = te.compute((4,), lambda i: te.min(te.if_then_else(
+    A[i, k] > 0.0, te.cast(k, "int64"), te.const(9, "int64")), axis=k), name="place")
+count = te.compute((4,), lambda i: te.sum(te.cast(A[i, k] > 0.0, "int64"), axis=k), name="count")
+given = te.compute((4,), lambda i: te.max(B[i, k] + 1, axis=k), name="given")
+some = te.compute((4,), lambda i: te.max(te.cast(k, "int64"), axis=k, where=k > 3), name="some")
+floats = te.compute((4,), lambda i: te.max(A[i, k], axis=k), name="floats")
+
+
+def test_the_result_is_widened() -> None:
+    s = te.create_schedule(place)
+
+    s.narrow_reduction(place, "int32")
+
+    assert [str(stage.op) for stage in s.stages[1:]] == [
+        "place_narrow[i] = min(if_then_else(A[i, k] > float32(0.0), k, int32(9)), axis=[k])",
+        'place[i] = cast("int64", place_narrow[i])',
+    ]
+    assert s[place].leaf_iter_vars == place.op.axis
+    assert tecomp.replay(s.trace.to_json(), place).trace.to_json() == s.trace.to_json()
+
+
+REFUSED = {
+    "values that are given": (
+        given, "int32", "s.narrow_reduction(given, 'int32'): results of given from "
+        "-9223372036854775808 to 9223372036854775807 are not known to fit; take a type that holds them"),
+    "a type that is too narrow": (
+        te.compute((4,), lambda i: te.sum(te.cast(k, "int64") * 2, axis=k), name="sums"), "int8",
+        "s.narrow_reduction(sums, 'int8'): results of sums from 0 to 144 are not known to fit; take a "
+        "type that holds them"),
+    "floats": (
+        floats, "int32", "s.narrow_reduction(floats, 'int32'): floats is no sum, least or greatest of "
+        "integers as int32 are; leave it as it is"),
+    "a condition": (
+        some, "int32", "s.narrow_reduction(some, 'int32'): some is no reduction of one value without "
+        "where= and init=; only such is made narrower"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, refusal: Any) -> None:
+    tensor, dtype, message = REFUSED[name]
+    s = te.create_schedule(tensor)
+
+    assert refusal(s, lambda: s.narrow_reduction(tensor, dtype)).message == message
+
+
+def test_refused_loops(refusal: Any) -> None:
+    s = te.create_schedule(count)
+    s[count].split(k, factor=3)
+
+    assert refusal(s, lambda: s.narrow_reduction(count, "int32")).message == (
+        "s.narrow_reduction(count, 'int32'): the loops of count were changed; make it narrower first")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_integers(seed: int) -> None:
+    """Places, counts and formulas of them, some of which are too large to be made narrower."""
+    dice = Random(seed)
+    rows, columns = dice.choice([3, 20]), dice.choice([5, 64, 300])
+    X, r = te.placeholder((rows, columns), name="X"), te.reduce_axis((0, columns), name="r")
+    step, first = dice.choice([1, -3, 2**30]), dice.choice([0, 7, -(2**31)])
+    name = dice.choice(["min", "max", "sum"])
+    end = dice.choice([columns, -1, 2**33])
+
+    def term(i: Any) -> Any:
+        value = te.cast(r, "int64") * te.const(step, "int64") + te.const(first, "int64")
+        return te.Select(X[i, r] > 0.5, value, te.const(end, "int64"))
+
+    reducer = {"min": te.min, "max": te.max, "sum": te.sum}[name]
+    Y = te.compute((rows,), lambda i: reducer(term(i), axis=r), name="Y")
+    x = np.random.default_rng(seed).random((rows, columns), np.float32)
+    each = np.where(x > 0.5, np.arange(columns, dtype=np.int64) * step + first, end)
+    out = np.empty(rows, np.int64)
+
+    tecomp.build(Y, [X, Y])(x, out)
+
+    np.testing.assert_array_equal(out, getattr(each, name)(1))
+    last = (columns - 1) * step + first
+    low, high = min(first, last, end), max(first, last, end)
+    if name == "sum":
+        low, high = min(low * columns, 0), max(high * columns, 0)
+    fits = low >= -(2**31) and high < 2**31
+    assert ("narrow_reduction" in str(auto(Y, "cpu").trace)) == fits
