@@ -24,6 +24,7 @@ from tecomp.dist.runtime.dtensors import (
     start_redistribution,
     update_halo,
 )
+from tecomp.dist.runtime.locals import gather, partition_of_parts, redistribute
 from tecomp.dist.runtime.reductions import (
     allgather,
     allreduce,
@@ -63,13 +64,16 @@ __all__ = [
     "exscan",
     "finalize_reduce",
     "fini_dtensor",
+    "gather",
     "halo",
     "init_dtensor",
     "init_view",
     "local_shape",
     "local_slice",
     "partition_of",
+    "partition_of_parts",
     "protect",
+    "redistribute",
     "redistribution",
     "reduce",
     "start_copy",

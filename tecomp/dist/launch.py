@@ -72,8 +72,9 @@ def environment_of(n: int, given: Mapping[str, str]) -> dict[str, str]:
     >>> environment_of(2, {"TECOMP_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"})["TECOMP_NUM_THREADS"]
     '3'
     """
-    threads = max(len(os.sched_getaffinity(0)) // n, 1) if hasattr(os, "sched_getaffinity") else 1
-    return dict.fromkeys(_THREADS, str(threads)) | dict(given)
+    has_affinity = hasattr(os, "sched_getaffinity")
+    processors = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return dict.fromkeys(_THREADS, str(max(processors // n, 1))) | dict(given)
 
 
 def _launcher() -> str:

@@ -70,6 +70,16 @@ def test_calls_that_differ_are_named(what: str, message: str) -> None:
     assert SAME in done.stderr
 
 
+def test_parts_that_do_not_fit_are_named_once() -> None:
+    done = ran("wrong", 3, "parts")
+
+    assert done.returncode == 1
+    assert (
+        "partition_of_parts: float64[2, 3] on rank 0 and float64[2, 4] on rank 1 are no parts along axis "
+        "0 of one array; give arrays of one type that have the other extents in common"
+    ) in done.stderr
+
+
 def test_a_rank_may_leave_with_a_status_of_its_own() -> None:
     assert ran("wrong", 3, "exits").returncode == 3
 

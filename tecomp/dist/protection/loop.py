@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Partial, Replicate
-from tecomp.dist.partition.redistribution import redistribution
+from tecomp.dist.partition.placements import Partial
 from tecomp.dist.protection.copies import Copies, exchanged, holders, on_fewer, rebuilt
 from tecomp.dist.protection.losses import agreed, check_survival, is_loss
-from tecomp.dist.runtime.dtensors import start_redistribution
 from tecomp.dist.runtime.ending import end_all, let_pass
 from tecomp.dist.runtime.library import mpi
+from tecomp.dist.runtime.locals import gather
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
 from tecomp.errors import TeamError
 
@@ -167,14 +166,7 @@ class ProtectedLoop:
     def _gathered(self, field: Field) -> Array:
         if not field.gather:
             return field.local
-        source = field.partition
-        placements = [Replicate()] * source.mesh.ndim
-        target = Partition(source.shape, source.dtype, source.mesh, placements)
-        whole = np.empty(source.shape, source.dtype)
-        start_redistribution(
-            self.team, redistribution(source, target), field.local, whole
-        ).wait()
-        return whole
+        return gather(self.team, field.partition, field.local)
 
     def _recover(self) -> None:
         """Go on with those who are left, from the last copies that all of them have."""

@@ -162,8 +162,8 @@ def start_copy(
     found = team_of(team)
     source = _tensor(team, from_id, "copy").partition
     target = _tensor(team, to_id, "copy").partition
-    _check_local(found, source, from_ltensor, "copy: from_ltensor")
-    _check_local(found, target, to_ltensor, "copy: to_ltensor")
+    check_local(found, source, from_ltensor, "copy: from_ltensor")
+    check_local(found, target, to_ltensor, "copy: to_ltensor")
     return start_redistribution(
         found, redistribution(source, target), from_ltensor, to_ltensor
     )
@@ -215,7 +215,7 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
             f"finalize_reduce: tensor {dtensor_id}, {partition}, has no partial values; give "
             "Partial(op) to init_dtensor"
         )
-    _check_local(found, partition, ltensor, "finalize_reduce: ltensor")
+    check_local(found, partition, ltensor, "finalize_reduce: ltensor")
     axes = partition.mesh_axes(Partial)
     with found.call(f"finalize_reduce {partition}"):
         ltensor[...] = combined_along(found, partition.mesh, axes, ltensor, op)
@@ -305,7 +305,12 @@ def _refuse(team: Team, dtensor_id: int, where: str) -> NoReturn:
     )
 
 
-def _check_local(team: Team, partition: Partition, array: Array, where: str) -> None:
+def check_local(team: Team, partition: Partition, array: Array, where: str) -> None:
+    """Refuse what is not the local array of a partition.
+
+    Raises:
+        TeamError: it is of another shape or type.
+    """
     _check_shape(partition.local_shape(team.rank), partition, array, where)
 
 

@@ -45,6 +45,16 @@ for seed in range(COUNT):
     dist.copy(team, given, wanted, local, made)
     np.testing.assert_array_equal(made, array[taken(target, team.rank)])
 
+    target = dist.partition_of(team, wanted)
+    np.testing.assert_array_equal(dist.redistribute(team, shown, target, local), made)
+    np.testing.assert_array_equal(dist.gather(team, shown, local), array)
+    if made.ndim and len({target.local_shape(rank)[1:] for rank in range(team.size)}) == 1:
+        parts = dist.partition_of_parts(team, made)
+        assert parts.local_shape(team.rank) == made.shape
+        whole = dist.gather(team, parts, made)
+        assert whole.shape[0] == dist.allreduce(team, made.shape[0])
+        np.testing.assert_array_equal(whole[parts.local_slice(team.rank)[0]], made)
+
     if shown.op is not None:
         dist.finalize_reduce(team, given, local)
         np.testing.assert_array_equal(local, array[taken(shown, team.rank)])

@@ -45,6 +45,10 @@ def shapes() -> None:
     dist.allreduce(team, np.ones(3 + odd))
 
 
+def parts() -> None:
+    dist.partition_of_parts(team, np.ones((2, 3 + odd)))
+
+
 def is_slow() -> None:
     """No mistake."""
     if odd:
@@ -63,4 +67,4 @@ def other_copy() -> None:
     dist.barrier(team)
 
 
-{f.__name__: f for f in (raises, all_raise, skips, leaves, exits, shapes, is_slow, other_copy)}[what]()
+{f.__name__: f for f in (raises, all_raise, skips, leaves, exits, shapes, parts, is_slow, other_copy)}[what]()
