@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import tecomp
 from tecomp import te
 from tecomp.array.graph import Pending, Step
+from tecomp.array.interleaved import Elements, Program, in_blocks, in_pairs
 from tecomp.array.kernels import Recipe, for_any_sizes
 from tecomp.array.loops import (
     Operand,
@@ -23,9 +24,14 @@ from tecomp.array.loops import (
     strides_of,
 )
 from tecomp.ptensor.elements import is_elementwise
+from tecomp.ptensor.formulas.complex import NARROW
+from tecomp.ptensor.operations.elementwise import Elementwise
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import Shape, numpy_dtype
-from tecomp.ptensor.values import Complex, Element
+from tecomp.ptensor.values import Element
+
+_LARGE = 2**15
+"""Elements from which on blocks are worth compiling."""
 
 
 def pointwise_recipe(work: Pending) -> Recipe | None:
@@ -43,13 +49,23 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
         for node, steps in zip(work.leaves, strides, strict=True)
     ])
     types = [node.type.dtype for node in work.leaves]
-    is_complex = work.nodes[work.outputs[0]].type.dtype in PART
-    what = work.steps, work.outputs, tuple(types), is_complex
+    what = work.steps, work.outputs, tuple(types), _stored(work, prod(shape))
     lies = tuple([how.lies for how in operands])
     build = partial(_built, *what, operands)
     kernel = for_any_sizes((what, lies, len(loops)), build, len(loops))
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
     return Recipe(kernel, build, operands, shape, loops, loops, dtypes)
+
+
+def _stored(work: Pending, size: int) -> str:
+    """How results are stored: `whole` numbers, or parts in `pairs` or `blocks` of these.
+
+    LLVM makes vectors of pairs where there is arithmetic alone; blocks take longer to compile.
+    """
+    if work.nodes[work.outputs[0]].type.dtype not in PART:
+        return "whole"
+    kinds = {op.kind for op, _ in work.steps if isinstance(op, Elementwise)}
+    return "blocks" if kinds - NARROW and size >= _LARGE else "pairs"
 
 
 def _is_taken(work: Pending, shape: Shape) -> bool:
@@ -67,7 +83,7 @@ def _is_taken(work: Pending, shape: Shape) -> bool:
 
 
 def _built(
-    steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str], is_complex: bool,
+    steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str], stored: str,
     operands: Sequence[Operand], sizes: Sequence[Any],
 ) -> Any:
     inputs = [
@@ -83,24 +99,19 @@ def _built(
         made = elements_of(steps, leaves, dtypes)
         return [made[place] for place in outputs]
 
-    made = _stage(sizes, elements, is_complex)
-    results = made if isinstance(made, tuple) else (made,)
     binds = {
         x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided
     }
-    return tecomp.build(results, [*inputs, *results], name="array", binds=binds)
+    program, results = _STAGES[stored](sizes, elements)
+    return tecomp.build(program, [*inputs, *results], name="array", binds=binds)
 
 
-def _stage(
-    sizes: Sequence[te.Expr], elements: Callable[..., list[Element]], is_complex: bool
-) -> Any:
-    """Several results of one stage; the parts of complex ones lie side by side."""
-    if not is_complex:
-        return te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
+def _whole(sizes: Sequence[Any], elements: Elements) -> Program:
+    made = te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
+    results = made if isinstance(made, tuple) else (made,)
+    return results, results
 
-    def parts(*index: te.Expr) -> Any:
-        *i, part = index
-        made = [value for value in elements(*i) if isinstance(value, Complex)]
-        return tuple([te.select(part == 0, value.re, value.im) for value in made])
 
-    return te.compute([*sizes, 2], parts, name="y")
+_STAGES: Mapping[str, Callable[[Sequence[Any], Elements], Program]] = {
+    "whole": _whole, "pairs": in_pairs, "blocks": in_blocks,
+}

@@ -1,0 +1,51 @@
+"""Functions of many complex elements are computed in blocks, and are those of few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+
+RNG = np.random.default_rng(3)
+LINE = RNG.standard_normal(40_003) + 1j * RNG.standard_normal(40_003)
+SHEET = LINE[: 200 * 200].reshape(200, 200)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("part", [
+    lambda z: z,
+    lambda z: z[::-1],
+    lambda z: z[:40_000].reshape(200, 200)[:, ::-1],
+    lambda z: z[:40_000].reshape(200, 200).T,
+    lambda z: z[:40_000].reshape(4, 100, 100)[:, :, :97],
+])
+def test_places_in_memory(dtype: str, part: Callable[[Any], Any]) -> None:
+    z = part(LINE.astype(dtype))
+    result = np.asarray(xp.exp(xp.asarray(z)))
+    assert result.dtype == z.dtype
+    np.testing.assert_allclose(result, np.exp(z), rtol=4 * float(np.finfo(dtype).eps))
+
+
+def test_several_results_of_one_kernel() -> None:
+    z = xp.asarray(SHEET)
+    root = xp.sqrt(z)
+    total = root * 2 + z[:, :1]
+    np.testing.assert_allclose(np.asarray(total), np.sqrt(SHEET) * 2 + SHEET[:, :1], rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(root), np.sqrt(SHEET), rtol=1e-15)
+
+
+def test_real_operands_of_complex_results() -> None:
+    x = np.linspace(-3, 3, 50_001)
+    result = xp.exp(xp.asarray(x) * 1j)
+    np.testing.assert_allclose(np.asarray(result), np.exp(1j * x), rtol=1e-15)
+
+
+def test_blocks_give_what_pairs_give() -> None:
+    many = np.asarray(xp.tanh(xp.asarray(LINE)))
+    few = np.concatenate([np.asarray(xp.tanh(xp.asarray(LINE[k : k + 20_002])))
+                          for k in (0, 20_002)])
+    np.testing.assert_allclose(many, few[: LINE.size], rtol=4e-16)
