@@ -44,7 +44,7 @@ def test_processes_that_take_too_long_are_ended() -> None:
         f"Error: run: 2 processes of {SCRIPT} did not end within 6 seconds and were stopped; give "
         "--timeout more, or look where they wait\n"
     )
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize(("words", "message"), [

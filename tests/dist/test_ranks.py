@@ -35,7 +35,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1
     assert done.stderr.count("ValueError: one rank alone") == 1
-    assert time.monotonic() - start < 30  # a second on a machine that has nothing else to do
+    assert time.monotonic() - start < 60  # a second on a machine that has nothing else to do
 
 
 def test_an_error_of_all_ranks_is_told_once() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "tests" / "dist" / "programs"
-LIMIT = 60
+LIMIT = 120
 """Seconds after which a program is ended; none needs more than a few, on an idle machine."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
@@ -20,6 +21,9 @@ _SLOT = np.dtype([
 
 # A slot as numbers of 8 bytes, which are read faster one by one than with NumPy.
 _STRIDE, _SUMS = _SLOT.itemsize // 8, 2
+
+_SETTLED = 0.01
+"""Seconds in which what one process writes is seen by all others, in any order."""
 
 _DONE, _FAILED = 1, 2
 
@@ -63,11 +67,19 @@ class Calls:
         self._names[self._mine, count % KEPT] = said
         numbers[own + at] = total
         numbers[own] = count + 1
+        if not self._is_other(count, at, total):
+            return True
+        # What another process wrote last may be seen first; after a while all of it is.
+        time.sleep(_SETTLED)
+        return not self._is_other(count, at, total)
+
+    def _is_other(self, count: int, at: int, total: int) -> bool:
+        """Whether a process has begun another call under the same number."""
+        numbers = self._numbers
         for other in range(0, len(numbers), _STRIDE):
-            ahead = numbers[other] - count
-            if 0 < ahead < KEPT and numbers[other + at] != total:
-                return False
-        return True
+            if 0 < numbers[other] - count < KEPT and numbers[other + at] != total:
+                return True
+        return False
 
     def waits(self, name: str) -> None:
         """Note in which call this process waits; in none if the name is empty."""
