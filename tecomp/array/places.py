@@ -66,8 +66,8 @@ def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
     if data.dtype.kind == "c":
         source, target = source.view(data.real.dtype), target.view(data.real.dtype)
     counters.called += 1
-    if source.shape[0] == source.shape[2] == 1:
-        _elements_kernel(source.dtype.name)(source.reshape(-1), places, target.reshape(-1))
+    if source.shape[2] == 1:
+        _elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
     else:
         _rows_kernel(source.dtype.name)(source, places, target)
     return result
@@ -148,10 +148,10 @@ def _place(index: te.Expr, extent: te.Expr, dtype: str) -> tuple[te.Expr, te.Exp
 
 @cache
 def _elements_kernel(dtype: str) -> Any:
-    n, count = te.size_var("n"), te.size_var("count")
-    x = te.placeholder((n,), dtype, name="x")
+    outer, n, count = [te.size_var(name) for name in ("outer", "n", "count")]
+    x = te.placeholder((outer, n), dtype, name="x")
     places = te.placeholder((count,), "int64", name="places")
-    elements = te.compute((count,), lambda i: x(places(i)), name="elements")
+    elements = te.compute((outer, count), lambda i, j: x(i, places(j)), name="elements")
     return _built([x, places, elements], "take")
 
 

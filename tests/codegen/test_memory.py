@@ -313,3 +313,16 @@ def test_elements_apart_by_numbers_share_a_sum(both: Both, name: str, first: int
     lines = kernel.compiled.llvm_ir.splitlines()
     inside = lines[next(k for k, line in enumerate(lines) if line.startswith("then")):]
     assert sum(" add i64 " in line for line in inside) < 8
+
+
+def test_masked_reads_of_no_lane_stay_where_memory_is(both: Both) -> None:
+    """Processors take a hundred times longer to read nothing where there is no memory."""
+    kernel = both('''def f(A: Buffer("float32", (8,)), B: Buffer("float32", (512,))):
+    for i in range(32):
+        with Let(ramp(i * 16, 1, 16) < broadcast(8, 16)) as mask:
+            B[ramp(i * 16, 1, 16)] = A.load(ramp(i * 16, 1, 16), where=mask)
+''', some("float32", 8), some("float32", 512))
+
+    text = kernel.compiled.llvm_ir
+    (place,) = re.findall(r"call <16 x float> @llvm\.masked\.load\S*\(ptr align 4 (%\S+),", text)
+    assert re.search(rf"{re.escape(place)} = select i1 %\S+, ptr %\S+, ptr %", text)

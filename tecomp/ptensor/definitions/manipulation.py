@@ -85,24 +85,18 @@ def _(op: Reshape, operands: Sequence[Value], types: Types, result: PTensorType)
 
 @define.register
 def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    def rolled(x: te.Tensor) -> te.Tensor:
-        for shift, axis in zip(op.shift, op.axis, strict=True):
-            x = _rolled(x, shift, axis)
-        return x
+    moved = [0] * result.rank
+    for shift, axis in zip(op.shift, op.axis, strict=True):
+        moved[axis] -= shift
 
-    return mapped(operands[0], rolled)
+    def at(*index: te.Expr) -> Element:
+        place = [
+            (i + by % extent) % extent if extent and by % extent else i
+            for i, by, extent in zip(index, moved, result.shape, strict=True)
+        ]
+        return element_at(operands[0], place)
 
-
-def _rolled(x: te.Tensor, shift: int, axis: int) -> te.Tensor:
-    """The end before the beginning."""
-    extent: Any = x.shape[axis]
-    moved = shift % extent if extent else 0
-    if not moved:
-        return x
-    end = topi.strided_slice(x, [extent - moved], [extent], axes=[axis])
-    rest = topi.strided_slice(x, [0], [extent - moved], axes=[axis])
-    result: te.Tensor = topi.concatenate([end, rest], axis)
-    return result
+    return value_of(result.shape, at, op.name)
 
 
 @define.register
