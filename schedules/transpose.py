@@ -16,6 +16,7 @@ from tecomp.schedules.structure.chains import (
     Moved,
     Strides,
     inline_chain,
+    lies_apart,
     reads_of_chain,
     run_length,
 )
@@ -111,7 +112,7 @@ def formula_at_root(
         moves.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
         row = run_length(output, apart, strides)
-        stream(s, output, target, row, apart)
+        stream(s, output, target, row, apart, one_by_one=lies_apart(output, apart, strides))
         if is_result(s, output) and output not in strides:
             stream_large(s, output, target, row)
 

@@ -79,6 +79,28 @@ def run_length(
     return length
 
 
+def lies_apart(
+    output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
+) -> bool:
+    """Whether neighbours of the result are none in its memory, or in that of what it reads.
+
+    They are where the last stride of an array is the number 1.
+
+    >>> A, B = (te.placeholder((4, 8), name=name) for name in "AB")
+    >>> C = te.compute((4, 8), lambda i, j: A[i, j] + B[i, j], name="C")
+    >>> s = te.var("s")
+    >>> lies_apart(C, None, {A: (s, s)}), lies_apart(C, None, {A: (s, 1), B: (s, 0)})
+    (True, False)
+    """
+    last = len(output.shape) - 1
+    if output in strides and not is_one(strides[output][-1]):
+        return True
+    reads = reads_of_chain(output, apart, strides) if strides else []
+    return any(
+        read.strides is not None and last in read.used and read.along != last for read in reads
+    )
+
+
 def reads_of_chain(
     output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> list[Moved]:

@@ -29,13 +29,17 @@ _ROWS = 8
 _ROWS_EACH = 4
 """Rows for each core with which none has to be cut: the last ones end at nearly the same time."""
 
+_LANES_ONE_BY_ONE = 8
+"""Lanes of a vector whose lanes are read or written one after the other: each is a few
+instructions, and more lanes gain nothing."""
+
 _FEW = 4
 """Vectors of a row up to which it is walked through together with the next."""
 
 
 def stream(
     s: te.Schedule, output: te.Tensor, target: Target, count: int,
-    apart: Container[te.Tensor] | None = None,
+    apart: Container[te.Tensor] | None = None, *, one_by_one: bool = False,
 ) -> None:
     """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
 
@@ -48,6 +52,7 @@ def stream(
         target: for its vectors and cache.
         count: how many of the last axes can be walked through as one.
         apart: formulas that it reads and that are in memory.
+        one_by_one: whether lanes of some tensor are read or written one after the other.
     """
     stage = s[output]
     *rows, last = stage.op.axis
@@ -60,6 +65,8 @@ def stream(
         along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
     lanes = lanes_of(output, along, target)
     lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
+    if one_by_one:
+        lanes = min(lanes, _LANES_ONE_BY_ONE)
     most = max(elements_at_hand(output, target), unit * lanes)
     is_repeated = bool(rows) and repeated_work(output, len(rows) - 1, apart) >= _FUNCTION
     if not is_repeated and _are_many(rows, target) and isinstance(along.extent, int):

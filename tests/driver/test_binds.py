@@ -362,6 +362,19 @@ def test_rows_with_gaps_are_walked_through_one_by_one() -> None:
     assert str(one.func.body).startswith("if n > 0:\n    for i_j_fused_outer in parallel(")
 
 
+def test_vectors_are_short_where_lanes_are_read_one_by_one() -> None:
+    P = te.placeholder((n,), "int8", "P")
+    lanes = [
+        max(node.value.dtype.lanes for node in walk(tecomp.build(Q, [P, Q], binds=binds).func.body)
+            if isinstance(node, BufferStore))
+        for Q in [te.compute((n,), lambda i: P[i] + P[i], name="Q")]
+        for binds in ({P: strided(P, te.var("p"))}, {Q: strided(Q, 2)}, {P: strided(P, 0)})
+    ]
+
+    assert lanes[:2] == [8, 8]
+    assert lanes[2] > 8
+
+
 def test_squares_are_transposed_where_an_argument_lies_across() -> None:
     P, Q = te.placeholder((64, 64), name="P"), te.placeholder((64, 64), name="Q")
     R = te.compute((64, 64), lambda i, j: P[i, j] + Q[i, j], name="R")

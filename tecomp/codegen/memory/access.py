@@ -22,6 +22,7 @@ from tecomp.codegen.llvm.types import (
     zero,
 )
 from tecomp.codegen.memory.alignment import alignment
+from tecomp.codegen.memory.apart import read_each, unknown_steps, write_each
 from tecomp.codegen.memory.pieces import first_mask, read_first, write_first
 from tecomp.codegen.memory.runs import Runs, runs_of
 from tecomp.codegen.memory.stream import is_streamed, stream_store
@@ -226,6 +227,10 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     if alone and (runs := runs_of(access.last, access.count)) is not None:
         joined: str = yield from _in_runs(code, access, runs)
         return _as_value(code, access, joined)
+    if alone and (apart := unknown_steps(access.last)) is not None:
+        base = yield from _row(code, access)
+        joined = yield from read_each(code, access.buffer, base, apart, access.count)
+        return _as_value(code, access, joined)
     stride, place, align = yield from _place(code, access, mask)
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
     element, memory = memory_type(access.dtype.scalar), access.buffer.data
@@ -311,10 +316,15 @@ def _side_by_side(code: Code, access: _Access, place: str, align: int) -> str:
 def _write(
     code: Code, access: _Access, mask: str | None, value: str
 ) -> Generator[Expr, str, None]:
-    stride, place, align = yield from _place(code, access, mask, reads=False)
     kind, lanes, memory = memory_type(access.dtype), access.dtype.lanes, access.buffer.data
     if access.dtype.is_bool:
         value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
+    alone = mask is None and access.repeats == 1
+    if alone and (apart := unknown_steps(access.last)) is not None:
+        base = yield from _row(code, access)
+        yield from write_each(code, access.buffer, base, apart, access.count, value)
+        return
+    stride, place, align = yield from _place(code, access, mask, reads=False)
     if stride is None:
         code.run(
             f"llvm.masked.scatter.{suffix(kind)}.v{lanes}p0",

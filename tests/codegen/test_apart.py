@@ -1,0 +1,52 @@
+"""Lanes that lie apart as far as only the call says are read and written one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.codegen import Kernel
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.parsing.parser import parse
+from tests.strategies.fenced import call_fenced
+
+
+def copy(lanes: int, dtype: str) -> Any:
+    """Lanes of A that lie `s` apart, to lanes of B that lie `t` apart."""
+    return parse(f'''def main(A: Buffer("{dtype}", (m,)), B: Buffer("{dtype}", (n,)), a: "int64", \
+s: "int64", b: "int64", t: "int64", *, m: "int64", n: "int64"):
+    B[ramp(b, t, {lanes})] = A[ramp(a, s, {lanes})]
+''')
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "int64"])
+@pytest.mark.parametrize("lanes", [2, 5, 8, 31])
+@pytest.mark.parametrize(("a", "s", "b", "t"), [
+    (0, 1, 0, 1), (0, 2, 0, 3), (2, 0, 1, 1), (-1, -1, 0, 2), (-1, -2, -1, -1), (0, 3, 4, 0),
+])  # fmt: skip
+def test_results_are_those_of_numpy(
+    lanes: int, dtype: str, a: int, s: int, b: int, t: int
+) -> None:
+    """The first and the last element are the ends of what may be read and written."""
+    func = copy(lanes, dtype)
+    source = (np.arange((lanes - 1) * abs(s) + 1 + max(a, 0)) * 7 % 5).astype(dtype)
+    target = np.zeros((lanes - 1) * abs(t) + 1 + max(b, 0), dtype)
+    a, b = a % len(source), b % len(target)
+    wanted = target.copy()
+    for lane in range(lanes):
+        wanted[b + lane * t] = source[a + lane * s]
+    found = target.copy()
+
+    evaluate(func, [source, found, a, s, b, t])
+    np.testing.assert_array_equal(found, wanted)
+    call_fenced(Kernel(func), source, target, a, s, b, t)
+    np.testing.assert_array_equal(target, wanted)
+
+
+def test_there_is_no_gather() -> None:
+    text = Kernel(copy(8, "float32")).source("llvm")
+
+    assert "gather" not in text
+    assert "scatter" not in text
