@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp import Target, te
+from tecomp import ScheduleError, Target, accesses, te
 from tecomp.schedules.scratchpads.placement import placement_of
 from tecomp.schedules.scratchpads.row_blocks import schedule_blocks
 from tecomp.schedules.structure.sizes import product
@@ -114,6 +114,7 @@ def _side_by_side(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
     """Compute every stage for some rows of `output` at once, each row in a lane of its own."""
+    made = [*made, *_values_of_rows(s, output)]
     stage = s[output]
     *outer, row, column = stage.op.axis
     lanes = lanes_of(output, row, target)
@@ -135,6 +136,19 @@ def _side_by_side(
             continue
         part.reorder(*rest, *x.op.reduce_axis, lane)
         part.vectorize(lane)
+
+
+def _values_of_rows(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
+    """What `output` computes once for each element, and is the same for all of a row."""
+    found: list[te.Tensor] = []
+    column = s[output].op.axis[-1]
+    while accesses(s[output].op.output(0)).repeated[-1]:
+        try:
+            found.append(s.cache_repeated(output, column, "local"))
+        except ScheduleError:
+            # It is the same for some rows too, or is computed under a condition.
+            break
+    return found
 
 
 def _copied(

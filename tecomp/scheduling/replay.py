@@ -113,7 +113,8 @@ def _field(document: Any, name: str, kind: type | UnionType | None = None) -> An
 CALLS = frozenset({
     "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
     "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
-    "cache_read", "cache_write", "cache_factor", "cache_terms", "rfactor",
+    "cache_read", "cache_write", "cache_factor", "cache_terms", "cache_repeated",
+    "rfactor",
     "merge_formula", "merge_reduction", "narrow_reduction", "into_dots", "prefetch", "pragma",
     "double_buffer", "rolling_buffer", "tensorize", "expand",
     "create_group", "place_group",

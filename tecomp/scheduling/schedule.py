@@ -21,6 +21,7 @@ from tecomp.scheduling.groups import scan_steps
 from tecomp.scheduling.layout import NamedLayout, transform_layout
 from tecomp.scheduling.merge import merge_formula, merge_reduction
 from tecomp.scheduling.narrow import narrow_reduction
+from tecomp.scheduling.repeated import cache_repeated
 from tecomp.scheduling.state import (
     At,
     AtRoot,
@@ -263,6 +264,12 @@ class Schedule:
         made: Tensor = self._apply(
             cache_terms, "cache_terms", None, (_tensor(tensor, "s.cache_terms"), scope, keys)
         )
+        return made
+
+    def cache_repeated(self, tensor: Tensor, axis: IterVar, scope: str) -> Tensor:
+        """Compute what a formula repeats along an axis first; see `repeated.cache_repeated`."""
+        arguments = (_tensor(tensor, "s.cache_repeated"), axis, scope)
+        made: Tensor = self._apply(cache_repeated, "cache_repeated", None, arguments)
         return made
 
     def merge_reduction(self, tensor: Tensor) -> None:

@@ -131,6 +131,7 @@ PRIMITIVES: dict[str, Right] = {
     "Schedule.cache_factor": {"tensor": B, "factors": [0], "scope": "local"},
     "Schedule.cache_terms": {"tensor": B, "scope": "local", "readers": [C]},
     "Schedule.merge_formula": {"tensor": B},
+    "Schedule.cache_repeated": {"tensor": C, "axis": C.op.axis[0], "scope": "local"},
     "Schedule.merge_reduction": {"tensor": B},
     "Schedule.narrow_reduction": {"tensor": B, "dtype": "int32"},
     "Schedule.into_dots": {"tensor": B, "axis": K, "first": "int8x4", "second": "int8x4"},
