@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 
@@ -92,11 +94,33 @@ def test_signatures_are_those_of_the_standard(kind: str) -> None:
     assert all(p.kind is p.POSITIONAL_ONLY for p in parameters)
 
 
+@pytest.mark.parametrize("kind", sorted(FUNCTIONS))
+def test_types_of_results_are_those_of_the_standard(kind: str) -> None:
+    """Nothing is computed for that."""
+    names = [dtype for dtype in (*DTYPES, "complex64", "complex128") if dtype != "float16"]
+    for dtypes in itertools.product(names, repeat=FUNCTIONS[kind].arity):
+        try:
+            with np.errstate(all="ignore"):
+                wanted = getattr(strict, kind)(*[
+                    strict.ones((2,), dtype=getattr(strict, dtype)) for dtype in dtypes
+                ])
+        except TypeError:
+            continue
+        result = getattr(xp, kind)(*[xp.ones((2,), dtype=np.dtype(dtype)) for dtype in dtypes])
+        assert result.dtype.name == str(wanted.dtype).rpartition(".")[2], dtypes
+
+
 def test_negative_powers_of_integers_are_rounded_towards_zero() -> None:
     x = np.repeat(np.arange(-3, 4, dtype="int32"), 4)
     y = np.tile(np.array([-1, -2, -5, -(2**31)], "int32"), 7)
     wanted = np.where(abs(x) == 1, np.where(y % 2 == 0, 1, x), 0)
     np.testing.assert_array_equal(np.asarray(xp.pow(xp.asarray(x), xp.asarray(y))), wanted)
+
+
+def test_divisors_that_are_known_to_be_0() -> None:
+    x = xp.asarray([7, -7, 0])
+    for kind in ("floor_divide", "remainder"):
+        np.testing.assert_array_equal(np.asarray(getattr(xp, kind)(x, xp.imag(x))), [0, 0, 0])
 
 
 @pytest.mark.parametrize("shapes", [((), ()), ((0,), (1,)), ((3, 1), (4,)), ((2, 0, 3), (1, 1))])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tecomp import te
 from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import BinOp, binary
 from tecomp.ptensor.formulas.integers import power as power_of_integers
 from tecomp.ptensor.formulas.numbers import LOG_2, is_float, like, sign_bit
 
@@ -40,14 +41,15 @@ def _power(x: te.Expr, y: te.Expr) -> te.Expr:
 
 def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
     if not is_float(x):
-        return x // y
+        # An operator would refuse a divisor that is known to be 0, as one that somebody wrote.
+        return binary(BinOp.FLOORDIV, x, y)
     # Where an operand is infinite or the divisor is 0, the quotient says all that there is to say.
     is_plain = te.all(te.isfinite(x), te.isfinite(y), y != like(0, y))
     return te.select(is_plain, x // y, x / y)
 
 
 def _remainder(x: te.Expr, y: te.Expr) -> te.Expr:
-    return x % y
+    return binary(BinOp.MOD, x, y)
 
 
 def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
