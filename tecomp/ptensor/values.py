@@ -90,3 +90,16 @@ def mapped(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value:
     if isinstance(value, ComplexTensor):
         return ComplexTensor(function(value.re), function(value.im))
     return function(value)
+
+
+def either(condition: te.Expr, one: Element, other: Element) -> Element:
+    """One element or another; the one that is not chosen is not read."""
+    if isinstance(one, Complex) and isinstance(other, Complex):
+        return Complex(
+            te.if_then_else(condition, one.re, other.re),
+            te.if_then_else(condition, one.im, other.im),
+        )
+    assert not isinstance(one, Complex)
+    assert not isinstance(other, Complex)
+    result: te.Expr = te.if_then_else(condition, one, other)
+    return result

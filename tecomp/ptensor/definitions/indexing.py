@@ -10,7 +10,7 @@ from tecomp.ptensor.definitions.define import define
 from tecomp.ptensor.elements import converted
 from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice, Take, TakeAlongAxis
 from tecomp.ptensor.types import PTensorType
-from tecomp.ptensor.values import Complex, Element, Value, element_at, value_of
+from tecomp.ptensor.values import Complex, Element, Value, either, element_at, value_of
 
 Types = Sequence[PTensorType]
 
@@ -34,7 +34,8 @@ def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorT
         own = place[len(place) - len(shape) :]
         held = [0 if n == 1 else i for n, i in zip(shape, own, strict=True)]
         new = converted(element_at(part, held), types[1].dtype, result.dtype)
-        return _chosen(inside, new, element_at(whole, index))
+        # Elements outside have no place in the part, so that it must not be read there.
+        return either(te.all(*inside), new, element_at(whole, index)) if inside else new
 
     return value_of(result.shape, at, op.name)
 
@@ -60,21 +61,6 @@ def _place_in(
         at = distance // far if far > 1 else distance
         place.append(count - 1 - at if step < 0 else at)
     return inside, place
-
-
-def _chosen(inside: Sequence[te.Expr], new: Element, old: Element) -> Element:
-    # Elements outside have no place in the part, so that it must not be read there.
-    if not inside:
-        return new
-    condition = te.all(*inside)
-    if isinstance(new, Complex) and isinstance(old, Complex):
-        return Complex(
-            te.if_then_else(condition, new.re, old.re), te.if_then_else(condition, new.im, old.im)
-        )
-    assert not isinstance(new, Complex)
-    assert not isinstance(old, Complex)
-    result: te.Expr = te.if_then_else(condition, new, old)
-    return result
 
 
 @define.register

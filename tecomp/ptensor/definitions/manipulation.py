@@ -22,7 +22,15 @@ from tecomp.ptensor.operations.manipulation import (
     Tile,
 )
 from tecomp.ptensor.types import PTensorType
-from tecomp.ptensor.values import ComplexTensor, Element, Value, element_at, mapped, value_of
+from tecomp.ptensor.values import (
+    ComplexTensor,
+    Element,
+    Value,
+    either,
+    element_at,
+    mapped,
+    value_of,
+)
 
 Types = Sequence[PTensorType]
 
@@ -85,16 +93,21 @@ def _(op: Reshape, operands: Sequence[Value], types: Types, result: PTensorType)
 
 @define.register
 def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    moved = [0] * result.rank
+    shifts = [0] * result.rank
     for shift, axis in zip(op.shift, op.axis, strict=True):
-        moved[axis] -= shift
+        shifts[axis] += shift
+    # Below these come the elements of the other end.
+    ends = [by % max(extent, 1) for by, extent in zip(shifts, result.shape, strict=True)]
 
     def at(*index: te.Expr) -> Element:
-        place = [
-            (i + by % extent) % extent if extent and by % extent else i
-            for i, by, extent in zip(index, moved, result.shape, strict=True)
+        *rows, last = [
+            (i, extent - end, end) for i, extent, end in zip(index, result.shape, ends, strict=True)
         ]
-        return element_at(operands[0], place)
+        place = [(i + ahead) % (ahead + end) if end else i for i, ahead, end in rows]
+        i, ahead, end = last
+        own = element_at(operands[0], [*place, i - end if end else i])
+        # Along rows without remainders, so that elements are read side by side.
+        return either(i < end, element_at(operands[0], [*place, i + ahead]), own) if end else own
 
     return value_of(result.shape, at, op.name)
 
