@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tests.strategies.elements import Data, distances, elements
 
@@ -129,6 +129,20 @@ def test_shapes_broadcast(shapes: Any) -> None:
     result = xp.add(xp.asarray(x), xp.asarray(y))
     np.testing.assert_array_equal(np.asarray(result), x + y)
     assert result.shape == (x + y).shape
+
+
+@pytest.mark.parametrize("kind", sorted(kind for kind, op in FUNCTIONS.items() if op.arity == 2))
+def test_arrays_on_different_devices_are_refused(kind: str) -> None:
+    dtype = np.dtype(FUNCTIONS[kind].functions[kind][-1])
+    x, y = xp.ones((2,), dtype=dtype), xp.ones((2,), dtype=dtype, device="stick128")
+    for first, second in ((x, y), (y, x)):
+        with pytest.raises(DeviceMismatchError) as caught:
+            getattr(xp, kind)(first, second)
+        assert caught.value.args[0] == (
+            f"{kind}: operand 0 is ptensor<2x{dtype}, device='{first.device}'> and operand 1 is "
+            f"ptensor<2x{dtype}, device='{second.device}'>; an operation runs where its operands "
+            f"live: bring one to the other's device, x.to_device('{first.device}')"
+        )
 
 
 def test_shapes_that_do_not_broadcast_are_refused() -> None:

@@ -39,6 +39,10 @@ def _choices(values: list[Data], rng: np.random.Generator) -> tuple[str, list[Da
             continue
         if kind == "pow" and first.dtype.kind == "i" and (operands[1] < 0).any():
             continue  # NumPy has none
+        if kind in ("copysign", "signbit") and any(
+            x is not values[1] and np.isnan(x).any() for x in operands
+        ):
+            continue  # of NaN that is computed the sign is open
         return kind, operands
 
 
