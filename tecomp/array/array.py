@@ -23,10 +23,10 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.operations.manipulation import PermuteDims
-from tecomp.ptensor.promotion import FLOATING, NUMERIC
+from tecomp.ptensor.promotion import FLOATING, FLOATS, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
-_POWER, _SQUARE = FUNCTIONS["pow"], FUNCTIONS["square"]
+_POWER = FUNCTIONS["pow"]
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
@@ -62,16 +62,20 @@ def _binary(op: Operation) -> Methods:
 
 def _with_number(op: Operation, node: Node, number: object, where: str) -> Node | None:
     """An operation on an array and a number of Python; None if it is something else."""
-    if op is _POWER and _squares(number, node.type.dtype):
-        return record(_SQUARE, node)
+    if op is _POWER and (shorter := _shorter_power(number, node.type.dtype)):
+        return record(shorter, node)
     other = beside(node.type, number, where)
     return None if other is None else record(op, node, other)
 
 
-def _squares(number: object, dtype: str) -> bool:
-    """Whether a power is a square in the same type, which is as exact as a product, and quicker."""
-    kinds = {int: NUMERIC, float: FLOATING}.get(number.__class__, ())
-    return dtype in kinds and number == 2
+def _shorter_power(number: object, dtype: str) -> Operation | None:
+    """What is as exact as a power and quicker, in the same type; None if there is nothing."""
+    kind = number.__class__
+    if kind not in (int, float):
+        return None
+    if number == 2 and dtype in (NUMERIC if kind is int else FLOATING):
+        return FUNCTIONS["square"]
+    return FUNCTIONS["reciprocal"] if number == -1 and dtype in FLOATS else None
 
 
 def _foreign(other: object, where: str) -> Any:
@@ -310,8 +314,10 @@ def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     Raises:
         ArrayTypeError: one is neither, or both are numbers.
     """
-    if op is _POWER and isinstance(x1, Array) and _squares(x2, x1._node.type.dtype):
-        return _made(record(_SQUARE, x1._node))
+    if op is _POWER and isinstance(x1, Array) and (
+        shorter := _shorter_power(x2, x1._node.type.dtype)
+    ):
+        return _made(record(shorter, x1._node))
     return _made(record(op, *nodes_of_pair(x1, x2, op.where)))
 
 

@@ -145,6 +145,20 @@ def test_squares_are_powers(dtype: str) -> None:
     assert (x**2.0).dtype == xp.result_type(x, 2.0)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_inverses_are_powers(dtype: str) -> None:
+    data = elements(dtype, 100)
+    with np.errstate(all="ignore"):
+        wanted = np.ones((), dtype) / data
+    for number in (-1, -1.0):
+        result = xp.asarray(data) ** number
+        assert result.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(np.asarray(result), wanted)
+    powers = xp.pow(xp.asarray(data), -xp.ones((1,), dtype=np.dtype(dtype)))
+    np.testing.assert_allclose(np.asarray(powers).astype("float64"), wanted.astype("float64"),
+                               rtol=float(2 * np.finfo(dtype).eps))
+
+
 def test_numbers_are_no_reason_to_compile_again() -> None:
     x = xp.asarray(np.ones(7, "float32"))
     np.asarray(x * 1.5 + 2)
